@@ -1,0 +1,17 @@
+//! Gantry deploys Kubernetes manifests behind preflight checks.
+//!
+//! ```text
+//! args ─► config ─► manifests ─► target (live state) ─► plan ─► checks ─► report ─► confirm ─► apply ─► wait
+//! ```
+//!
+//! Each step takes only its predecessor's output. Nothing after `report` can change a verdict, and nothing before
+//! `apply` writes.
+
+pub mod manifest;
+pub mod plan;
+pub mod preflight;
+pub mod problem;
+pub mod report;
+pub mod resource;
+pub mod target;
+pub mod yaml;

@@ -1,0 +1,63 @@
+//! Preflight checks: the interface, the registry, selection and the run.
+//!
+//! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
+//! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::plan::Plan;
+use crate::report::{Breaks, Severity, Verdict, Witness};
+use crate::resource::Step;
+use crate::target::Target;
+
+/// What a check looks at.
+pub struct Context<'a> {
+    pub plan: &'a Plan,
+    pub target: &'a Target,
+}
+
+/// What a rule says of one change, before it is placed and weighed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// Index into `plan.changes`.
+    pub change: usize,
+    pub rule: &'static str,
+    /// How loud the rule is by itself. The runner may turn it down, never up.
+    pub severity: Severity,
+    pub version: Option<String>,
+    /// The schema node, for example `^.spec.pollInterval`.
+    pub path: Option<String>,
+    pub message: String,
+    /// See [`crate::report::Finding::documented`].
+    pub documented: Option<String>,
+    pub breaks: Vec<Breaks>,
+    pub verdict: Option<Verdict>,
+    pub witnesses: Vec<Witness>,
+    pub help: String,
+    /// Where in the desired object to point: the deepest of these steps that is there is marked.
+    pub at: Vec<Step>,
+    /// What the mark says.
+    pub label: Option<String>,
+}
+
+/// Could not check, with the reason: never a pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CouldNotCheck {
+    pub message: String,
+    pub help: Option<String>,
+}
+
+/// What a check answers: violations, a reason why it does not apply to this target, or that it could not check.
+#[derive(Debug)]
+pub enum Answer {
+    Checked(Vec<Violation>),
+    Skipped(String),
+}
+
+pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;
+
+/// A preflight check with its configuration read.
+pub trait Check: Send + Sync {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
+}

@@ -1,0 +1,117 @@
+//! What went wrong, said once: where, what, and the next step.
+//!
+//! A [`Problem`] is never a finding of a check. Findings are about the change that a user wants to make and
+//! live in [`crate::report`]; a problem means that gantry itself could not go on.
+
+use std::fmt;
+
+/// A place in a manifest or a config file. Lines and columns count from 1; columns count characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// The path as the user gave it (`-` for standard input).
+    pub file: String,
+    pub line: usize,
+    /// 0 where only the line is known.
+    pub column: usize,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.line, self.column) {
+            (0, _) => write!(f, "{}", self.file),
+            (line, 0) => write!(f, "{}:{line}", self.file),
+            (line, column) => write!(f, "{}:{line}:{column}", self.file),
+        }
+    }
+}
+
+/// One thing that stops the run: the place (where there is one), what is wrong, what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    pub at: Option<Location>,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub fn new(message: impl Into<String>) -> Self {
+        Problem { at: None, message: message.into(), help: None }
+    }
+
+    #[must_use]
+    pub fn at(mut self, location: Location) -> Self {
+        self.at = Some(location);
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(at) = &self.at {
+            write!(f, "{at}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Why a run ended without a verdict. The variant decides the exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A usage or configuration error, found before any request (exit code 2).
+    #[error("{}", join(.0))]
+    Usage(Vec<Problem>),
+    /// Could not go on: unreadable manifests, no cluster, a request that failed (exit code 1).
+    #[error("{}", join(.0))]
+    Failed(Vec<Problem>),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Error::Usage(problems) | Error::Failed(problems) => problems,
+        }
+    }
+
+    pub fn usage(problem: Problem) -> Self {
+        Error::Usage(vec![problem])
+    }
+
+    pub fn failed(problem: Problem) -> Self {
+        Error::Failed(vec![problem])
+    }
+}
+
+fn join(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// The known name nearest to `word`, if one is near enough to be what was meant.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&lower, &name.to_lowercase()), name))
+        .filter(|(score, _)| *score >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let known = ["CRDUpgradeSafety", "PermissionValidation"];
+        assert_eq!(did_you_mean("CrdUpgradeSaftey", known), Some("CRDUpgradeSafety"));
+        assert_eq!(did_you_mean("xyz", known), None);
+    }
+}

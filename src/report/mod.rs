@@ -1,0 +1,258 @@
+//! The report: everything a run found out, as data.
+//!
+//! Every output format is a function of a [`Report`] ([`human`], [`json`]). The field names are a contract that others
+//! build on; `docs/report.schema.json` is generated from these types and a test holds it fresh. Nothing here
+//! depends on the clock or on iteration order: the same input gives the same bytes.
+
+pub mod human;
+pub mod json;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use crate::plan::Action;
+use crate::problem::{Location, Problem};
+use crate::resource::ObjectRef;
+
+pub const API_VERSION: &str = "gantry.dev/v1alpha1";
+
+/// How the run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// Every change was applied.
+    Deployed,
+    /// Nothing to do: what is live is what the manifests say.
+    Unchanged,
+    /// `check` or `--dry-run`: nothing was written and nothing would have been blocked.
+    Planned,
+    /// A check refused the deploy; nothing was written.
+    Blocked,
+    /// Could not go on, or could not check; `errors` says why.
+    Failed,
+}
+
+/// The whole result of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    pub api_version: String,
+    pub kind: String,
+    pub outcome: Outcome,
+    /// The target as shown to people, for example `kube: staging (https://10.0.0.1:6443)`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    pub changes: Vec<ChangeEntry>,
+    pub checks: Vec<CheckReport>,
+    /// What stopped the run, apart from findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorEntry>,
+    pub summary: Summary,
+}
+
+/// One object of the plan and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeEntry {
+    pub action: Action,
+    pub object: ObjectRef,
+    pub source: Source,
+    /// Present once a deploy has begun to write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ApplyResult>,
+}
+
+/// What apply did with one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ApplyResult {
+    Applied,
+    Unchanged,
+    /// The request was answered with an error; nothing of the object was written.
+    Failed,
+    /// Not reached, because an earlier object failed or the run was interrupted.
+    NotReached,
+}
+
+/// A place in the manifests.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1; absent where only the line is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
+impl From<Location> for Source {
+    fn from(at: Location) -> Self {
+        Source { file: at.file, line: at.line, column: (at.column > 0).then_some(at.column) }
+    }
+}
+
+/// How loud a check is: its `mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// Findings of severity error block the deploy.
+    Error,
+    /// Every finding is a warning.
+    Warn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum CheckStatus {
+    Passed,
+    Warned,
+    Blocked,
+    /// Not possible on this target; never to be read as a pass. `message` says why.
+    Skipped,
+    /// Could not check; never a pass. `message` says why.
+    Failed,
+}
+
+/// One check of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    pub name: String,
+    pub mode: Mode,
+    pub status: CheckStatus,
+    /// Why a check was skipped or could not check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    Error,
+    Warning,
+    Info,
+    Waived,
+}
+
+/// What the proof layer says of a pair of schema nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    Equal,
+    Widening,
+    Narrowing,
+    Incomparable,
+    DataLoss,
+    Undecided,
+}
+
+/// Who is hurt by a change. Not every breakage is the same breakage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Breaks {
+    /// Objects that are already there are refused when they are next written.
+    StoredObjects,
+    /// Clients that write what was valid until now are refused.
+    Writers,
+    /// Clients no longer find what they read until now.
+    Readers,
+    /// Fields are dropped from objects.
+    Data,
+    /// Accepted as before, but it means something else (defaults).
+    Behaviour,
+}
+
+/// A violation that was placed (where) and weighed (how severe).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub rule: String,
+    pub severity: Severity,
+    pub object: ObjectRef,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// What the caret in the excerpt of `source` points out, for example `the live CRD has pollInterval here (string)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The version of the CRD that the finding is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The schema node, for example `^.spec.pollInterval`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What is wrong, in the field's documented words.
+    pub message: String,
+    /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documented: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<Breaks>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<Witness>,
+    /// What to do next.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub help: String,
+}
+
+/// An object that shows the difference: what the live CRD accepts and what the desired one does to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Witness {
+    /// A whole custom resource.
+    pub object: Value,
+    /// For an update: the object before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_object: Option<Value>,
+    pub live: WitnessVerdict,
+    pub desired: WitnessVerdict,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WitnessVerdict {
+    Accepted,
+    Refused,
+    Pruned,
+    Defaulted,
+}
+
+/// One thing that stopped the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorEntry {
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl From<&Problem> for ErrorEntry {
+    fn from(problem: &Problem) -> Self {
+        ErrorEntry {
+            message: problem.message.clone(),
+            source: problem.at.clone().map(Source::from),
+            help: problem.help.clone(),
+        }
+    }
+}
+
+/// Counts over the whole report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    pub errors: usize,
+    pub warnings: usize,
+    pub waived: usize,
+    pub infos: usize,
+    pub created: usize,
+    pub updated: usize,
+    pub unchanged: usize,
+    pub deleted: usize,
+}

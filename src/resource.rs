@@ -1,0 +1,189 @@
+//! Objects as they travel: raw JSON with the few facts that every step needs beside it.
+//!
+//! Typed views are only for looking (see `docs/architecture.md`): a typed struct drops the keywords that it does
+//! not know, and what was checked would not be what is applied.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Which object: the four parts that name it. `apiVersion` is part of the reference as in Kubernetes' own
+/// `ObjectReference`, but two references to the same group, kind, namespace and name are the same object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    pub api_version: String,
+    pub kind: String,
+    /// Absent for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    pub fn version(&self) -> &str {
+        self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
+    }
+
+    /// Whether this is a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
+    pub fn is_crd(&self) -> bool {
+        self.kind == "CustomResourceDefinition" && self.group() == "apiextensions.k8s.io"
+    }
+
+    pub fn is_namespace(&self) -> bool {
+        self.kind == "Namespace" && self.group().is_empty()
+    }
+
+    /// What makes it the same object whatever version it is written at: group, kind, namespace, name.
+    pub fn identity(&self) -> (&str, &str, Option<&str>, &str) {
+        (self.group(), &self.kind, self.namespace.as_deref(), &self.name)
+    }
+}
+
+/// `customresourcedefinition/samples.test.example.com`, `deployment.apps/web -n prod`: kubectl's way to say it.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.to_lowercase())?;
+        if !self.group().is_empty() && !self.is_crd() {
+            write!(f, ".{}", self.group())?;
+        }
+        write!(f, "/{}", self.name)?;
+        match &self.namespace {
+            Some(namespace) => write!(f, " -n {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where the API server serves a kind: what discovery (or the CRD itself) says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resource {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub plural: String,
+    pub namespaced: bool,
+}
+
+impl Resource {
+    /// CustomResourceDefinitions themselves, the one kind that needs no discovery.
+    pub fn crd() -> Self {
+        Resource {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            plural: "customresourcedefinitions".into(),
+            namespaced: false,
+        }
+    }
+
+    /// The URL path of the collection, or of one object in it.
+    pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+        let mut path = match self.group.as_str() {
+            "" => format!("/api/{}", self.version),
+            group => format!("/apis/{group}/{}", self.version),
+        };
+        if let (true, Some(namespace)) = (self.namespaced, namespace) {
+            path.push_str("/namespaces/");
+            path.push_str(namespace);
+        }
+        path.push('/');
+        path.push_str(&self.plural);
+        if let Some(name) = name {
+            path.push('/');
+            path.push_str(name);
+        }
+        path
+    }
+}
+
+/// An object as compact JSON text, exactly as it was written or as the server sent it.
+///
+/// Text and not a tree, because a tree costs five times as much memory and most objects are looked at once.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawObject(Arc<str>);
+
+impl RawObject {
+    /// `json` must be one JSON object; the loader and the targets see to it.
+    pub fn new(json: impl Into<Arc<str>>) -> Self {
+        RawObject(json.into())
+    }
+
+    pub fn from_value(value: &Value) -> Self {
+        RawObject(value.to_string().into())
+    }
+
+    pub fn json(&self) -> &str {
+        &self.0
+    }
+
+    /// The object as a tree, built anew at each call.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).expect("a RawObject holds valid JSON")
+    }
+}
+
+impl fmt::Debug for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawObject({} bytes)", self.0.len())
+    }
+}
+
+/// An object as it is in the target, with what pins it.
+#[derive(Debug, Clone)]
+pub struct Live {
+    pub raw: RawObject,
+    pub uid: String,
+    pub resource_version: String,
+}
+
+/// One step into a document: a mapping key or a list index.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl From<&str> for Step {
+    fn from(key: &str) -> Self {
+        Step::Key(key.to_owned())
+    }
+}
+
+impl From<usize> for Step {
+    fn from(index: usize) -> Self {
+        Step::Index(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_follow_group_and_scope() {
+        let mut pods = Resource {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "Pod".into(),
+            plural: "pods".into(),
+            namespaced: true,
+        };
+        assert_eq!(pods.path(Some("a"), Some("b")), "/api/v1/namespaces/a/pods/b");
+        assert_eq!(pods.path(None, None), "/api/v1/pods");
+        pods.namespaced = false;
+        assert_eq!(pods.path(Some("a"), Some("b")), "/api/v1/pods/b");
+        assert_eq!(
+            Resource::crd().path(None, Some("x.y")),
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x.y"
+        );
+    }
+}

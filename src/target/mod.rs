@@ -1,0 +1,161 @@
+//! Where a deploy goes and where live state comes from: a cluster (`kube`) or a folder that stands in for one (`dir`).
+//!
+//! The rest of the program sees only [`Target`]. What a target cannot do it answers with a clear "not here", so that
+//! a check that needs a live server is skipped and never passed.
+
+pub mod dir;
+pub mod kube;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::problem::{Problem, Result};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
+
+/// A kind at one version, as a manifest names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gvk {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+}
+
+/// An object to read: where it is served and which one it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub resource: Resource,
+    pub object: ObjectRef,
+}
+
+/// What the caller knows of the live object. Apply refuses when it no longer holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pin {
+    /// There was no such object.
+    Absent,
+    /// The object with this uid at this resourceVersion.
+    At { uid: String, resource_version: String },
+}
+
+/// One server-side apply.
+#[derive(Debug)]
+pub struct Apply<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    pub raw: &'a RawObject,
+    pub pin: &'a Pin,
+    pub field_manager: &'a str,
+    pub force_conflicts: bool,
+}
+
+/// One field that another manager owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldConflict {
+    pub field: String,
+    pub manager: String,
+}
+
+/// Why one object was not applied. Nothing of that object was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApplyError {
+    /// The live object is no longer the one that was checked.
+    Changed,
+    /// Other managers own fields that the manifest sets.
+    Conflict(Vec<FieldConflict>),
+    /// Anything else: refused by the server, forbidden, unreachable.
+    Refused(Problem),
+}
+
+/// Whether the target serves a CRD yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Established {
+    Yes,
+    /// Not yet; the reason and message of the condition that stands in the way, where there is one.
+    NotYet(String),
+    /// It never will be: for example its names are taken by another CRD.
+    Never(String),
+}
+
+/// How to reach a cluster: what flags, environment and kubeconfig say.
+#[derive(Debug, Clone, Default)]
+pub struct Connection {
+    pub kubeconfig: Option<std::path::PathBuf>,
+    pub context: Option<String>,
+    /// A limit for one request, from sending it to the end of its answer.
+    pub timeout: Option<Duration>,
+}
+
+/// Where to go, as `--target` names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetSpec {
+    Kube,
+    Dir(std::path::PathBuf),
+}
+
+/// Told how many objects have been read so far, and of how many where that is known.
+pub type OnRead<'a> = &'a (dyn Fn(usize, Option<usize>) + Sync);
+
+/// A place that holds live objects.
+pub enum Target {
+    Kube(kube::KubeTarget),
+    Dir(dir::DirTarget),
+}
+
+impl Target {
+    /// Makes the target ready. Reads the kubeconfig or the folder; sends no request.
+    pub async fn open(spec: &TargetSpec, connection: &Connection) -> Result<Target> {
+        Ok(match spec {
+            TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
+            TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
+        })
+    }
+
+    /// For people: `kube: staging (https://10.0.0.1:6443)`, `dir: cluster/`.
+    pub fn describe(&self) -> String {
+        match self {
+            Target::Kube(target) => target.describe(),
+            Target::Dir(target) => target.describe(),
+        }
+    }
+
+    /// The namespace for namespaced objects whose manifest names none: the kubeconfig context's, else `default`.
+    pub fn default_namespace(&self) -> &str {
+        match self {
+            Target::Kube(target) => target.default_namespace(),
+            Target::Dir(_) => "default",
+        }
+    }
+
+    /// Where each kind is served. A kind that is not served is missing from the answer.
+    pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, Resource>> {
+        match self {
+            Target::Kube(target) => target.discover(kinds).await,
+            Target::Dir(target) => Ok(target.discover(kinds)),
+        }
+    }
+
+    /// Reads the live objects, one answer for each wanted one, in that order; `None` where there is none.
+    ///
+    /// Few CRDs are read by name and many by one paged list; everything else by `GET`, in parallel with a bound.
+    pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Option<Live>>> {
+        match self {
+            Target::Kube(target) => target.read(wanted, on_read).await,
+            Target::Dir(target) => Ok(target.read(wanted)),
+        }
+    }
+
+    /// Writes one object by server-side apply, if the live one is still what `pin` says. Answers what is live now.
+    pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+        match self {
+            Target::Kube(target) => target.apply(apply).await,
+            Target::Dir(target) => target.apply(apply),
+        }
+    }
+
+    /// Whether a CRD that was applied is served yet.
+    pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
+        match self {
+            Target::Kube(target) => target.established(crd).await,
+            Target::Dir(_) => Ok(Established::Yes),
+        }
+    }
+}
