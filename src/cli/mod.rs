@@ -1,0 +1,229 @@
+//! The command line: parsing only, no I/O. `gantry::run` turns these raw arguments into a run.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::target::TargetSpec;
+
+/// Deploy Kubernetes manifests behind preflight checks that prove a CRD upgrade safe before anything is written.
+#[derive(Debug, Parser)]
+#[command(name = "gantry", version, max_term_width = 110, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  deployed, nothing to do, or warnings only
+  1  could not: unreadable manifests, no cluster, a check that could not check, declined
+  2  usage or configuration error, found before any request
+  3  blocked by a preflight check; nothing was written";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check the manifests against what is live, then apply them
+    Deploy(DeployArgs),
+    /// The same as deploy up to the report; never writes
+    Check(CheckArgs),
+    /// List the checks and their rules, or explain one
+    Rules(RulesArgs),
+    /// Show the merged configuration, or its JSON Schema
+    Config(ConfigArgs),
+}
+
+/// What `deploy` and `check` have in common.
+#[derive(Debug, Args)]
+pub struct FlowArgs {
+    /// Manifests: a file, a directory (read recursively) or - for standard input; may be given again
+    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
+    pub files: Vec<String>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    /// Exactly these preflight checks run, whatever the configuration enables; may be given again
+    #[arg(long, value_name = "CHECK,…")]
+    pub preflight: Vec<String>,
+
+    /// Every finding of this run is a warning ("could not check" stays an error)
+    #[arg(long)]
+    pub warn_only: bool,
+
+    /// Where to go: a cluster, or a folder of manifests that stands in for one
+    #[arg(long, value_name = "kube|dir:PATH")]
+    pub target: Option<TargetSpec>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The namespace for namespaced objects whose manifest names none
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+
+    /// The report's format, and a file for it; may be given again [default: human]
+    #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
+    pub output: Vec<OutputSpec>,
+
+    /// Colour on the terminal [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+
+    /// Print findings and errors only
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print every finding and every object
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigFlags {
+    /// A configuration file, over the project's gantry.yaml; may be given again, later ones win
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct DeployArgs {
+    #[command(flatten)]
+    pub flow: FlowArgs,
+
+    /// Do not ask before writing
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+
+    /// Stop after the report; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Take over fields that other field managers own
+    #[arg(long)]
+    pub force_conflicts: bool,
+
+    /// The name under which the cluster records who owns the applied fields [default: gantry]
+    #[arg(long, value_name = "NAME")]
+    pub field_manager: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub flow: FlowArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RulesArgs {
+    /// A check or a rule
+    pub name: Option<String>,
+
+    /// Colour on the terminal [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print each value with the layer and the line that it came from
+    Show {
+        #[command(flatten)]
+        config: ConfigFlags,
+        /// Manifests whose Config documents take part; may be given again
+        #[arg(short = 'f', long = "file", value_name = "PATH")]
+        files: Vec<String>,
+        /// The output format [default: human]
+        #[arg(short = 'o', long = "output", value_name = "human|json")]
+        output: Option<Format>,
+    },
+    /// Print the JSON Schema of configuration files
+    Schema,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// `FORMAT` or `FORMAT=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputSpec {
+    pub format: Format,
+    /// `None` for standard output.
+    pub file: Option<PathBuf>,
+}
+
+impl FromStr for OutputSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("a file name is missing after =".into()),
+            Some((name, file)) => (name, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let format = Format::from_str(name, false).map_err(|_| {
+            let known = Format::value_variants().iter().filter_map(|f| f.to_possible_value());
+            let known: Vec<String> = known.map(|v| v.get_name().to_owned()).collect();
+            format!("unknown format {name:?}; known: {}", known.join(", "))
+        })?;
+        Ok(OutputSpec { format, file })
+    }
+}
+
+impl FromStr for TargetSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "kube" => Ok(TargetSpec::Kube),
+            Some(("dir", "")) => Err("a path is missing after dir:".into()),
+            Some(("dir", path)) => Ok(TargetSpec::Dir(PathBuf::from(path))),
+            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn outputs_and_targets_parse_or_say_why_not() {
+        let json: OutputSpec = "json=report.json".parse().unwrap();
+        assert_eq!(json, OutputSpec { format: Format::Json, file: Some("report.json".into()) });
+        assert!("sarif".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));
+        assert!("json=".parse::<OutputSpec>().is_err());
+        assert_eq!("dir:a:b".parse(), Ok(TargetSpec::Dir("a:b".into())));
+        assert!("git".parse::<TargetSpec>().is_err());
+        assert!("dir:".parse::<TargetSpec>().is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! Which resource each kind of the manifests is, asked of as few places as possible: CRDs are known, kinds that the
+//! manifests' own CRDs define are read from those, and only the rest is asked of the target's discovery.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::Change;
+use crate::manifest::Manifest;
+use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::target::{Gvk, Target, Wanted};
+
+/// Where one kind is served, and where its live objects can be read.
+#[derive(Debug, Clone)]
+pub(super) struct Kind {
+    pub resource: Resource,
+    /// The version to read live objects at; `None` while nothing serves the kind, so that there are none.
+    pub read_as: Option<Resource>,
+}
+
+impl Kind {
+    pub fn wanted(&self, object: &ObjectRef) -> Option<Wanted> {
+        self.read_as.as_ref().map(|resource| Wanted { resource: resource.clone(), object: object.clone() })
+    }
+}
+
+pub(super) struct Kinds(BTreeMap<Gvk, Kind>);
+
+/// The few fields of a CRD that say what it serves; everything else is skipped over.
+#[derive(Debug, Deserialize)]
+pub struct CrdHead {
+    pub spec: CrdSpecHead,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct CrdSpecHead {
+    pub group: String,
+    pub scope: String,
+    pub names: CrdNames,
+    pub versions: Vec<CrdVersionHead>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct CrdNames {
+    pub plural: String,
+    pub kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct CrdVersionHead {
+    pub name: String,
+    #[serde(default)]
+    pub served: bool,
+}
+
+impl CrdHead {
+    /// `None` where the CRD lacks one of these fields; the server will say what is wrong with it.
+    pub fn of(raw: &RawObject) -> Option<CrdHead> {
+        serde_json::from_str(raw.json()).ok()
+    }
+
+    fn served(&self) -> impl Iterator<Item = Resource> {
+        self.spec.versions.iter().filter(|version| version.served).map(|version| Resource {
+            group: self.spec.group.clone(),
+            version: version.name.clone(),
+            kind: self.spec.names.kind.clone(),
+            plural: self.spec.names.plural.clone(),
+            namespaced: self.spec.scope == "Namespaced",
+        })
+    }
+}
+
+fn gvk_of(object: &ObjectRef) -> Gvk {
+    Gvk { group: object.group().into(), version: object.version().into(), kind: object.kind.clone() }
+}
+
+fn gvk_of_resource(resource: &Resource) -> Gvk {
+    Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() }
+}
+
+/// Groups whose kinds are compiled into the API server. The suffix alone does not tell: `*.k8s.io` is reserved, but
+/// approved CRDs live there as well (`gateway.networking.k8s.io`).
+/// Source: <https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/>
+pub(super) fn is_built_in(group: &str) -> bool {
+    const RESERVED: &[&str] = &[
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    ];
+    match group.strip_suffix(".k8s.io") {
+        Some(group) => RESERVED.contains(&group),
+        None => !group.contains('.'),
+    }
+}
+
+/// Finds every kind of `others`.
+pub(super) async fn resolve(
+    crds: &[Manifest],
+    live_crds: &[Option<Live>],
+    others: &[Manifest],
+    target: &Target,
+) -> Result<Kinds> {
+    let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
+    let mut kinds = BTreeMap::new();
+    if needed.is_empty() {
+        return Ok(Kinds(kinds));
+    }
+    for (manifest, live) in crds.iter().zip(live_crds) {
+        let Some(desired) = CrdHead::of(&manifest.raw) else { continue };
+        let live_served: Vec<Resource> =
+            live.as_ref().and_then(|live| CrdHead::of(&live.raw)).iter().flat_map(CrdHead::served).collect();
+        for resource in desired.served() {
+            let gvk = gvk_of_resource(&resource);
+            if needed.remove(&gvk) {
+                let same = live_served.iter().find(|live| live.version == resource.version);
+                let read_as = same.or(live_served.first()).cloned();
+                kinds.insert(gvk, Kind { resource, read_as });
+            }
+        }
+    }
+    let discovered = target.discover(&needed).await?;
+    for (gvk, resource) in discovered {
+        kinds.insert(gvk, Kind { read_as: Some(resource.clone()), resource });
+    }
+    Ok(Kinds(kinds))
+}
+
+/// Gives every manifest its kind, and namespaced ones their namespace.
+pub(super) fn place<'k>(
+    manifests: Vec<Manifest>,
+    kinds: &'k Kinds,
+    namespace: &str,
+) -> Result<Vec<(Manifest, &'k Kind)>> {
+    let mut problems = Vec::new();
+    let mut placed = Vec::with_capacity(manifests.len());
+    for mut manifest in manifests {
+        match kinds.0.get(&gvk_of(&manifest.object)) {
+            None => problems.push(not_served(&manifest, kinds)),
+            Some(kind) => {
+                manifest.object.namespace = match (kind.resource.namespaced, manifest.object.namespace.take()) {
+                    (false, _) => None,
+                    (true, Some(own)) => Some(own),
+                    (true, None) => Some(namespace.to_owned()),
+                };
+                placed.push((manifest, kind));
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::Failed(problems));
+    }
+    match super::duplicates(&placed) {
+        Some(error) => Err(error),
+        None => Ok(placed),
+    }
+}
+
+fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
+    let object = &manifest.object;
+    let problem = Problem::new(format!(
+        "no kind {:?} in {:?} is served by the target or defined by the manifests",
+        object.kind, object.api_version
+    ))
+    .at(manifest.origin.location());
+    let near = did_you_mean(&object.kind, kinds.0.keys().map(|gvk| gvk.kind.as_str()));
+    match near {
+        Some(near) if near != object.kind => problem.help(format!("did you mean {near:?}?")),
+        _ => problem.help("check apiVersion and kind, or add the CRD that defines it to the manifests"),
+    }
+}
+
+impl Kinds {
+    /// The structural schema of each custom kind that has live objects in the plan, for its defaults. Without the
+    /// right to read a CRD its kind is missing here: the plan then says `update` where it might say `unchanged`.
+    pub async fn schemas(&self, changes: &[Change], target: &Target) -> BTreeMap<Resource, RawObject> {
+        let mut schemas = BTreeMap::new();
+        let mut missing: BTreeMap<String, Vec<Resource>> = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.live.is_some() && !change.desired.object.is_crd()) {
+            let resource = &change.resource;
+            if !is_built_in(&resource.group) && !schemas.contains_key(resource) {
+                let name = format!("{}.{}", resource.plural, resource.group);
+                let of_plan = changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
+                match of_plan.and_then(|crd| crd.live.as_ref()) {
+                    Some(live) => {
+                        schemas.extend(schema_of(&live.raw, resource).map(|raw| (resource.clone(), raw)));
+                    }
+                    None => {
+                        let waiting = missing.entry(name).or_default();
+                        if !waiting.contains(resource) {
+                            waiting.push(resource.clone());
+                        }
+                    }
+                }
+            }
+        }
+        let wanted: Vec<Wanted> = missing
+            .keys()
+            .map(|name| Wanted {
+                resource: Resource::crd(),
+                object: ObjectRef {
+                    api_version: "apiextensions.k8s.io/v1".into(),
+                    kind: "CustomResourceDefinition".into(),
+                    namespace: None,
+                    name: name.clone(),
+                },
+            })
+            .collect();
+        let live = target.read(&wanted, &|_, _| ()).await.unwrap_or_default();
+        for ((_, resources), live) in missing.iter().zip(live) {
+            for resource in resources {
+                let raw = live.as_ref().and_then(|live| schema_of(&live.raw, resource));
+                schemas.extend(raw.map(|raw| (resource.clone(), raw)));
+            }
+        }
+        schemas
+    }
+}
+
+fn schema_of(crd: &RawObject, resource: &Resource) -> Option<RawObject> {
+    let crd = crd.value();
+    let versions = crd.pointer("/spec/versions")?.as_array()?;
+    let version = versions.iter().find(|version| version["name"] == resource.version.as_str())?;
+    version.pointer("/schema/openAPIV3Schema").map(RawObject::from_value)
+}
