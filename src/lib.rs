@@ -7,6 +7,8 @@
 //! Each step takes only its predecessor's output. Nothing after `report` can change a verdict, and nothing before
 //! `apply` writes.
 
+pub mod apply;
+pub mod cli;
 pub mod manifest;
 pub mod plan;
 pub mod preflight;

@@ -38,6 +38,13 @@ pub struct Change {
     pub resource: Resource,
 }
 
+impl Change {
+    /// Changes of one rank are written together; a lower rank comes first. CRDs have a rank of their own.
+    pub fn rank(&self) -> u8 {
+        order::rank(&self.desired.object)
+    }
+}
+
 /// Every object of the manifests, in apply order.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -88,7 +95,7 @@ pub async fn build(
 
     let schemas = kinds.schemas(&changes, target).await;
     decide(&mut changes, &schemas, options.field_manager);
-    changes.sort_by_key(|change| order::rank(&change.desired.object));
+    changes.sort_by_key(Change::rank);
     Ok(Plan { changes })
 }
 

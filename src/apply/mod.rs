@@ -1,0 +1,235 @@
+//! Writes the plan, in its order: namespaces, then CRDs, then (once every CRD is served) the rest.
+//!
+//! What was checked is what is applied: each request carries the uid and resourceVersion that the checks saw, and the
+//! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
+//! what was applied, what was not and why is known for each of them, and running again continues.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::plan::{Action, Change, Plan};
+use crate::problem::Problem;
+use crate::report::ApplyResult;
+use crate::target::{Apply, ApplyError, Established, FieldConflict, Pin, Target};
+
+/// How to write.
+#[derive(Debug, Clone)]
+pub struct ApplyOptions {
+    pub field_manager: String,
+    pub force_conflicts: bool,
+    /// How long to wait until the applied CRDs are served.
+    pub established_timeout: Duration,
+}
+
+/// What happens while the plan is written, for a progress line.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// So many of so many objects are written.
+    Applied(usize, usize),
+    /// So many of so many CRDs are served.
+    Established(usize, usize),
+}
+
+/// How far a deploy came.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// One for each change of the plan, in its order.
+    pub results: Vec<ApplyResult>,
+    /// Why the deploy stopped; empty when it did not.
+    pub problems: Vec<Problem>,
+    /// Stopped by the user between two objects.
+    pub interrupted: bool,
+}
+
+/// Objects written at the same time. Enough to hide a round trip; few enough that a stop is felt at once.
+const IN_FLIGHT: usize = 8;
+
+/// Writes every change of the plan that creates or updates.
+///
+/// `stop` becoming true ends the deploy before the next object.
+pub async fn run(
+    plan: &Plan,
+    target: &Target,
+    options: &ApplyOptions,
+    stop: watch::Receiver<bool>,
+    on_event: &(dyn Fn(Event) + Sync),
+) -> Applied {
+    let mut run = Run { target, options, stop, failed: false, done: 0, total: 0, on_event, outcome: Applied::default() };
+    run.outcome.results = plan
+        .changes
+        .iter()
+        .map(|change| if change.action == Action::Unchanged { ApplyResult::Unchanged } else { ApplyResult::NotReached })
+        .collect();
+    run.total = plan.changes.iter().filter(|change| change.action != Action::Unchanged).count();
+
+    let mut start = 0;
+    while start < plan.changes.len() && run.may_go_on() {
+        let rank = plan.changes[start].rank();
+        let end = start + plan.changes[start..].iter().take_while(|change| change.rank() == rank).count();
+        run.stage(&plan.changes, start..end).await;
+        if plan.changes[start].desired.object.is_crd() && run.may_go_on() {
+            run.wait_established(&plan.changes[start..end]).await;
+        }
+        start = end;
+    }
+    run.outcome.interrupted = run.outcome.problems.is_empty() && *run.stop.borrow() && {
+        run.outcome.results.contains(&ApplyResult::NotReached)
+    };
+    run.outcome
+}
+
+struct Run<'a> {
+    target: &'a Target,
+    options: &'a ApplyOptions,
+    stop: watch::Receiver<bool>,
+    failed: bool,
+    done: usize,
+    total: usize,
+    on_event: &'a (dyn Fn(Event) + Sync),
+    outcome: Applied,
+}
+
+impl Run<'_> {
+    fn may_go_on(&self) -> bool {
+        !self.failed && !*self.stop.borrow()
+    }
+
+    /// Applies the changes of one rank, several at a time. Requests under way are always awaited, so that what was
+    /// written is known; after a failure or an interrupt no further one is sent.
+    async fn stage(&mut self, changes: &[Change], range: std::ops::Range<usize>) {
+        let (target, options) = (self.target, self.options);
+        let mut waiting = range.filter(|index| changes[*index].action != Action::Unchanged);
+        let mut under_way = stream::FuturesUnordered::new();
+        loop {
+            while under_way.len() < IN_FLIGHT
+                && self.may_go_on()
+                && let Some(index) = waiting.next()
+            {
+                let change = &changes[index];
+                under_way.push(async move { (index, apply_one(change, target, options).await) });
+            }
+            let Some((index, result)) = under_way.next().await else { break };
+            match result {
+                Ok(result) => {
+                    self.outcome.results[index] = result;
+                    self.done += 1;
+                    (self.on_event)(Event::Applied(self.done, self.total));
+                }
+                Err(problem) => {
+                    self.outcome.results[index] = ApplyResult::Failed;
+                    self.outcome.problems.push(problem);
+                    self.failed = true;
+                }
+            }
+        }
+        self.outcome.problems.sort();
+    }
+
+    /// Waits until the target serves every CRD that was applied, or says why it does not.
+    async fn wait_established(&mut self, crds: &[Change]) {
+        let deadline = Instant::now() + self.options.established_timeout;
+        let mut waiting: Vec<&Change> = crds.iter().filter(|change| change.action != Action::Unchanged).collect();
+        let total = waiting.len();
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let target = self.target;
+            let answers: Vec<(&Change, _)> = stream::iter(std::mem::take(&mut waiting))
+                .map(|change| async move { (change, target.established(&change.desired.object).await) })
+                .buffered(IN_FLIGHT)
+                .collect()
+                .await;
+            let mut reasons = Vec::new();
+            for (change, answer) in answers {
+                let object = &change.desired.object;
+                let at = change.desired.origin.location();
+                match answer {
+                    Ok(Established::Yes) => {}
+                    Ok(Established::NotYet(reason)) => {
+                        reasons.push((at, object, reason));
+                        waiting.push(change);
+                    }
+                    Ok(Established::Never(reason)) => self.fail(
+                        Problem::new(format!("{object} was applied, but the server will not serve it: {reason}"))
+                            .at(at)
+                            .help("mend the CRD and run the same command again"),
+                    ),
+                    Err(error) => error.problems().iter().cloned().for_each(|problem| self.fail(problem)),
+                }
+            }
+            (self.on_event)(Event::Established(total - waiting.len(), total));
+            if waiting.is_empty() || !self.may_go_on() {
+                return;
+            }
+            if Instant::now() >= deadline {
+                for (at, object, reason) in reasons {
+                    let seconds = self.options.established_timeout.as_secs();
+                    self.fail(
+                        Problem::new(format!("{object} was applied, but is not served after {seconds}s: {reason}"))
+                            .at(at)
+                            .help("run the same command again to continue, or allow more time (timeouts.established)"),
+                    );
+                }
+                return;
+            }
+            let mut stop = self.stop.clone();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    fn fail(&mut self, problem: Problem) {
+        self.outcome.problems.push(problem);
+        self.failed = true;
+    }
+}
+
+async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> Result<ApplyResult, Problem> {
+    let object = &change.desired.object;
+    let pin = match &change.live {
+        None => Pin::Absent,
+        Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+    };
+    let apply = Apply {
+        resource: &change.resource,
+        object,
+        raw: &change.desired.raw,
+        pin: &pin,
+        field_manager: &options.field_manager,
+        force_conflicts: options.force_conflicts,
+    };
+    let at = change.desired.origin.location();
+    match target.apply(&apply).await {
+        // The server keeps the resourceVersion when an apply changes nothing.
+        Ok(live) if change.live.as_ref().is_some_and(|before| before.resource_version == live.resource_version) => {
+            Ok(ApplyResult::Unchanged)
+        }
+        Ok(_) => Ok(ApplyResult::Applied),
+        Err(ApplyError::Changed) => Err(Problem::new(format!(
+            "{object} changed in the target after it was checked; it was not written"
+        ))
+        .at(at)
+        .help("run the same command again: it checks what is live now")),
+        Err(ApplyError::Conflict(conflicts)) => Err(conflict(change, &conflicts)),
+        Err(ApplyError::Refused(problem)) => {
+            Err(Problem { at: Some(at), message: format!("{object}: {}", problem.message), help: problem.help })
+        }
+    }
+}
+
+fn conflict(change: &Change, conflicts: &[FieldConflict]) -> Problem {
+    let mut message = format!("{} was not written: other field managers own", change.desired.object);
+    for (index, FieldConflict { field, manager }) in conflicts.iter().enumerate() {
+        let separator = if index == 0 { " " } else { ", " };
+        message.push_str(&format!("{separator}{field} ({manager})"));
+    }
+    Problem::new(message).at(change.desired.origin.location()).help(
+        "remove these fields from the manifest to leave them to their managers, or take them with --force-conflicts",
+    )
+}
