@@ -7,6 +7,7 @@
 //! Each step takes only its predecessor's output. Nothing after `report` can change a verdict, and nothing before
 //! `apply` writes.
 
+pub mod apply;
 pub mod manifest;
 pub mod plan;
 pub mod preflight;
