@@ -63,7 +63,8 @@ fn writer() {
         for name in ["shared", "new"] {
             let Wanted { resource, object } = wanted(name);
             let live = target.read(&[wanted(name)]).remove(0);
-            let pin = live.map_or(Pin::Absent, |live| Pin::At { uid: live.uid, resource_version: live.resource_version });
+            let pin =
+                live.map_or(Pin::Absent, |live| Pin::At { uid: live.uid, resource_version: live.resource_version });
             let raw = RawObject::from_value(&config_map(name, round));
             let apply = Apply {
                 resource: &resource,
