@@ -1,7 +1,128 @@
-//! In which order objects are applied.
+//! The order of a deploy: what others need goes first.
+//!
+//! Namespaces and CRDs make room for everything else. Then come the things that workloads look up when they start
+//! (accounts, configuration, volumes, rights), the workloads, and what points at workloads. Whatever can stand in the
+//! way of other objects while nothing answers behind it yet (API services, admission) comes last.
+//!
+//! The order is a kindness, not a promise: Kubernetes converges whatever comes first. Objects of one rank keep the
+//! order of the manifests.
 
 use crate::resource::ObjectRef;
 
-pub fn rank(_object: &ObjectRef) -> u8 {
-    0
+/// Everything that the table does not name, custom resources above all.
+const OTHER: u8 = 100;
+
+/// Ranks of built-in kinds by group and kind. A kind of the same name in another group is another kind.
+const RANKS: &[(u8, &str, &[&str])] = &[
+    (0, "", &["Namespace"]),
+    (1, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
+    // Classes and limits: looked up when an object of another kind is admitted.
+    (10, "scheduling.k8s.io", &["PriorityClass"]),
+    (10, "node.k8s.io", &["RuntimeClass"]),
+    (10, "storage.k8s.io", &["StorageClass", "CSIDriver", "VolumeAttributesClass"]),
+    (10, "networking.k8s.io", &["IngressClass"]),
+    (10, "resource.k8s.io", &["DeviceClass"]),
+    (11, "", &["ResourceQuota", "LimitRange"]),
+    (11, "networking.k8s.io", &["NetworkPolicy"]),
+    (20, "", &["ServiceAccount"]),
+    (21, "", &["Secret"]),
+    (22, "", &["ConfigMap"]),
+    (23, "", &["PersistentVolume"]),
+    (24, "", &["PersistentVolumeClaim"]),
+    (24, "resource.k8s.io", &["ResourceClaim", "ResourceClaimTemplate"]),
+    (30, "rbac.authorization.k8s.io", &["ClusterRole"]),
+    (31, "rbac.authorization.k8s.io", &["ClusterRoleBinding"]),
+    (32, "rbac.authorization.k8s.io", &["Role"]),
+    (33, "rbac.authorization.k8s.io", &["RoleBinding"]),
+    // Before the pods, which find the services there are when they start in their environment.
+    (40, "", &["Service"]),
+    (50, "apps", &["DaemonSet"]),
+    (51, "", &["Pod", "ReplicationController"]),
+    (51, "apps", &["ReplicaSet", "Deployment", "StatefulSet"]),
+    (52, "batch", &["Job", "CronJob"]),
+    (60, "autoscaling", &["HorizontalPodAutoscaler"]),
+    (60, "policy", &["PodDisruptionBudget"]),
+    (61, "networking.k8s.io", &["Ingress"]),
+    (200, "apiregistration.k8s.io", &["APIService"]),
+    (201, "admissionregistration.k8s.io", &["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"]),
+    (202, "admissionregistration.k8s.io", &["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"]),
+    (203, "admissionregistration.k8s.io", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
+];
+
+/// Where the object stands in the order of a deploy: lower ranks first, equal ranks in the order of the manifests
+/// (sort with a stable sort).
+pub fn rank(object: &ObjectRef) -> u8 {
+    RANKS
+        .iter()
+        .find(|(_, group, kinds)| *group == object.group() && kinds.contains(&object.kind.as_str()))
+        .map_or(OTHER, |(rank, _, _)| *rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, name: &str) -> ObjectRef {
+        ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: name.into() }
+    }
+
+    #[test]
+    fn what_others_need_goes_first() {
+        let mut objects = [
+            object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "a"),
+            object("apiregistration.k8s.io/v1", "APIService", "a"),
+            object("test.example.com/v1", "Sample", "a"),
+            object("networking.k8s.io/v1", "Ingress", "a"),
+            object("autoscaling/v2", "HorizontalPodAutoscaler", "a"),
+            object("batch/v1", "Job", "a"),
+            object("apps/v1", "Deployment", "a"),
+            object("v1", "Service", "a"),
+            object("rbac.authorization.k8s.io/v1", "RoleBinding", "a"),
+            object("rbac.authorization.k8s.io/v1", "Role", "a"),
+            object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "a"),
+            object("rbac.authorization.k8s.io/v1", "ClusterRole", "a"),
+            object("v1", "PersistentVolumeClaim", "a"),
+            object("v1", "PersistentVolume", "a"),
+            object("v1", "ConfigMap", "a"),
+            object("v1", "Secret", "a"),
+            object("v1", "ServiceAccount", "a"),
+            object("storage.k8s.io/v1", "StorageClass", "a"),
+            object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "a"),
+            object("v1", "Namespace", "a"),
+        ];
+        let mut expected = objects.clone();
+        expected.reverse();
+        objects.sort_by_key(rank);
+        assert_eq!(objects, expected);
+    }
+
+    #[test]
+    fn equal_ranks_keep_the_order_of_the_manifests() {
+        let mut objects = [
+            object("test.example.com/v1", "Zebra", "1"),
+            object("test.example.com/v1", "Ape", "2"),
+            object("v1", "Secret", "3"),
+            object("test.example.com/v1", "Zebra", "0"),
+        ];
+        objects.sort_by_key(rank);
+        assert_eq!(objects.map(|object| object.name), ["3", "1", "2", "0"]);
+    }
+
+    #[test]
+    fn a_custom_kind_with_a_built_in_name_is_a_custom_kind() {
+        assert_eq!(rank(&object("serving.knative.dev/v1", "Service", "a")), OTHER);
+        assert_eq!(rank(&object("example.com/v1", "Namespace", "a")), OTHER);
+        assert_eq!(rank(&object("apps/v2", "Deployment", "a")), rank(&object("apps/v1", "Deployment", "a")));
+    }
+
+    #[test]
+    fn the_table_ascends_and_names_each_kind_once() {
+        assert!(RANKS.is_sorted_by_key(|(rank, _, _)| rank));
+        let mut kinds: Vec<_> =
+            RANKS.iter().flat_map(|(_, group, kinds)| kinds.iter().map(move |k| (group, k))).collect();
+        let count = kinds.len();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), count);
+    }
 }

@@ -1,0 +1,99 @@
+//! One object's text inside a file: written anew while every other document keeps its bytes.
+//!
+//! Comments above the object stay; comments inside it go, as the object is written from its data. What was written is
+//! read again before it may reach the disk: YAML has many ways to make something else of a string.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::load;
+use crate::manifest::{Manifest, Source};
+use crate::problem::Problem;
+use crate::resource::Step;
+
+/// The text of the file in which `object` stands instead of `old`.
+pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {
+    let manifest = &file[old];
+    let origin = &manifest.origin;
+    let text = &origin.source.text;
+    let document = &text[origin.bytes.clone()];
+
+    let whole = match origin.within.as_slice() {
+        [] => object.clone(),
+        steps => {
+            let mut whole = load::value(&origin.source, origin.bytes.clone())?;
+            *at(&mut whole, steps).ok_or_else(|| Problem::new("the list has changed").at(origin.location()))? =
+                object.clone();
+            whole
+        }
+    };
+
+    let (head, tail) = surroundings(document);
+    let expected: Vec<Value> = file
+        .iter()
+        .enumerate()
+        .map(|(index, manifest)| if index == old { object.clone() } else { manifest.raw.value() })
+        .collect();
+    first_that_reads_back(&origin.source.name, &whole, document.trim_start().starts_with('{'), &expected, |body| {
+        let mut new = String::with_capacity(text.len() + body.len());
+        new.push_str(&text[..origin.bytes.start]);
+        new.push_str(head);
+        if !new.is_empty() && !new.ends_with('\n') {
+            new.push('\n');
+        }
+        new.push_str(body);
+        new.push_str(tail);
+        new.push_str(&text[origin.bytes.end..]);
+        new
+    })
+}
+
+/// The text of a new file with that one object.
+pub(super) fn alone(name: &str, object: &Value) -> Result<String, Problem> {
+    first_that_reads_back(name, object, false, std::slice::from_ref(object), str::to_owned)
+}
+
+/// The object as YAML, or as JSON (which is YAML) where the YAML does not read back as what it was made from.
+fn first_that_reads_back(
+    name: &str,
+    document: &Value,
+    as_json: bool,
+    expected: &[Value],
+    file_with: impl Fn(&str) -> String,
+) -> Result<String, Problem> {
+    let yaml = if as_json { None } else { serde_yaml::to_string(document).ok() };
+    let json = serde_json::to_string_pretty(document).ok().map(|json| json + "\n");
+    for body in [yaml, json].into_iter().flatten() {
+        let text = file_with(&body);
+        let source = Arc::new(Source { name: name.to_owned(), text });
+        let reads_back = load::manifests(&source).is_ok_and(|read| {
+            read.len() == expected.len()
+                && read.iter().zip(expected).all(|(read, expected)| read.raw.value() == *expected)
+        });
+        if reads_back {
+            return Ok(Arc::into_inner(source).map(|source| source.text).unwrap_or_else(|| file_with(&body)));
+        }
+    }
+    Err(Problem::new(format!("cannot write {name}: the object would not read back as it is"))
+        .help("move the object into a file of its own and try again"))
+}
+
+fn at<'a>(value: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Index(index) => value.get_mut(index),
+    })
+}
+
+/// The lines before and after a document's content: comments, blank lines, markers.
+fn surroundings(document: &str) -> (&str, &str) {
+    let is_around = |line: &&str| {
+        let line = line.trim_end();
+        line.is_empty() || line.starts_with(['#', '%']) || matches!(line, "---" | "...") || line.starts_with("--- #")
+    };
+    let head: usize = document.split_inclusive('\n').take_while(is_around).map(str::len).sum();
+    let rest = &document[head..];
+    let tail: usize = rest.split_inclusive('\n').rev().take_while(is_around).map(str::len).sum();
+    (&document[..head], &rest[rest.len() - tail..])
+}

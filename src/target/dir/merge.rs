@@ -1,0 +1,268 @@
+//! Server-side apply without a schema: what becomes of a live object when a manager applies a manifest to it.
+//!
+//! As on the API server, fields that the manifest sets are written, fields that the same manager applied before and
+//! the manifest no longer sets are removed, and everything else stays. `metadata.managedFields` keeps the record.
+//! Two things differ, since a folder knows no schemas of built-in kinds. A list is always one field (on a server, the
+//! containers of a pod are told apart by name). And a field that nobody is on record for belongs to nobody, so that
+//! a folder of files written by hand can be deployed to (a server would call their owner `before-first-apply`).
+
+use serde_json::{Map, Value, json};
+
+use super::fields::Fields;
+use crate::target::FieldConflict;
+
+/// Metadata that the server keeps. A manifest that sets it (an exported object) does not say how it should be.
+const SERVER_METADATA: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+];
+
+/// One entry of `metadata.managedFields`.
+struct Managed {
+    entry: Map<String, Value>,
+    fields: Fields,
+}
+
+impl Managed {
+    fn read(entry: &Value) -> Option<Self> {
+        let entry = entry.as_object()?;
+        Some(Managed { fields: entry.get("fieldsV1").map(Fields::from_json).unwrap_or_default(), entry: entry.clone() })
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.entry.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn is_apply_of(&self, manager: &str) -> bool {
+        self.text("manager") == manager && self.text("operation") == "Apply" && self.text("subresource").is_empty()
+    }
+}
+
+/// The manifest without what is not its to say: server metadata, and `status` where that is a subresource.
+pub(super) fn intent(desired: &Value, status_is_subresource: bool) -> Value {
+    let mut intent = desired.clone();
+    if let Some(metadata) = intent.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
+    }
+    if let (true, Some(object)) = (status_is_subresource, intent.as_object_mut()) {
+        object.shift_remove("status");
+    }
+    intent
+}
+
+/// Applies `intent` to the live object (an empty object where there is none) and answers the object as it is then.
+pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) -> Result<Value, Vec<FieldConflict>> {
+    let (mut others, before) = managers(live, manager);
+
+    let mut conflicts = Vec::new();
+    for other in &mut others {
+        let mut taken = Vec::new();
+        conflicting(live, intent, &other.fields, &mut Vec::new(), &mut taken);
+        for path in taken {
+            conflicts
+                .push(FieldConflict { field: format!(".{}", path.join(".")), manager: other.text("manager").into() });
+            other.fields.remove(&path);
+        }
+    }
+    if !force && !conflicts.is_empty() {
+        conflicts.sort_by(|a, b| (&a.field, &a.manager).cmp(&(&b.field, &b.manager)));
+        conflicts.dedup();
+        return Err(conflicts);
+    }
+    others.retain(|other| !other.fields.is_empty());
+
+    let mut merged = live.clone();
+    write(&mut merged, intent);
+    let held: Vec<&Fields> = others.iter().map(|other| &other.fields).collect();
+    if let (Some(before), Some(object)) = (&before, merged.as_object_mut()) {
+        remove_dropped(object, &before.fields, Some(intent), &held);
+    }
+    record(&mut merged, others, before, intent, manager);
+    Ok(merged)
+}
+
+/// The managers of the live object: the others, and what `manager` itself applied before.
+fn managers(live: &Value, manager: &str) -> (Vec<Managed>, Option<Managed>) {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut others: Vec<Managed> = entries.into_iter().flatten().filter_map(Managed::read).collect();
+    let ours = others.iter().position(|managed| managed.is_apply_of(manager));
+    let ours = ours.map(|index| others.remove(index));
+    (others, ours)
+}
+
+/// The paths that the manifest would change and `held` has a claim on.
+fn conflicting<'a>(
+    live: &Value,
+    intent: &'a Value,
+    held: &Fields,
+    path: &mut Vec<&'a str>,
+    found: &mut Vec<Vec<&'a str>>,
+) {
+    match (live, intent) {
+        (Value::Object(live), Value::Object(intent)) => {
+            for (key, value) in intent {
+                if let (Some(live), Some(held)) = (live.get(key), held.field(key)) {
+                    path.push(key);
+                    conflicting(live, value, held, path, found);
+                    path.pop();
+                }
+            }
+        }
+        _ if live != intent && !held.is_empty() => found.push(path.clone()),
+        _ => {}
+    }
+}
+
+/// Writes what the manifest sets: mappings are merged, everything else is replaced.
+fn write(live: &mut Value, intent: &Value) {
+    match (live, intent) {
+        (Value::Object(live), Value::Object(intent)) => {
+            for (key, value) in intent {
+                write(live.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (live, intent) => *live = intent.clone(),
+    }
+}
+
+/// Removes what was applied before, is set no longer, and nobody else holds.
+fn remove_dropped(object: &mut Map<String, Value>, before: &Fields, intent: Option<&Value>, held: &[&Fields]) {
+    for (name, before) in before.fields() {
+        let intent = intent.and_then(|intent| intent.get(name));
+        let held: Vec<&Fields> = held.iter().filter_map(|held| held.field(name)).collect();
+        let nested = before.fields().next().is_some();
+        let emptied = match object.get_mut(name) {
+            Some(Value::Object(below)) if nested => {
+                remove_dropped(below, before, intent, &held);
+                below.is_empty()
+            }
+            Some(_) => !nested,
+            None => false,
+        };
+        if emptied && intent.is_none() && held.iter().all(|held| held.is_empty()) {
+            object.shift_remove(name);
+        }
+    }
+}
+
+/// Writes `metadata.managedFields`: the other managers as they were, then this one.
+fn record(merged: &mut Value, others: Vec<Managed>, before: Option<Managed>, intent: &Value, manager: &str) {
+    let mut fields = Fields::of(intent);
+    for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
+        fields.remove(path);
+    }
+    let mut entries: Vec<Value> = others
+        .into_iter()
+        .map(|mut other| {
+            other.entry.insert("fieldsV1".into(), other.fields.to_json());
+            Value::Object(other.entry)
+        })
+        .collect();
+    let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
+    match before {
+        // Nothing new: the entry keeps the time that a server wrote into it.
+        Some(before) if before.fields == fields && before.entry.get("apiVersion") == Some(&api_version) => {
+            entries.push(Value::Object(before.entry));
+        }
+        _ if fields.is_empty() => {}
+        _ => entries.push(json!({
+            "manager": manager,
+            "operation": "Apply",
+            "apiVersion": api_version,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields.to_json(),
+        })),
+    }
+    if let Some(metadata) = merged.get_mut("metadata").and_then(Value::as_object_mut) {
+        if entries.is_empty() {
+            metadata.shift_remove("managedFields");
+        } else {
+            metadata.insert("managedFields".into(), Value::Array(entries));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config_map(data: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
+    }
+
+    fn applied(live: &Value, desired: &Value) -> Value {
+        apply(live, desired, "gantry", false).unwrap()
+    }
+
+    #[test]
+    fn a_field_that_is_set_no_longer_is_removed() {
+        let mut first = config_map(json!({"x": "1", "y": "2"}));
+        first["metadata"]["labels"] = json!({"l": "1"});
+        let live = applied(&json!({}), &first);
+        let live = applied(&live, &config_map(json!({"x": "1"})));
+        assert_eq!(live["data"], json!({"x": "1"}));
+        assert_eq!(live["metadata"].get("labels"), None);
+        assert_eq!(live["metadata"]["managedFields"][0]["fieldsV1"], json!({"f:data": {"f:x": {}}}));
+    }
+
+    #[test]
+    fn what_nobody_applied_stays() {
+        let live = applied(&config_map(json!({"x": "1", "by-hand": "2"})), &config_map(json!({"x": "3"})));
+        assert_eq!(live["data"], json!({"x": "3", "by-hand": "2"}));
+        let live = applied(&live, &config_map(json!({"x": "3"})));
+        assert_eq!(live["data"]["by-hand"], "2");
+    }
+
+    #[test]
+    fn a_mapping_that_lost_its_last_field_goes_too_unless_it_is_still_set() {
+        let live = applied(&json!({}), &config_map(json!({"x": "1"})));
+        let mut without = config_map(json!({}));
+        assert_eq!(applied(&live, &without)["data"], json!({}));
+        without.as_object_mut().unwrap().shift_remove("data");
+        assert_eq!(applied(&live, &without).get("data"), None);
+    }
+
+    #[test]
+    fn another_managers_field_is_a_conflict_unless_it_is_equal_or_forced() {
+        let live = applied(&json!({}), &config_map(json!({"x": "1", "y": "1"})));
+        let desired = config_map(json!({"x": "2", "y": "1"}));
+        let conflict = FieldConflict { field: ".data.x".into(), manager: "gantry".into() };
+        assert_eq!(apply(&live, &desired, "other", false).unwrap_err(), [conflict]);
+
+        let forced = apply(&live, &desired, "other", true).unwrap();
+        assert_eq!(forced["data"], json!({"x": "2", "y": "1"}));
+        let managers = &forced["metadata"]["managedFields"];
+        assert_eq!(managers[0]["fieldsV1"], json!({"f:data": {"f:y": {}}}));
+        assert_eq!(managers[1]["fieldsV1"], json!({"f:data": {"f:x": {}, "f:y": {}}}));
+    }
+
+    #[test]
+    fn a_shared_field_stays_when_one_of_its_managers_drops_it() {
+        let live = applied(&json!({}), &config_map(json!({"x": "1"})));
+        let shared = apply(&live, &config_map(json!({"x": "1"})), "other", false).unwrap();
+        let live = applied(&shared, &config_map(json!({})));
+        assert_eq!(live["data"], json!({"x": "1"}));
+        assert_eq!(live["metadata"]["managedFields"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn applying_the_same_again_changes_nothing() {
+        let desired = config_map(json!({"x": "1"}));
+        let mut live = applied(&json!({}), &desired);
+        live["metadata"]["managedFields"][0]["time"] = json!("2026-01-02T03:04:05Z");
+        assert_eq!(applied(&live, &desired), live);
+    }
+
+    #[test]
+    fn exported_metadata_and_status_are_not_the_manifests_to_say() {
+        let desired = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": null}, "status": {"x": 1}});
+        assert_eq!(intent(&desired, true), json!({"metadata": {"name": "a"}}));
+        assert_eq!(intent(&desired, false)["status"], json!({"x": 1}));
+    }
+}

@@ -1,0 +1,261 @@
+//! A folder of manifests that stands in for a cluster.
+//!
+//! Reading it answers what an API server would answer that holds these objects; applying to it writes what the server
+//! would store: one object at a time, each file replaced in one step, so that a kill at any moment leaves every file
+//! whole. CustomResourceDefinitions get the server's defaults, `status.storedVersions` and refusals ([`crd`]), every
+//! object is merged as server-side apply merges ([`merge`]). What only a running server can do is not imitated:
+//! custom resources are not validated or pruned, namespaces need not exist, and no controller runs.
+//!
+//! Documents of `kind: Config` in the folder are no objects and are left alone.
+
+mod crd;
+mod document;
+mod fields;
+mod files;
+mod hash;
+mod kinds;
+mod load;
+mod merge;
+mod names;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use self::state::{Identity, State};
+use super::{Apply, ApplyError, Gvk, Pin, Wanted};
+use crate::manifest::Manifest;
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
+
+/// An opened folder. It may be shared: writes go one after another.
+pub struct DirTarget {
+    root: PathBuf,
+    state: Mutex<State>,
+}
+
+impl DirTarget {
+    /// Reads the whole folder. An empty folder is an empty cluster; one that is missing is more likely a slip of the
+    /// pen than a cluster, and is an error.
+    pub fn open(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let metadata = fs::metadata(path).map_err(|error| {
+            Error::failed(match error.kind() {
+                io::ErrorKind::NotFound => Problem::new(format!("the folder {shown} does not exist"))
+                    .help(format!("check the path, or make an empty cluster of it: mkdir {shown}")),
+                _ => Problem::new(format!("cannot read the folder {shown}: {error}")),
+            })
+        })?;
+        if !metadata.is_dir() {
+            return Err(Error::failed(
+                Problem::new(format!("{shown} is not a folder"))
+                    .help("a dir target is a folder of manifests that stands in for a cluster"),
+            ));
+        }
+        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(State::read(path)?) })
+    }
+
+    pub fn describe(&self) -> String {
+        format!("dir: {}", self.root.display())
+    }
+
+    /// Built-in kinds are known; custom ones are served as the CRDs in the folder say.
+    pub fn discover(&self, kinds: &BTreeSet<Gvk>) -> BTreeMap<Gvk, Resource> {
+        let state = self.state();
+        kinds.iter().filter_map(|gvk| Some((gvk.clone(), state.resource(gvk)?))).collect()
+    }
+
+    /// Answers from the folder as it was when it was opened or last written to.
+    pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
+        let state = self.state();
+        wanted
+            .iter()
+            .map(|wanted| {
+                let manifest = state.manifest(&Identity::of(&wanted.object, wanted.resource.namespaced))?;
+                Some(at_version(&state, live(manifest), &manifest.object, &wanted.object))
+            })
+            .collect()
+    }
+
+    /// Looks at the folder again, checks the pin against what is there now, merges and writes.
+    pub fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+        let mut state = self.state();
+        let _lock = files::lock(&self.root);
+        let identity = Identity::of(apply.object, apply.resource.namespaced);
+        let surely = state.find(&identity).map(|(path, _)| path.to_owned());
+        state.refresh(&self.root, surely.as_deref()).map_err(first_refusal)?;
+        for leftover in std::mem::take(&mut state.leftovers) {
+            // Only tidiness: nobody reads them.
+            let _ = fs::remove_file(leftover);
+        }
+
+        let before = state.manifest(&identity).map(|manifest| (live(manifest), manifest.object.clone()));
+        match (apply.pin, &before) {
+            (Pin::Absent, None) => {}
+            (Pin::At { uid, resource_version }, Some((live, _)))
+                if *uid == live.uid && *resource_version == live.resource_version => {}
+            _ => return Err(ApplyError::Changed),
+        }
+
+        let before = before.map(|(live, _)| live);
+        let object = stored(&state, apply, before.as_ref(), &identity)?;
+        if let Some(before) = before
+            && before.raw.value() == object
+        {
+            return Ok(before);
+        }
+        let path = self.write(&state, &identity, apply.object, &object).map_err(ApplyError::Refused)?;
+        state.reread(&path).map_err(first_refusal)?;
+        match state.manifest(&identity) {
+            Some(manifest) => Ok(live(manifest)),
+            // Taken away between the write and now.
+            None => Err(ApplyError::Changed),
+        }
+    }
+
+    /// Writes the object into its file, or into one of its own, and answers which.
+    fn write(
+        &self,
+        state: &State,
+        identity: &Identity,
+        object: &ObjectRef,
+        value: &Value,
+    ) -> std::result::Result<PathBuf, Problem> {
+        let place = state.find(identity).and_then(|(path, index)| Some((path, state.files.get(path)?, index)));
+        let (path, written) = if let Some((path, file, index)) = place {
+            let text = document::replaced(&file.manifests, index, value)?;
+            (path.to_owned(), files::replace(&self.root, path, &text))
+        } else {
+            let object = ObjectRef { namespace: identity.namespace.clone(), ..object.clone() };
+            let path = self
+                .free_path(&names::file_name(&object))
+                .map_err(|error| Problem::new(format!("cannot read {}: {error}", self.root.display())))?;
+            let text = document::alone(&path.display().to_string(), value)?;
+            let written = files::create(&path, &text);
+            (path, written)
+        };
+        match written {
+            Ok(()) => Ok(path),
+            Err(error) => Err(Problem::new(format!("cannot write {}: {error}", path.display()))
+                .help(format!("make sure that {} may be written to, then run again", self.root.display()))),
+        }
+    }
+
+    /// The path for a new file, numbered where the name is taken in whatever case.
+    fn free_path(&self, name: &str) -> io::Result<PathBuf> {
+        let taken: BTreeSet<String> = fs::read_dir(&self.root)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().to_lowercase()))
+            .collect::<io::Result<_>>()?;
+        let stem = name.strip_suffix(".yaml").unwrap_or(name);
+        let numbered = (2..).map(|number| format!("{stem}~{number}.yaml"));
+        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken.contains(&name.to_lowercase()));
+        Ok(self.root.join(free.unwrap_or_else(|| name.to_owned())))
+    }
+
+    /// A panic elsewhere leaves the state as it was or one refresh behind, so it can be used on.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn first_refusal(error: Error) -> ApplyError {
+    let problem = error.problems().first().cloned();
+    ApplyError::Refused(problem.unwrap_or_else(|| Problem::new("the folder cannot be read")))
+}
+
+/// An object of the folder as a server would answer it.
+///
+/// The resourceVersion is the one in the file, and after it a hash of the object: a file is also changed by hand, and
+/// then nobody counts.
+fn live(manifest: &Manifest) -> Live {
+    let json = manifest.raw.json();
+    let hash = hash::fnv128(json.as_bytes());
+    let value = manifest.raw.value();
+    let uid = match crd::text(&value, "/metadata/uid") {
+        "" => hash::uid(manifest.object.identity()),
+        uid => uid.to_owned(),
+    };
+    let counted = crd::text(&value, "/metadata/resourceVersion");
+    let resource_version = format!("{}-{hash:032x}", if counted.is_empty() { "0" } else { counted });
+    let raw = if manifest.object.is_crd() {
+        let mut value = value;
+        crd::set_defaults(&mut value);
+        RawObject::from_value(&value)
+    } else {
+        manifest.raw.clone()
+    };
+    Live { raw, uid, resource_version }
+}
+
+/// The live object at the version that it is asked for, where versions differ in name alone. Other conversions need
+/// the server or its webhook, and the object stays as it is stored.
+fn at_version(state: &State, live: Live, stored: &ObjectRef, wanted: &ObjectRef) -> Live {
+    let by_name = state.custom(stored.group(), &stored.kind).is_some_and(|custom| custom.converts_by_name);
+    if !by_name || stored.api_version == wanted.api_version {
+        return live;
+    }
+    let mut value = live.raw.value();
+    value["apiVersion"] = wanted.api_version.as_str().into();
+    Live { raw: RawObject::from_value(&value), ..live }
+}
+
+/// What is stored once the manifest has been applied.
+fn stored(
+    state: &State,
+    apply: &Apply<'_>,
+    before: Option<&Live>,
+    identity: &Identity,
+) -> std::result::Result<Value, ApplyError> {
+    let desired = apply.raw.value();
+    if desired.pointer("/metadata/managedFields").is_some_and(|managed| !managed.is_null()) {
+        return Err(ApplyError::Refused(
+            Problem::new("metadata.managedFields must be nil")
+                .help("take metadata.managedFields out of the manifest; it is the server's record"),
+        ));
+    }
+    let status_is_subresource = match state.custom(apply.object.group(), &apply.object.kind) {
+        Some(custom) => custom.served.get(apply.object.version()).copied().unwrap_or(false),
+        None => kinds::built_in(apply.object.group(), &apply.object.kind).is_some(),
+    };
+    let intent = merge::intent(&desired, status_is_subresource);
+    let old = before.map(|live| live.raw.value());
+    let empty = Value::Object(serde_json::Map::new());
+    let mut object = merge::apply(old.as_ref().unwrap_or(&empty), &intent, apply.field_manager, apply.force_conflicts)
+        .map_err(ApplyError::Conflict)?;
+    if apply.object.is_crd() {
+        crd::admit(old.as_ref(), &mut object)
+            .map_err(|errors| ApplyError::Refused(Problem::new(crd::refusal(&apply.object.name, &errors))))?;
+    }
+    stamp(&mut object, old.as_ref(), before, identity);
+    Ok(object)
+}
+
+/// Server metadata of an object that is written: a uid for good, a generation for each change of `spec`, a
+/// resourceVersion for each change at all.
+fn stamp(object: &mut Value, old: Option<&Value>, before: Option<&Live>, identity: &Identity) {
+    if old == Some(&*object) {
+        return;
+    }
+    let spec_changed = old.and_then(|old| old.get("spec")) != object.get("spec");
+    let has_spec = object.get("spec").is_some();
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(namespace) = &identity.namespace {
+        metadata.insert("namespace".into(), namespace.as_str().into());
+    }
+    let uid = before
+        .map(|live| live.uid.clone())
+        .unwrap_or_else(|| hash::uid((&identity.group, &identity.kind, identity.namespace.as_deref(), &identity.name)));
+    metadata.insert("uid".into(), uid.into());
+    let counted =
+        metadata.get("resourceVersion").and_then(Value::as_str).and_then(|version| version.parse::<u64>().ok());
+    metadata.insert("resourceVersion".into(), counted.unwrap_or(0).saturating_add(1).to_string().into());
+    if has_spec && spec_changed {
+        let known = metadata.get("generation").and_then(Value::as_u64).unwrap_or(u64::from(old.is_some()));
+        metadata.insert("generation".into(), known.saturating_add(1).into());
+    }
+}

@@ -1,0 +1,411 @@
+//! The folder that stands in for a cluster, through the library as a deploy uses it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gantry::resource::{Live, ObjectRef, RawObject, Resource};
+use gantry::target::dir::DirTarget;
+use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, Pin, Wanted};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: samples.test.example.com}
+spec:
+  group: test.example.com
+  names: {kind: Sample, plural: samples}
+  scope: Namespaced
+  versions:
+    - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+";
+
+/// The CRD of [`CRD`] with these versions; the last one is the storage version.
+fn crd(versions: &[&str]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|name| {
+            let storage = versions.last() == Some(name);
+            json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object"}}})
+        })
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.test.example.com"},
+        "spec": {
+            "group": "test.example.com",
+            "names": {"kind": "Sample", "plural": "samples"},
+            "scope": "Namespaced",
+            "versions": versions,
+        },
+    })
+}
+
+fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+}
+
+fn wanted(value: &Value) -> Wanted {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let object = ObjectRef {
+        api_version: text("/apiVersion").unwrap(),
+        kind: text("/kind").unwrap(),
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name").unwrap(),
+    };
+    let namespaced = !matches!(object.kind.as_str(), "CustomResourceDefinition" | "Namespace");
+    let resource = Resource {
+        group: object.group().into(),
+        version: object.version().into(),
+        kind: object.kind.clone(),
+        plural: format!("{}s", object.kind.to_lowercase()),
+        namespaced,
+    };
+    Wanted { resource, object }
+}
+
+fn read(target: &DirTarget, value: &Value) -> Option<Live> {
+    target.read(&[wanted(value)]).remove(0)
+}
+
+fn pin(live: Option<&Live>) -> Pin {
+    match live {
+        None => Pin::Absent,
+        Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+    }
+}
+
+fn apply_pinned(target: &DirTarget, value: &Value, pin: &Pin) -> Result<Live, ApplyError> {
+    let Wanted { resource, object } = wanted(value);
+    let raw = RawObject::from_value(value);
+    target.apply(&Apply {
+        resource: &resource,
+        object: &object,
+        raw: &raw,
+        pin,
+        field_manager: "gantry",
+        force_conflicts: false,
+    })
+}
+
+/// Applies against what is there now.
+fn apply(target: &DirTarget, value: &Value) -> Result<Live, ApplyError> {
+    apply_pinned(target, value, &pin(read(target, value).as_ref()))
+}
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn open(folder: &TempDir) -> DirTarget {
+    DirTarget::open(folder.path()).unwrap()
+}
+
+fn text(folder: &TempDir, name: &str) -> String {
+    fs::read_to_string(folder.path().join(name)).unwrap()
+}
+
+fn file_names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn refusal(result: Result<Live, ApplyError>) -> String {
+    match result {
+        Err(ApplyError::Refused(problem)) => problem.message,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_new_object_gets_a_file_of_its_own_and_is_live_afterwards() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    let applied = apply(&target, &config_map("a", json!({"x": "1"}))).unwrap();
+    assert_eq!(file_names(folder.path()), ["configmap_default_a.yaml"]);
+
+    let live = read(&open(&folder), &config_map("a", json!({}))).unwrap();
+    assert_eq!(pin(Some(&live)), pin(Some(&applied)));
+    let value = live.raw.value();
+    assert_eq!(value["data"], json!({"x": "1"}));
+    assert_eq!(value["metadata"]["namespace"], "default");
+    assert_eq!(value["metadata"]["uid"], live.uid.as_str());
+    assert_eq!(value["metadata"]["resourceVersion"], "1");
+}
+
+#[test]
+fn applying_the_same_again_writes_nothing() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    for object in [crd(&["v1"]), config_map("a", json!({"x": "1"}))] {
+        let first = apply(&target, &object).unwrap();
+        let files: Vec<String> = file_names(folder.path()).iter().map(|name| text(&folder, name)).collect();
+        let second = apply(&target, &object).unwrap();
+        assert_eq!(pin(Some(&first)), pin(Some(&second)));
+        assert_eq!(files, file_names(folder.path()).iter().map(|name| text(&folder, name)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn generation_counts_specs_and_resource_version_counts_writes() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    let counts = |live: Live| {
+        let metadata = live.raw.value()["metadata"].clone();
+        (metadata["generation"].clone(), metadata["resourceVersion"].clone())
+    };
+    assert_eq!(counts(apply(&target, &crd(&["v1"])).unwrap()), (json!(1), json!("1")));
+    let mut labelled = crd(&["v1"]);
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    assert_eq!(counts(apply(&target, &labelled).unwrap()), (json!(1), json!("2")));
+    assert_eq!(counts(apply(&target, &crd(&["v1", "v2"])).unwrap()), (json!(2), json!("3")));
+}
+
+#[test]
+fn other_documents_of_the_file_keep_their_bytes() {
+    let first = "# The team's settings.\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}   # odd   spacing\n";
+    let second = "# Kept: above the object.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata: {x: \"1\"}\n";
+    let third = "{\"apiVersion\": \"v1\",  \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"c\"}}\n# The end.\n";
+    let folder = folder(&[("all.yaml", &format!("---\n{first}---\n{second}---\n{third}"))]);
+    let target = open(&folder);
+
+    apply(&target, &config_map("b", json!({"x": "2"}))).unwrap();
+    let now = text(&folder, "all.yaml");
+    assert!(now.starts_with(&format!("---\n{first}---\n# Kept: above the object.\napiVersion: v1\n")), "{now}");
+    assert!(now.ends_with(&format!("---\n{third}")), "{now}");
+    assert_eq!(read(&target, &config_map("b", json!({}))).unwrap().raw.value()["data"], json!({"x": "2"}));
+
+    apply(&target, &config_map("c", json!({"x": "3"}))).unwrap();
+    let now = text(&folder, "all.yaml");
+    assert!(now.starts_with(&format!("---\n{first}---\n")) && now.ends_with("}\n# The end.\n"), "{now}");
+    assert_eq!(read(&open(&folder), &config_map("c", json!({}))).unwrap().raw.value()["data"], json!({"x": "3"}));
+}
+
+#[test]
+fn a_member_of_a_list_is_replaced_in_it() {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [config_map("a", json!({"x": "1"})), config_map("b", json!({}))]});
+    let folder = folder(&[("list.json", &list.to_string())]);
+    let target = open(&folder);
+    apply(&target, &config_map("a", json!({"x": "2"}))).unwrap();
+    let now: Value = serde_json::from_str(&text(&folder, "list.json")).unwrap();
+    assert_eq!(now["items"][0]["data"], json!({"x": "2"}));
+    assert_eq!(now["items"][1], list["items"][1]);
+}
+
+#[test]
+fn strings_that_yaml_would_take_for_something_else_stay_strings() {
+    let odd = json!({
+        "a": "yes", "b": "0777", "c": "1_000", "d": "12:30:45", "e": "~", "f": "<<", "g": "=", "h": "2001-01-01",
+        "i": "line\n# no comment\n--- \nend", "j": "\u{1}\u{85}\u{2028}\u{feff}", "k": " spaces ", "l": "0x1F",
+        "m": "1e3", "n": ".inf", "o": "- a", "p": "a: b", "q": "trailing\n\n", "on": "off", "y": "n", "1_0": "x",
+    });
+    let folder = folder(&[]);
+    apply(&open(&folder), &config_map("odd", odd.clone())).unwrap();
+    let again = read(&open(&folder), &config_map("odd", json!({}))).unwrap();
+    assert_eq!(again.raw.value()["data"], odd);
+}
+
+#[test]
+fn whatever_changed_since_it_was_read_stops_the_apply() {
+    let file = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: \"7\"}\ndata: {x: \"1\"}\n";
+    let folder = folder(&[("a.yaml", file)]);
+    let path = folder.path().join("a.yaml");
+    let target = open(&folder);
+    let desired = config_map("a", json!({"x": "3"}));
+    let seen = pin(read(&target, &desired).as_ref());
+
+    // Of the same length, and nobody counted up.
+    fs::write(&path, file.replace("x: \"1\"", "x: \"2\"")).unwrap();
+    assert_eq!(apply_pinned(&target, &desired, &seen).unwrap_err(), ApplyError::Changed);
+    assert_eq!(apply_pinned(&target, &desired, &Pin::Absent).unwrap_err(), ApplyError::Changed);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(apply_pinned(&target, &desired, &seen).unwrap_err(), ApplyError::Changed);
+    assert_eq!(file_names(folder.path()), [""; 0]);
+
+    // The same object again, in another file: nothing has changed.
+    fs::write(folder.path().join("b.yaml"), file).unwrap();
+    apply_pinned(&target, &desired, &seen).unwrap();
+    assert_eq!(file_names(folder.path()), ["b.yaml"]);
+}
+
+#[test]
+fn an_object_that_appeared_since_is_not_overwritten() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    fs::write(folder.path().join("new.yaml"), CRD).unwrap();
+    assert_eq!(apply_pinned(&target, &crd(&["v1"]), &Pin::Absent).unwrap_err(), ApplyError::Changed);
+    assert_eq!(text(&folder, "new.yaml"), CRD);
+}
+
+#[test]
+fn a_live_crd_reads_as_the_server_would_answer_it() {
+    let folder = folder(&[("crd.yaml", CRD)]);
+    let live = read(&open(&folder), &crd(&["v1"])).unwrap().raw.value();
+    assert_eq!(live["spec"]["names"]["listKind"], "SampleList");
+    assert_eq!(live["spec"]["conversion"], json!({"strategy": "None"}));
+    assert_eq!(live["status"]["storedVersions"], json!(["v1"]));
+}
+
+#[test]
+fn stored_versions_grow_and_a_removed_one_is_refused() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    let stored = |live: Live| live.raw.value()["status"]["storedVersions"].clone();
+    assert_eq!(stored(apply(&target, &crd(&["v1alpha1"])).unwrap()), json!(["v1alpha1"]));
+    assert_eq!(stored(apply(&target, &crd(&["v1alpha1", "v1"])).unwrap()), json!(["v1alpha1", "v1"]));
+
+    let name = "customresourcedefinition.apiextensions.k8s.io_samples.test.example.com.yaml";
+    let before = text(&folder, name);
+    assert_eq!(
+        refusal(apply(&target, &crd(&["v1"]))),
+        "CustomResourceDefinition.apiextensions.k8s.io \"samples.test.example.com\" is invalid: \
+         status.storedVersions[0]: Invalid value: \"v1alpha1\": missing from spec.versions; v1alpha1 was previously a \
+         storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted \
+         in v1alpha1 and removes v1alpha1 from status.storedVersions"
+    );
+    let mut cluster = crd(&["v1alpha1", "v1"]);
+    cluster["spec"]["scope"] = "Cluster".into();
+    assert!(refusal(apply(&target, &cluster)).ends_with("spec.scope: Invalid value: \"Cluster\": field is immutable"));
+    assert_eq!(text(&folder, name), before);
+}
+
+#[test]
+fn a_field_of_another_manager_is_a_conflict() {
+    let folder = folder(&[(
+        "a.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  managedFields:\n  - manager: kubectl\n    \
+         operation: Update\n    apiVersion: v1\n    fieldsV1: {\"f:data\": {\"f:x\": {}}}\ndata: {x: \"1\"}\n",
+    )]);
+    let target = open(&folder);
+    let conflict = FieldConflict { field: ".data.x".into(), manager: "kubectl".into() };
+    assert_eq!(apply(&target, &config_map("a", json!({"x": "2"}))).unwrap_err(), ApplyError::Conflict(vec![conflict]));
+    apply(&target, &config_map("a", json!({"y": "2"}))).unwrap();
+}
+
+#[test]
+fn built_in_kinds_and_those_of_the_crds_are_discovered() {
+    let folder = folder(&[("sub/crd.yaml", CRD)]);
+    let target = open(&folder);
+    let gvk = |group: &str, version: &str, kind: &str| Gvk {
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+    };
+    let (deployment, sample) = (gvk("apps", "v1", "Deployment"), gvk("test.example.com", "v1", "Sample"));
+    let unknown = [
+        gvk("apps", "v1beta1", "Deployment"),
+        gvk("test.example.com", "v1alpha1", "Sample"),
+        gvk("other.example.com", "v1", "Sample"),
+    ];
+    let kinds: BTreeSet<Gvk> = unknown.into_iter().chain([deployment.clone(), sample.clone()]).collect();
+    let found = target.discover(&kinds);
+    assert_eq!(found.keys().collect::<Vec<_>>(), [&deployment, &sample]);
+    assert_eq!((found[&sample].plural.as_str(), found[&sample].namespaced), ("samples", true));
+
+    let mut unserved = crd(&["v1alpha1", "v1"]);
+    unserved["spec"]["versions"][1]["served"] = false.into();
+    apply(&target, &unserved).unwrap();
+    assert_eq!(target.discover(&kinds).into_keys().map(|gvk| gvk.version).collect::<Vec<_>>(), ["v1", "v1alpha1"]);
+}
+
+#[test]
+fn the_version_an_object_is_written_at_does_not_make_it_another() {
+    let sample = "apiVersion: test.example.com/v1alpha1\nkind: Sample\nmetadata: {name: s}\n";
+    let folder = folder(&[("crd.yaml", CRD), ("s.yaml", sample)]);
+    let desired = json!({
+        "apiVersion": "test.example.com/v1", "kind": "Sample", "metadata": {"name": "s", "namespace": "default"}
+    });
+    let live = read(&open(&folder), &desired).unwrap();
+    assert_eq!(live.raw.value()["apiVersion"], "test.example.com/v1");
+}
+
+#[test]
+fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
+    let broken = folder(&[("a.yaml", "kind: [\n"), ("b/c.yaml", "x: }\n"), ("ok.yaml", CRD)]);
+    let error = DirTarget::open(broken.path()).err().unwrap();
+    let mut files: Vec<&str> =
+        error.problems().iter().map(|problem| problem.at.as_ref().unwrap().file.as_str()).collect();
+    files.dedup();
+    assert_eq!(files.len(), 2, "{error}");
+    assert!(files[0].ends_with("a.yaml") && files[1].ends_with("c.yaml"), "{error}");
+    assert!(error.problems().iter().all(|problem| problem.at.as_ref().unwrap().line > 0));
+
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let twice = folder(&[("a.yaml", map), ("b.yaml", &map.replace("name: a", "name: a, namespace: default"))]);
+    let error = DirTarget::open(twice.path()).err().unwrap().to_string();
+    assert!(error.contains("is in the folder twice, first at") && error.contains("b.yaml:1"), "{error}");
+}
+
+#[test]
+fn a_missing_folder_is_an_error_with_a_next_step_and_an_empty_one_is_not() {
+    let folder = folder(&[]);
+    open(&folder);
+    let missing = folder.path().join("clutser");
+    let error = DirTarget::open(&missing).err().unwrap();
+    assert!(error.problems()[0].help.as_ref().unwrap().contains("mkdir"));
+    assert!(!missing.exists());
+    fs::write(&missing, "").unwrap();
+    assert!(DirTarget::open(&missing).err().unwrap().to_string().ends_with("is not a folder"));
+}
+
+#[test]
+fn what_a_killed_run_left_behind_is_ignored_and_cleared_by_the_next_write() {
+    let folder = folder(&[(".gantry-abc.tmp", "kind: [")]);
+    let target = open(&folder);
+    assert_eq!(file_names(folder.path()), [".gantry-abc.tmp"]);
+    apply(&target, &config_map("a", json!({}))).unwrap();
+    assert_eq!(file_names(folder.path()), ["configmap_default_a.yaml"]);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_a_clear_refusal() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    fs::remove_dir(folder.path()).unwrap();
+    let message = refusal(apply(&target, &config_map("a", json!({}))));
+    assert!(message.starts_with("cannot read "), "{message}");
+}
+
+#[test]
+fn a_name_that_is_taken_by_another_file_is_left_alone() {
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
+    let folder = folder(&[("ConfigMap_default_a.yaml", other)]);
+    apply(&open(&folder), &config_map("a", json!({}))).unwrap();
+    assert_eq!(text(&folder, "ConfigMap_default_a.yaml"), other);
+    assert_eq!(file_names(folder.path()), ["ConfigMap_default_a.yaml", "configmap_default_a~2.yaml"]);
+}
+
+#[test]
+fn writes_to_one_file_from_many_threads_all_arrive() {
+    let documents: Vec<String> =
+        (0..8).map(|n| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}}}\n")).collect();
+    let folder = folder(&[("all.yaml", &documents.join("---\n"))]);
+    let target = open(&folder);
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let target = &target;
+            scope.spawn(move || {
+                apply(target, &config_map(&format!("m{n}"), json!({"n": n.to_string()}))).unwrap();
+                apply(target, &config_map(&format!("new{n}"), json!({"n": n.to_string()}))).unwrap();
+            });
+        }
+    });
+    let target = open(&folder);
+    for n in 0..8 {
+        for name in [format!("m{n}"), format!("new{n}")] {
+            let live = read(&target, &config_map(&name, json!({}))).unwrap();
+            assert_eq!(live.raw.value()["data"]["n"], n.to_string());
+        }
+    }
+}
