@@ -101,14 +101,14 @@ impl Failure {
 
 pub struct Transport {
     client: Client,
-    peer: Peer,
+    peer: Box<Peer>,
     timeout: Duration,
     warnings: Mutex<Vec<String>>,
 }
 
 impl Transport {
     pub fn new(client: Client, peer: Peer, timeout: Duration) -> Self {
-        Transport { client, peer, timeout, warnings: Mutex::default() }
+        Transport { client, peer: Box::new(peer), timeout, warnings: Mutex::default() }
     }
 
     pub fn peer(&self) -> &Peer {
