@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures::StreamExt;
+use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

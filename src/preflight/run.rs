@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::join_all;
+use futures::future::join_all;
 
 use super::{Answer, Check, Context, CouldNotCheck, Violation};
 use crate::manifest::Spans;

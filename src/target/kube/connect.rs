@@ -1,0 +1,365 @@
+//! From flags, environment and kubeconfig to a client.
+//!
+//! The kubeconfig is read by kube and put together here, because kube would look at the environment by itself, matches
+//! `NO_PROXY` against the wrong host, and explains a wrong file with a piece of it, tokens included.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::header::{HeaderValue, USER_AGENT};
+use kube::Config;
+use kube::client::Client;
+use kube::config::{
+    AuthInfo, Cluster, ExecAuthCluster, ExecInteractiveMode, Kubeconfig, KubeconfigError, LoadDataError,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::errors::{self, io_words, words};
+use super::transport::{Peer, Transport};
+use super::{Connection, KubeTarget, proxy};
+use crate::problem::{Error, Location, Problem, Result, did_you_mean};
+
+/// A server that does not take a connection in this time is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For one request where `Connection` sets no other limit: what an API server itself allows.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+type Variables = dyn Fn(&str) -> Option<OsString> + Send + Sync;
+
+/// What a process finds around it. A value and not a look into the environment, so that tests have their own.
+pub struct Surroundings {
+    variables: Box<Variables>,
+    /// Whether a credential plugin could ask somebody.
+    has_terminal: bool,
+}
+
+impl Surroundings {
+    pub fn of_process() -> Self {
+        Surroundings {
+            variables: Box::new(|name| std::env::var_os(name)),
+            has_terminal: std::io::stdin().is_terminal(),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn for_test(variables: &[(&str, &str)]) -> Self {
+        let variables: Vec<(String, OsString)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+        let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        Surroundings { variables: Box::new(find), has_terminal: false }
+    }
+
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        (self.variables)(name).filter(|value| !value.is_empty())
+    }
+}
+
+pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Result<KubeTarget> {
+    let mut prepared = match read_kubeconfig(connection, surroundings)? {
+        Some(kubeconfig) => from_kubeconfig(kubeconfig, connection.context.as_deref(), surroundings)?,
+        None => in_cluster(connection, surroundings)?,
+    };
+    let timeout = connection.timeout.unwrap_or(REQUEST_TIMEOUT);
+    let Prepared { config, peer, .. } = &mut prepared;
+    config.connect_timeout = Some(CONNECT_TIMEOUT.min(timeout));
+    config.write_timeout = Some(timeout);
+    // Over loopback, packing and unpacking costs more than sending.
+    config.disable_compression |= proxy::is_this_machine(proxy::host_of(&config.cluster_url));
+    // Retries are ours: kube's go on for minutes.
+    config.default_retry = false;
+    config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("gantry/", env!("CARGO_PKG_VERSION")))));
+    peer.proxy = config.proxy_url.as_ref().map(address);
+
+    let Prepared { config, peer, plugin } = prepared;
+    let default_namespace = config.default_namespace.clone();
+    // Building the client runs the credential plugin and waits for it.
+    let client = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
+    let client = client
+        .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
+        .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
+    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace })
+}
+
+/// Everything but the client itself.
+struct Prepared {
+    config: Config,
+    peer: Peer,
+    plugin: Option<Plugin>,
+}
+
+/// A credential plugin as the kubeconfig names it.
+struct Plugin {
+    command: String,
+    install_hint: Option<String>,
+}
+
+/// The merged kubeconfig; `None` where there is no file, or nothing in it.
+fn read_kubeconfig(connection: &Connection, surroundings: &Surroundings) -> Result<Option<Kubeconfig>> {
+    if let Some(path) = &connection.kubeconfig {
+        return read_file(path)?.map(Some).ok_or_else(|| {
+            Error::usage(
+                Problem::new(format!("kubeconfig {} does not exist", path.display())).help("check --kubeconfig"),
+            )
+        });
+    }
+    let mut merged: Option<Kubeconfig> = None;
+    for path in default_paths(surroundings) {
+        // As kubectl does: of the files in KUBECONFIG those count that exist.
+        let Some(kubeconfig) = read_file(&path)? else { continue };
+        merged = Some(match merged {
+            None => kubeconfig,
+            Some(merged) => merged.merge(kubeconfig).map_err(|_| {
+                let message = format!("{} is of another kind or apiVersion than the files before it", path.display());
+                Error::failed(Problem::new(message).help("check the files in KUBECONFIG"))
+            })?,
+        });
+    }
+    Ok(merged.filter(|kubeconfig| !kubeconfig.contexts.is_empty() || kubeconfig.current_context.is_some()))
+}
+
+fn default_paths(surroundings: &Surroundings) -> Vec<PathBuf> {
+    if let Some(list) = surroundings.variable("KUBECONFIG") {
+        return std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
+    }
+    let home = surroundings.variable("HOME").or_else(|| surroundings.variable("USERPROFILE"));
+    home.map(|home| Path::new(&home).join(".kube").join("config")).into_iter().collect()
+}
+
+/// One kubeconfig; `None` where there is no such file.
+fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
+    let problem = match Kubeconfig::read_from(path) {
+        Ok(kubeconfig) => return Ok(Some(kubeconfig)),
+        Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(KubeconfigError::ReadConfig(error, _)) => {
+            Problem::new(format!("kubeconfig {} cannot be read: {}", path.display(), io_words(&error)))
+        }
+        // The parser's own words quote the file.
+        Err(KubeconfigError::Parse(error)) => {
+            let place = |number: u64| usize::try_from(number).unwrap_or(0);
+            let (line, column) = error.location().map_or((0, 0), |at| (place(at.line()), place(at.column())));
+            Problem::new("this is no valid kubeconfig")
+                .at(Location { file: path.display().to_string(), line, column })
+                .help("`kubectl config view` with this file says more")
+        }
+        Err(_) => Problem::new(format!("{} is no valid kubeconfig", path.display())),
+    };
+    Err(Error::failed(problem))
+}
+
+fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
+    if let Some(context) = &connection.context {
+        return Err(Error::usage(
+            Problem::new(format!("there is no kubeconfig to take context {context:?} from"))
+                .help(format!("looked in {}", looked_in(surroundings))),
+        ));
+    }
+    if surroundings.variable("KUBERNETES_SERVICE_HOST").is_none() {
+        return Err(Error::failed(
+            Problem::new(format!("no kubeconfig: looked in {}", looked_in(surroundings)))
+                .help("name one with --kubeconfig or KUBECONFIG, or deploy to a folder with --target dir:PATH"),
+        ));
+    }
+    let mut config = Config::incluster().map_err(|error| {
+        Error::failed(
+            Problem::new(format!("the pod's service account cannot be used: {}", words(&error.to_string())))
+                .help("is automountServiceAccountToken off? Mount a token, or name a kubeconfig with --kubeconfig"),
+        )
+    })?;
+    config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
+    let peer = peer("in-cluster".into(), &config.cluster_url, None);
+    Ok(Prepared { config, peer, plugin: None })
+}
+
+fn looked_in(surroundings: &Surroundings) -> String {
+    match default_paths(surroundings).as_slice() {
+        [] => "no place, as neither KUBECONFIG nor HOME is set".to_owned(),
+        paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn from_kubeconfig(kubeconfig: Kubeconfig, context: Option<&str>, surroundings: &Surroundings) -> Result<Prepared> {
+    let asked = context.is_some();
+    let name = match context.map(str::to_owned).or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
+        Some(name) => name,
+        None => {
+            let help = format!("choose one with --context: {}", known(&kubeconfig));
+            return Err(Error::failed(Problem::new("the kubeconfig sets no current-context").help(help)));
+        }
+    };
+    let context =
+        kubeconfig.contexts.iter().find(|context| context.name == name).and_then(|named| named.context.clone());
+    let Some(context) = context else {
+        let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
+        let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
+        let from = if asked { "" } else { " (its current-context)" };
+        let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name)))
+            .help(format!("known: {}", known(&kubeconfig)));
+        return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
+    };
+    let missing = |what: &str, missing: &str| {
+        Error::failed(Problem::new(format!(
+            "context {:?} names {what} {:?}, which the kubeconfig does not have",
+            words(&name),
+            words(missing)
+        )))
+    };
+    let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
+    let cluster =
+        cluster.and_then(|named| named.cluster.clone()).ok_or_else(|| missing("cluster", &context.cluster))?;
+    let user = context.user.clone().filter(|user| !user.is_empty());
+    let auth_info = match &user {
+        None => AuthInfo::default(),
+        Some(user) => {
+            let named = kubeconfig.auth_infos.iter().find(|named| &named.name == user);
+            named.ok_or_else(|| missing("user", user))?.auth_info.clone().unwrap_or_default()
+        }
+    };
+    let mut prepared =
+        prepare(&context.cluster, cluster, auth_info, user, name, surroundings).map_err(Error::failed)?;
+    if let Some(namespace) = context.namespace.filter(|namespace| !namespace.is_empty()) {
+        prepared.config.default_namespace = namespace;
+    }
+    Ok(prepared)
+}
+
+fn known(kubeconfig: &Kubeconfig) -> String {
+    let mut names: Vec<String> = kubeconfig.contexts.iter().map(|context| words(&context.name)).collect();
+    names.sort();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn prepare(
+    cluster_name: &str,
+    cluster: Cluster,
+    mut auth_info: AuthInfo,
+    user: Option<String>,
+    context: String,
+    surroundings: &Surroundings,
+) -> std::result::Result<Prepared, Problem> {
+    let cluster_name = words(cluster_name);
+    let not_a_url = || {
+        Problem::new(format!("the server of cluster {cluster_name:?} is no URL"))
+            .help("write https://HOST:PORT in the kubeconfig")
+    };
+    let url: http::Uri = cluster.server.as_deref().unwrap_or_default().trim().parse().map_err(|_| not_a_url())?;
+    if !matches!(url.scheme_str(), Some("http" | "https")) || proxy::host_of(&url).is_empty() {
+        return Err(not_a_url());
+    }
+    // This loads the CA from the kubeconfig or the file that it names.
+    let for_plugin = ExecAuthCluster::try_from(&cluster)
+        .map_err(|error| unreadable(&error, &format!("cluster {cluster_name:?}")).unwrap_or_else(not_a_url))?;
+    let plugin = prepare_plugin(&mut auth_info, &for_plugin, user.as_deref(), surroundings)?;
+
+    let peer = peer(context, &url, user);
+    let mut config = Config::new(url);
+    config.root_cert = match &for_plugin.certificate_authority_data {
+        Some(pem) => Some(certificates(pem, &cluster_name)?),
+        None => None,
+    };
+    config.proxy_url = proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), surroundings)?;
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.disable_compression = cluster.disable_compression.unwrap_or(false);
+    config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
+    config.auth_info = auth_info;
+    Ok(Prepared { config, peer, plugin })
+}
+
+fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, Problem> {
+    let certificates: std::result::Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.map(|der| der.to_vec())).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(Problem::new(format!("the certificate authority of cluster {cluster:?} holds no PEM certificate"))
+            .help(
+                "check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig",
+            )),
+    }
+}
+
+/// Makes a credential plugin fit for where we run: one that could ask would read our standard input, manifests and all.
+fn prepare_plugin(
+    auth_info: &mut AuthInfo,
+    cluster: &ExecAuthCluster,
+    user: Option<&str>,
+    surroundings: &Surroundings,
+) -> std::result::Result<Option<Plugin>, Problem> {
+    let Some(exec) = &mut auth_info.exec else { return Ok(None) };
+    let command = exec.command.clone().unwrap_or_default();
+    if !surroundings.has_terminal {
+        if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
+            let message = format!(
+                "the credential plugin {:?} of user {:?} wants a terminal",
+                words(&command),
+                words(user.unwrap_or(""))
+            );
+            return Err(
+                Problem::new(message).help("run it on a terminal once, or use credentials that need no questions")
+            );
+        }
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+    }
+    if exec.provide_cluster_info {
+        exec.cluster = Some(cluster.clone());
+    }
+    Ok(Some(Plugin { command, install_hint: exec.install_hint.clone() }))
+}
+
+/// Without user information, which a URL may carry.
+fn peer(context: String, url: &http::Uri, user: Option<String>) -> Peer {
+    let scheme = url.scheme_str().unwrap_or("https");
+    let port = url.port_u16().map_or(String::new(), |port| format!(":{port}"));
+    let server = format!("{scheme}://{}{port}{}", url.host().unwrap_or_default(), url.path().trim_end_matches('/'));
+    Peer { context: words(&context), server: words(&server), address: address(url), user, proxy: None }
+}
+
+/// `host:port`
+fn address(url: &http::Uri) -> String {
+    let usual = match url.scheme_str() {
+        Some("https") => 443,
+        Some("socks5") => 1080,
+        _ => 80,
+    };
+    words(&format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(usual)))
+}
+
+/// Why kube made no client of the configuration.
+fn not_set_up(error: &kube::Error, peer: &Peer, plugin: Option<&Plugin>) -> Problem {
+    let whose = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
+    match error {
+        kube::Error::Auth(error) => {
+            let plugin = plugin.map(|plugin| (plugin.command.as_str(), plugin.install_hint.as_deref()));
+            errors::auth(error, peer.user.as_deref(), plugin)
+        }
+        kube::Error::InferKubeconfig(error) => unreadable(error, &whose)
+            .unwrap_or_else(|| Problem::new(format!("the credentials of {whose} in the kubeconfig cannot be used"))),
+        kube::Error::RustlsTls(_) => Problem::new(format!("the certificates for {} cannot be used", peer.server)).help(format!(
+            "check client-certificate-data and client-key-data of {whose}, and certificate-authority-data and tls-server-name of the cluster"
+        )),
+        kube::Error::HttpError(_) => Problem::new(format!("the impersonation settings of {whose} hold characters that cannot be sent")),
+        _ => Problem::new(format!("the Kubernetes client for {} could not be set up", peer.server)),
+    }
+}
+
+/// A certificate or key that the kubeconfig holds or names and that cannot be loaded.
+fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
+    let (what, key, error) = match error {
+        KubeconfigError::LoadCertificateAuthority(error) => ("certificate authority", "certificate-authority", error),
+        KubeconfigError::LoadClientCertificate(error) => ("client certificate", "client-certificate", error),
+        KubeconfigError::LoadClientKey(error) => ("client key", "client-key", error),
+        _ => return None,
+    };
+    Some(match error {
+        LoadDataError::ReadFile(error, path) => {
+            Problem::new(format!("the {what} {} of {whose} cannot be read: {}", path.display(), io_words(error)))
+        }
+        LoadDataError::DecodeBase64(_) => {
+            Problem::new(format!("{key}-data of {whose} in the kubeconfig is not base64"))
+        }
+        LoadDataError::NoBase64DataOrFile => {
+            Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}"))
+        }
+    })
+}

@@ -1,0 +1,209 @@
+//! What the API server serves: where each kind lives, and whether a new CRD is there yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt};
+use serde::Deserialize;
+
+use super::errors::{self, words};
+use super::transport::{Call, Failure, Transport};
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{ObjectRef, Resource};
+use crate::target::{Established, Gvk};
+
+/// Groups that are asked for at the same time.
+const AT_ONCE: usize = 8;
+
+/// What discovery says of one group at one version.
+#[derive(Deserialize)]
+struct ResourceList {
+    #[serde(default)]
+    resources: Vec<Served>,
+}
+
+#[derive(Deserialize)]
+struct Served {
+    name: String,
+    kind: String,
+    namespaced: bool,
+}
+
+/// Where each kind is served; what is not served is missing from the answer.
+pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, Resource>> {
+    let crd = Resource::crd();
+    let is_crd = |kind: &Gvk| (&kind.group, &kind.version, &kind.kind) == (&crd.group, &crd.version, &crd.kind);
+    let versions: BTreeSet<(&str, &str)> =
+        kinds.iter().filter(|kind| !is_crd(kind)).map(|kind| (kind.group.as_str(), kind.version.as_str())).collect();
+    let answers = stream::iter(versions)
+        .map(|(group, version)| async move { ((group, version), served(transport, group, version).await) });
+    let mut answers = answers.buffer_unordered(AT_ONCE);
+
+    let mut served = BTreeMap::new();
+    let mut problems = Vec::new();
+    while let Some((version, answer)) = answers.next().await {
+        match answer {
+            Ok(resources) => {
+                served.insert(version, resources);
+            }
+            Err(Unserved::ThisOne(problem)) => problems.push(problem),
+            Err(Unserved::Everything(problem)) => return Err(Error::failed(problem)),
+        }
+    }
+    if !problems.is_empty() {
+        problems.sort();
+        return Err(Error::Failed(problems));
+    }
+    let place = |kind: &Gvk| {
+        if is_crd(kind) {
+            return Some(crd.clone());
+        }
+        let resources = served.get(&(kind.group.as_str(), kind.version.as_str()))?;
+        // `pods/status` and the like are of some kind, too, but hold no objects.
+        let resource = resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))?;
+        Some(Resource {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: kind.kind.clone(),
+            plural: resource.name.clone(),
+            namespaced: resource.namespaced,
+        })
+    };
+    Ok(kinds.iter().filter_map(|kind| Some((kind.clone(), place(kind)?))).collect())
+}
+
+enum Unserved {
+    ThisOne(Problem),
+    Everything(Problem),
+}
+
+/// The resources of one group at one version; none where the server does not know it.
+async fn served(transport: &Transport, group: &str, version: &str) -> std::result::Result<Vec<Served>, Unserved> {
+    // The collection path of any resource, without the resource.
+    let any = Resource {
+        group: super::transport::encode(group),
+        version: super::transport::encode(version),
+        kind: String::new(),
+        plural: String::new(),
+        namespaced: false,
+    };
+    let uri = any.path(None, None).trim_end_matches('/').to_owned();
+    let call = Call { uri, ..Call::default() };
+    match transport.send(&call).await {
+        Ok(answer) => match serde_json::from_str::<ResourceList>(&answer.body) {
+            Ok(list) => Ok(list.resources),
+            Err(_) => {
+                Err(Unserved::Everything(errors::nonsense(transport.peer(), answer.code.as_u16(), "no resource list")))
+            }
+        },
+        Err(Failure::Refused(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(failure) => {
+            let about_this = matches!(&failure, Failure::Refused(status) if status.code != 401);
+            let problem = failure.into_problem(&call, transport.peer());
+            Err(if about_this { Unserved::ThisOne(problem) } else { Unserved::Everything(problem) })
+        }
+    }
+}
+
+/// The few facts of a CRD that tell whether it is served.
+#[derive(Deserialize)]
+struct Crd {
+    metadata: Metadata,
+    spec: Spec,
+    #[serde(default)]
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    group: String,
+    names: Names,
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    plural: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    name: String,
+    served: bool,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    name: String,
+    status: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl Condition {
+    fn said(&self) -> String {
+        words(&format!("{}: {}", self.reason, self.message))
+    }
+}
+
+/// Whether the CRD is served: the server says so in its conditions, and discovery shows every served version.
+pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Established> {
+    let resource = Resource::crd();
+    let call = Call::get(&resource, None, &crd.name);
+    let fail = |failure: Failure, call: &Call<'_>| Error::failed(failure.into_problem(call, transport.peer()));
+    let answer = match transport.send(&call).await {
+        Ok(answer) => answer,
+        Err(Failure::Refused(status)) if status.code == 404 => {
+            return Ok(Established::Never("it was deleted meanwhile".to_owned()));
+        }
+        Err(failure) => return Err(fail(failure, &call)),
+    };
+    let nonsense = |_| Error::failed(errors::nonsense(transport.peer(), 200, "no CustomResourceDefinition"));
+    let crd: Crd = serde_json::from_str(&answer.body).map_err(nonsense)?;
+    let by_conditions = judge(&crd);
+    if by_conditions != Established::Yes {
+        return Ok(by_conditions);
+    }
+    // Conditions are written a moment before the handlers are in place.
+    for version in crd.spec.versions.iter().filter(|version| version.served) {
+        let resources = served(transport, &crd.spec.group, &version.name).await.map_err(|unserved| match unserved {
+            Unserved::ThisOne(problem) | Unserved::Everything(problem) => Error::failed(problem),
+        })?;
+        if !resources.iter().any(|resource| resource.name == crd.spec.names.plural) {
+            return Ok(Established::NotYet(format!("version {} is not served yet", words(&version.name))));
+        }
+    }
+    Ok(Established::Yes)
+}
+
+fn judge(crd: &Crd) -> Established {
+    if crd.metadata.deletion_timestamp.is_some() {
+        return Established::Never("it is being deleted".to_owned());
+    }
+    let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let condition = |name: &str| conditions.clone().find(|condition| condition.name == name);
+    match (condition("NamesAccepted"), condition("Established")) {
+        (Some(names), _) if names.status == "False" => Established::Never(names.said()),
+        (Some(names), Some(established))
+            if (names.status.as_str(), established.status.as_str()) == ("True", "True") =>
+        {
+            Established::Yes
+        }
+        (_, Some(established)) if established.status != "True" => Established::NotYet(established.said()),
+        _ => Established::NotYet("the server has not looked at it yet".to_owned()),
+    }
+}

@@ -1,0 +1,360 @@
+//! Why a request failed, in one line and with the next step.
+//!
+//! Nothing from an error's own text reaches a message unless it is a server's or a plugin's words, and those are made
+//! harmless first: error chains of HTTP clients may quote URLs with passwords, commands with their environment, and
+//! files with their secrets.
+
+use std::error::Error as StdError;
+use std::io;
+use std::time::Duration;
+
+use kube::client::AuthError;
+use kube::core::Status;
+use rustls::CertificateError;
+
+use super::transport::{Call, Peer};
+use crate::problem::Problem;
+use crate::text;
+
+/// How much of a server's or a plugin's words is shown.
+const MOST_WORDS: usize = 1000;
+
+/// Words of a server or a plugin on one line, harmless and not endless.
+pub fn words(from_elsewhere: &str) -> String {
+    let line = from_elsewhere.split_whitespace().collect::<Vec<_>>().join(" ");
+    text::cut(&text::sanitize(&line), MOST_WORDS).into_owned()
+}
+
+/// Words that may hold a credential by accident, without what looks like one: long runs of letters and digits.
+pub fn words_without_secrets(from_elsewhere: &str) -> String {
+    let is_credential = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/' | '=' | '~');
+    let mut clean = String::new();
+    for word in from_elsewhere.split_inclusive(|c| !is_credential(c)) {
+        let token = word.trim_end_matches(|c| !is_credential(c));
+        let has = |test: fn(&char) -> bool| token.chars().any(|c| test(&c));
+        let mixed = has(char::is_ascii_digit) && has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
+        if token.starts_with("eyJ") || token.starts_with("k8s-aws-v1.") || (token.len() >= 24 && mixed) {
+            clean.push_str("[hidden]");
+            clean.push_str(&word[token.len()..]);
+        } else {
+            clean.push_str(word);
+        }
+    }
+    words(&clean)
+}
+
+/// The API server's refusal of a call.
+pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+    match status.code {
+        401 => unauthorized(peer),
+        403 => forbidden(call, status),
+        404 => not_found(call, status),
+        407 => Problem::new(format!("{} wants a user name and password", via(peer)))
+            .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
+        413 => Problem::new(format!("{} is too large for the API server", what(call)))
+            .help("an API server takes requests of 3 MB and stores objects of 1.5 MB: split the object or shorten it"),
+        429 => Problem::new(format!("the API server {} is too busy (429), even after some tries", peer.server))
+            .help("run again later"),
+        503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
+            .help("`kubectl get apiservices` names the API that is down; run again when it is up"),
+        _ => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))),
+    }
+}
+
+fn unauthorized(peer: &Peer) -> Problem {
+    let whose = match &peer.user {
+        Some(user) => format!("the credentials of user {:?}", words(user)),
+        None => "the credentials".to_owned(),
+    };
+    let context = words(&peer.context);
+    Problem::new(format!("{} does not accept {whose} (context {context:?}): expired or invalid", peer.server))
+        .help("log in again; `kubectl auth whoami` with the same context shows whether the server knows you")
+}
+
+/// What a 403 of the RBAC authorizer says: `User "u" cannot get resource "r" in API group "g" at the cluster scope`.
+struct Denied<'a> {
+    user: &'a str,
+    verb: &'a str,
+    resource: &'a str,
+    group: &'a str,
+    namespace: Option<&'a str>,
+}
+
+impl<'a> Denied<'a> {
+    fn parse(message: &'a str) -> Option<Self> {
+        let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
+        let (verb, rest) = rest.split_once(" resource \"")?;
+        let (resource, rest) = rest.split_once("\" in API group \"")?;
+        let (group, rest) = rest.split_once('"')?;
+        let namespace = rest.strip_prefix(" in the namespace \"").and_then(|rest| Some(rest.split_once('"')?.0));
+        Some(Denied { user, verb, resource, group, namespace })
+    }
+}
+
+fn forbidden(call: &Call<'_>, status: &Status) -> Problem {
+    let Some(denied) = Denied::parse(&status.message) else {
+        // A webhook, a policy, a namespace that is being deleted: no rule would help.
+        return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
+    };
+    let [user, verb, resource, group] = [denied.user, denied.verb, denied.resource, denied.group].map(words);
+    let dot = if group.is_empty() { "" } else { "." };
+    let (place, role) = match denied.namespace.map(words) {
+        Some(namespace) => (format!("in namespace {namespace:?}"), format!("a Role in namespace {namespace:?}")),
+        None => ("at the cluster scope".to_owned(), "a ClusterRole".to_owned()),
+    };
+    Problem::new(format!("user {user:?} may not {verb} {resource}{dot}{group} {place}")).help(format!(
+        "ask for {role} with the rule {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [{verb:?}]}}, bound to that user"
+    ))
+}
+
+fn not_found(call: &Call<'_>, status: &Status) -> Problem {
+    let details = status.details.as_ref();
+    match (details.filter(|details| details.kind == "namespaces"), call.resource) {
+        (Some(details), Some(resource)) if resource.plural != "namespaces" => {
+            Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), what(call)))
+                .help("put the namespace among the manifests, or create it first")
+        }
+        (_, Some(resource)) if details.is_none_or(|details| details.name.is_empty()) => {
+            let version = match resource.group.as_str() {
+                "" => resource.version.clone(),
+                group => format!("{group}/{}", resource.version),
+            };
+            Problem::new(format!("the API server does not serve {} of {version} (any more)", resource.kind))
+                .help("was its CustomResourceDefinition deleted, or is the version no longer served? Run again")
+        }
+        _ => Problem::new(format!("the API server does not find {}: {}", what(call), said(status))),
+    }
+}
+
+/// The server's words: each cause on a line of its own where there are several.
+fn causes(status: &Status) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for cause in status.details.iter().flat_map(|details| &details.causes) {
+        let line = match (cause.field.as_str(), cause.message.as_str()) {
+            ("", message) => words(message),
+            (field, message) => format!("{}: {}", words(field), words(message)),
+        };
+        if !line.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    match lines.as_slice() {
+        [] => said(status),
+        [only] => only.clone(),
+        several => several.iter().map(|line| format!("\n  {line}")).collect(),
+    }
+}
+
+fn said(status: &Status) -> String {
+    // `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`
+    let message = status.message.strip_prefix("failed to create typed patch object (");
+    let message = message.and_then(|rest| Some(rest.split_once("): ")?.1)).unwrap_or(&status.message);
+    match words(message) {
+        empty if empty.is_empty() => format!("it gave no reason ({})", status.code),
+        message => message,
+    }
+}
+
+/// `customresourcedefinitions.apiextensions.k8s.io "x"`, `/apis/apps/v1`.
+fn what(call: &Call<'_>) -> String {
+    let Some(resource) = call.resource else { return call.uri.clone() };
+    let mut what = resource.plural.clone();
+    if !resource.group.is_empty() {
+        what = format!("{what}.{}", resource.group);
+    }
+    if let Some(name) = call.name {
+        what = format!("{what} {:?}", words(name));
+    }
+    if let (true, Some(namespace)) = (resource.namespaced, call.namespace) {
+        what = format!("{what} in namespace {:?}", words(namespace));
+    }
+    what
+}
+
+fn to_do(call: &Call<'_>) -> String {
+    match call.verb {
+        "patch" => format!("to apply {}", what(call)),
+        "" => format!("to answer {}", what(call)),
+        verb => format!("to {verb} {}", what(call)),
+    }
+}
+
+/// An answer that no API server gives.
+pub fn nonsense(peer: &Peer, code: u16, content_type: &str) -> Problem {
+    let kind = words(content_type);
+    Problem::new(format!("{} does not answer like a Kubernetes API server ({code}, {kind})", peer.server))
+        .help("is the server URL of the kubeconfig right, and does no login page or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
+}
+
+pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
+    Problem::new(format!("no answer from {} within {} s", via(peer), limit.as_secs_f32()))
+        .help("is the cluster reachable from here (VPN, firewall, proxy), or is it only slow?")
+}
+
+/// No answer at all.
+pub fn lost(error: &kube::Error, peer: &Peer) -> Problem {
+    let chain = chain(error);
+    if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<AuthError>()) {
+        return auth(error, peer.user.as_deref(), None);
+    }
+    if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<rustls::Error>()) {
+        return tls(error, peer);
+    }
+    let said = |start: &str| chain.iter().any(|error| error.to_string().starts_with(start));
+    if said("dns error") {
+        let host = peer.proxy.as_deref().unwrap_or(&peer.address);
+        return Problem::new(format!("the name in {host} is not known (DNS)"))
+            .help("is it spelt right, and is the VPN up?");
+    }
+    let tunnel = chain.iter().find_map(|error| Some(error.to_string().strip_prefix("tunnel error: ")?.to_owned()));
+    // Without its underlying connection the tunnel says nothing that the rest of the chain does not say better.
+    if let Some(reason) = tunnel.filter(|reason| !reason.contains("underlying connection")) {
+        return Problem::new(format!("{} lets nothing through to {}: {}", via(peer), peer.address, words(&reason)))
+            .help("check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY");
+    }
+    match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => Problem::new(format!("{} refuses the connection", via(peer))).help(
+            format!("is the cluster of context {:?} running, and is its server URL right?", words(&peer.context)),
+        ),
+        Some(io::ErrorKind::TimedOut) => Problem::new(format!("no connection to {} in time", via(peer)))
+            .help("is the cluster reachable from here (VPN, firewall, proxy)?"),
+        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
+            Problem::new(format!("there is no way to {} from here", via(peer))).help("is the network or the VPN up?")
+        }
+        Some(_) => broken(peer),
+        None if said("connection closed") || said("connection error") || said("client error") => broken(peer),
+        None => Problem::new(format!("no answer from {}", via(peer))),
+    }
+}
+
+fn broken(peer: &Peer) -> Problem {
+    Problem::new(format!("{} closed the connection before its answer was complete", via(peer)))
+        .help("did the API server stop, or does it speak TLS where the kubeconfig says http? Run again")
+}
+
+/// `10.0.0.1:6443`, `the proxy proxy.local:3128`.
+fn via(peer: &Peer) -> String {
+    match &peer.proxy {
+        Some(proxy) => format!("the proxy {proxy}"),
+        None => peer.address.clone(),
+    }
+}
+
+/// Every error below this one. An `io::Error` does not name what it wraps as its source but what lies below that.
+fn chain<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
+    let mut chain = vec![error];
+    while let Some(&last) = chain.last().filter(|_| chain.len() < 32) {
+        let wrapped = last.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match wrapped.map(|error| error as &(dyn StdError + 'static)).or_else(|| last.source()) {
+            Some(next) => chain.push(next),
+            None => break,
+        }
+    }
+    chain
+}
+
+fn tls(error: &rustls::Error, peer: &Peer) -> Problem {
+    let server = &peer.server;
+    let (message, help) = match error {
+        rustls::Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => (
+                format!("the certificate of {server} is signed by an unknown authority"),
+                "check certificate-authority-data of the kubeconfig's cluster: it must hold the CA that signed the server's certificate",
+            ),
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
+                format!("the certificate of {server} is for another name{}", names(certificate)),
+                "use a name of the certificate in the kubeconfig's server URL, or set tls-server-name; check certificate-authority-data too",
+            ),
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
+                format!("the certificate of {server} has expired"),
+                "renew it on the server; check this machine's clock and certificate-authority-data too",
+            ),
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                (format!("the certificate of {server} is not valid yet"), "check this machine's clock")
+            }
+            other => (
+                format!("the certificate of {server} is not acceptable: {}", words(&other.to_string())),
+                "check certificate-authority-data of the kubeconfig's cluster",
+            ),
+        },
+        rustls::Error::AlertReceived(alert) => (
+            format!("{server} ended the TLS handshake: {}", words(&format!("{alert:?}"))),
+            "does it want another client certificate (client-certificate-data), or has this one expired?",
+        ),
+        rustls::Error::InvalidMessage(_) => (
+            format!("{server} does not speak TLS"),
+            "is it an http server, or a proxy? Check the kubeconfig's server URL",
+        ),
+        other => {
+            (format!("no TLS connection to {server}: {}", words(&other.to_string())), "check the kubeconfig's cluster")
+        }
+    };
+    Problem::new(message).help(help)
+}
+
+fn names(error: &CertificateError) -> String {
+    match error {
+        CertificateError::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
+            format!(" ({})", words(&presented.join(", ")))
+        }
+        _ => String::new(),
+    }
+}
+
+/// A credential plugin or provider that gave no credentials. `plugin` is its command and install hint where known.
+pub fn auth(error: &AuthError, user: Option<&str>, plugin: Option<(&str, Option<&str>)>) -> Problem {
+    let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
+    let command = plugin.map_or_else(
+        || "the credential plugin".to_owned(),
+        |(command, _)| format!("the credential plugin {:?}", words(command)),
+    );
+    let log_in = "log in again, and try the plugin by hand";
+    match error {
+        AuthError::AuthExecStart(error) if error.kind() == io::ErrorKind::NotFound => {
+            let hint = plugin.and_then(|(_, hint)| hint).map(words);
+            Problem::new(format!("{command}{of} is not installed"))
+                .help(hint.unwrap_or_else(|| "install it, or put it into PATH".to_owned()))
+        }
+        AuthError::AuthExecStart(error) => {
+            Problem::new(format!("{command}{of} cannot be started: {}", io_words(error)))
+        }
+        AuthError::AuthExecRun { out, .. } => {
+            let said = words_without_secrets(&String::from_utf8_lossy(&out.stderr));
+            let colon = if said.is_empty() { "" } else { ": " };
+            Problem::new(format!("{command}{of} failed ({}){colon}{said}", out.status)).help(log_in)
+        }
+        AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::MalformedTokenExpirationDate(_) => {
+            Problem::new(format!("{command}{of} printed no valid ExecCredential")).help(log_in)
+        }
+        AuthError::UnrefreshableTokenResponse => {
+            Problem::new(format!("{command}{of} gave no new token when the old one expired")).help(log_in)
+        }
+        AuthError::MissingCommand => {
+            Problem::new(format!("the kubeconfig names no command for the credential plugin{of}"))
+        }
+        AuthError::ReadTokenFile(error, path) => {
+            Problem::new(format!("the token file {}{of} cannot be read: {}", path.display(), io_words(error)))
+        }
+        AuthError::InvalidBasicAuth(_) | AuthError::InvalidBearerToken(_) => Problem::new(format!(
+            "the token or password{of} holds characters that cannot be sent, such as a line break"
+        )),
+        AuthError::AuthExec(reason) => {
+            Problem::new(format!("no credentials{of}: {}", words_without_secrets(reason))).help("log in again")
+        }
+        AuthError::OAuth(_) | AuthError::Oidc(_) => {
+            Problem::new(format!("the login{of} could not be renewed: {}", words_without_secrets(&error.to_string())))
+                .help("log in again")
+        }
+        _ => Problem::new(format!("no credentials{of}")).help("log in again"),
+    }
+}
+
+/// An I/O error in plain words, without the operating system's number.
+pub fn io_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => words(&error.to_string()),
+    }
+}

@@ -1,0 +1,153 @@
+//! JSON text looked into without building a tree.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::resource::{Live, RawObject, Resource};
+
+/// The members of one JSON object in their order, each value as it was written.
+pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// A string that is borrowed where it holds no escapes.
+#[derive(serde::Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
+/// What must be known of every live object.
+#[derive(serde::Deserialize)]
+pub struct Head<'a> {
+    #[serde(borrow, rename = "apiVersion")]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub metadata: HeadMetadata<'a>,
+}
+
+#[derive(serde::Deserialize)]
+pub struct HeadMetadata<'a> {
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(borrow, rename = "resourceVersion")]
+    resource_version: Cow<'a, str>,
+}
+
+impl Head<'_> {
+    /// The whole object. Members of a typed list carry neither apiVersion nor kind; they get those of the list's kind.
+    pub fn live(&self, json: &str, resource: &Resource) -> Live {
+        let raw = match (self.api_version, self.kind) {
+            (Some(_), Some(_)) => RawObject::new(json),
+            (api_version, kind) => {
+                let own = format!(
+                    "{}{}{}",
+                    resource.group,
+                    if resource.group.is_empty() { "" } else { "/" },
+                    resource.version
+                );
+                let mut whole = String::with_capacity(json.len() + own.len() + resource.kind.len() + 32);
+                whole.push('{');
+                for (key, value, present) in
+                    [("apiVersion", &own, api_version.is_some()), ("kind", &resource.kind, kind.is_some())]
+                {
+                    if !present {
+                        push_member(&mut whole, key, &quote(value));
+                    }
+                }
+                whole.push(',');
+                whole.push_str(json.trim_start().trim_start_matches('{'));
+                RawObject::new(whole)
+            }
+        };
+        Live { raw, uid: self.metadata.uid.to_string(), resource_version: self.metadata.resource_version.to_string() }
+    }
+}
+
+/// A live object of the API server's answer to a `GET` or an apply.
+pub fn live(json: &str, resource: &Resource) -> Option<Live> {
+    let json = json.trim_ascii();
+    Some(serde_json::from_str::<Head<'_>>(json).ok()?.live(json, resource))
+}
+
+/// A string as JSON.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Appends `"key":value` to an object that is being written, with a comma where one is needed.
+pub fn push_member(object: &mut String, key: &str, value: &str) {
+    if !object.ends_with('{') {
+        object.push(',');
+    }
+    object.push_str(&quote(key));
+    object.push(':');
+    object.push_str(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_item_becomes_a_whole_object() {
+        let item = r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"7"},"spec":{"a":[1, 2.50]}}"#;
+        let live = live(item, &Resource::crd()).unwrap();
+        assert_eq!((live.uid.as_str(), live.resource_version.as_str()), ("u", "7"));
+        assert_eq!(
+            live.raw.json(),
+            r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","uid":"u","resourceVersion":"7"},"spec":{"a":[1, 2.50]}}"#
+        );
+    }
+
+    #[test]
+    fn a_whole_object_stays_as_it_is() {
+        let json = r#"{"kind":"X","metadata":{"resourceVersion":"7","name":"x","uid":"u","managedFields":[]},"apiVersion":"v1"}"#;
+        assert_eq!(live(&format!(" {json}\n"), &Resource::crd()).unwrap().raw.json(), json);
+    }
+
+    #[test]
+    fn what_is_no_object_is_not_taken_for_one() {
+        for json in [
+            "",
+            "[]",
+            "null",
+            "{}",
+            r#"{"metadata":{"name":"x"}}"#,
+            r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"7"}"#,
+        ] {
+            assert!(live(json, &Resource::crd()).is_none(), "{json}");
+        }
+    }
+
+    #[test]
+    fn members_keep_order_and_spelling() {
+        let members: Members<'_> = serde_json::from_str(r#"{"b":1.0,"a\n":{"x": null},"b":[]}"#).unwrap();
+        let members: Vec<_> = members.0.iter().map(|(key, value)| (key.as_ref(), value.get())).collect();
+        assert_eq!(members, [("b", "1.0"), ("a\n", r#"{"x": null}"#), ("b", "[]")]);
+    }
+}

@@ -1,0 +1,72 @@
+//! A cluster, through its API server.
+//!
+//! One room for each step: [`connect`] turns kubeconfig and environment into a client, [`transport`] sends one request
+//! and is the only place that does, [`errors`] says in one line why one failed, [`read`], [`discover`] and [`apply`]
+//! are the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few facts that a
+//! step needs are parsed out of it ([`json`]).
+//!
+//! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
+//! server carries out whole or not at all.
+
+mod apply;
+mod connect;
+mod discover;
+mod errors;
+mod json;
+mod proxy;
+mod read;
+#[cfg(test)]
+mod stand_in;
+mod transport;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Apply, ApplyError, Connection, Established, Gvk, OnRead, Wanted};
+use crate::problem::Result;
+use crate::resource::{Live, ObjectRef, Resource};
+use transport::Transport;
+
+pub struct KubeTarget {
+    transport: Transport,
+    default_namespace: String,
+}
+
+impl KubeTarget {
+    /// Reads kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service account)
+    /// and runs the credential plugin that it names. Sends no request.
+    pub async fn open(connection: &Connection) -> Result<Self> {
+        connect::open(connection, &connect::Surroundings::of_process()).await
+    }
+
+    /// `kube: staging (https://10.0.0.1:6443)`
+    pub fn describe(&self) -> String {
+        let peer = self.transport.peer();
+        format!("kube: {} ({})", peer.context, peer.server)
+    }
+
+    pub fn default_namespace(&self) -> &str {
+        &self.default_namespace
+    }
+
+    pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, Resource>> {
+        discover::discover(&self.transport, kinds).await
+    }
+
+    pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Option<Live>>> {
+        read::read(&self.transport, &self.default_namespace, wanted, on_read).await
+    }
+
+    pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+        apply::apply(&self.transport, &self.default_namespace, apply).await
+    }
+
+    pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
+        discover::established(&self.transport, crd).await
+    }
+
+    /// What the API server warned of since the last call (deprecated versions, unknown formats, …), each text once, in
+    /// the order in which they first came.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.transport.take_warnings()
+    }
+}

@@ -1,0 +1,286 @@
+//! Live objects: few CRDs by name, many by one paged list, everything else by name; never one after another.
+//!
+//! A page of the list is scanned where it lies: an object that nobody wants is skipped without a copy, a wanted one is
+//! copied as text, and the page is dropped. The next page is asked for as soon as the first bytes of this one have
+//! told where it starts, so that the server writes while we read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::stream::{self, StreamExt};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use super::errors;
+use super::json::{self, Head, Text};
+use super::transport::{Call, Failure, Transport, encode};
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{Live, Resource};
+use crate::target::{OnRead, Wanted};
+
+/// Up to this many CRDs are read by name.
+const FEW_CRDS: usize = 64;
+/// CRDs on one page of the list.
+const PAGE: usize = 50;
+/// Requests for single objects that are under way at the same time.
+const AT_ONCE: usize = 16;
+
+/// Reads what is wanted: one answer each, in that order.
+pub async fn read(
+    transport: &Transport,
+    default_namespace: &str,
+    wanted: &[Wanted],
+    on_read: OnRead<'_>,
+) -> Result<Vec<Option<Live>>> {
+    let reader = Reader { transport, default_namespace, wanted, on_read, done: AtomicUsize::new(0) };
+    let crd = Resource::crd();
+    let (crds, others): (Vec<usize>, Vec<usize>) = (0..wanted.len()).partition(|&index| wanted[index].resource == crd);
+    let found = if crds.len() <= FEW_CRDS {
+        reader.by_name((0..wanted.len()).collect()).await?
+    } else {
+        let (listed, mut found) = futures::try_join!(reader.by_list(&crds), reader.by_name(others))?;
+        match listed {
+            Some(listed) => found.extend(listed),
+            // Whoever may not list may still be allowed to get what the manifests name.
+            None => found.extend(reader.by_name(crds).await?),
+        }
+        found
+    };
+    let mut answers: Vec<Option<Live>> = std::iter::repeat_with(|| None).take(wanted.len()).collect();
+    for (index, live) in found {
+        answers[index] = Some(live);
+    }
+    Ok(answers)
+}
+
+/// Objects that are there, each with its index in `wanted`.
+type Found = Vec<(usize, Live)>;
+
+struct Reader<'a> {
+    transport: &'a Transport,
+    default_namespace: &'a str,
+    wanted: &'a [Wanted],
+    on_read: OnRead<'a>,
+    done: AtomicUsize,
+}
+
+impl Reader<'_> {
+    fn count(&self, more: usize) {
+        let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
+        (self.on_read)(done.min(self.wanted.len()), Some(self.wanted.len()));
+    }
+
+    /// One `GET` each. All refusals are reported, as they may be about different kinds; a lost server ends it at once.
+    async fn by_name(&self, indices: Vec<usize>) -> Result<Found> {
+        let mut answers = stream::iter(indices).map(|index| self.one(index)).buffer_unordered(AT_ONCE);
+        let mut found = Found::new();
+        let mut problems = Vec::new();
+        while let Some((index, answer)) = answers.next().await {
+            match answer {
+                Ok(live) => {
+                    found.extend(live.map(|live| (index, live)));
+                    self.count(1);
+                }
+                Err((problem, Severity::ThisObject)) => problems.push(problem),
+                Err((problem, Severity::Everything)) => return Err(Error::failed(problem)),
+            }
+        }
+        problems.sort();
+        problems.dedup();
+        if problems.is_empty() { Ok(found) } else { Err(Error::Failed(problems)) }
+    }
+
+    async fn one(&self, index: usize) -> (usize, std::result::Result<Option<Live>, (Problem, Severity)>) {
+        let Wanted { resource, object } = &self.wanted[index];
+        let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(self.default_namespace));
+        let call = Call::get(resource, namespace, &object.name);
+        let answer = match self.transport.send(&call).await {
+            Ok(answer) => match json::live(&answer.body, resource) {
+                Some(live) => Ok(Some(live)),
+                None => Err((errors::nonsense(self.transport.peer(), 200, "no object"), Severity::Everything)),
+            },
+            // No such object, no such namespace, no such resource: in each case there is no such object.
+            Err(Failure::Refused(status)) if status.code == 404 => Ok(None),
+            Err(failure) => {
+                let severity = if matches!(failure, Failure::Refused(ref status) if status.code != 401) {
+                    Severity::ThisObject
+                } else {
+                    Severity::Everything
+                };
+                Err((failure.into_problem(&call, self.transport.peer()), severity))
+            }
+        };
+        (index, answer)
+    }
+
+    /// The wanted ones of all CRDs. `None` where the user may not list them.
+    async fn by_list(&self, indices: &[usize]) -> Result<Option<Found>> {
+        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for &index in indices {
+            by_name.entry(self.wanted[index].object.name.clone()).or_default().push(index);
+        }
+        let by_name = Arc::new(by_name);
+        let crd = Resource::crd();
+        let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
+        // A list that takes longer than the server keeps its snapshot ends with 410. A second one would, too.
+        for _ in 0..2 {
+            let counted = self.done.load(Ordering::Relaxed);
+            match self.pages(&by_name).await {
+                Ok(found) => {
+                    self.count(indices.len().saturating_sub(self.done.load(Ordering::Relaxed).saturating_sub(counted)));
+                    return Ok(Some(found));
+                }
+                Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
+                Err(Failure::Refused(status)) if status.code == 410 => {}
+                Err(failure) => return Err(Error::failed(failure.into_problem(&call, self.transport.peer()))),
+            }
+        }
+        Err(Error::failed(
+            Problem::new(format!(
+                "{} dropped the list of CustomResourceDefinitions twice while it was read",
+                self.transport.peer().server
+            ))
+            .help("the connection is too slow for so many of them: run again, or deploy fewer manifests at a time"),
+        ))
+    }
+
+    async fn pages(&self, by_name: &Arc<BTreeMap<String, Vec<usize>>>) -> std::result::Result<Found, Failure> {
+        let mut found = Found::new();
+        let mut page = Some(self.page(None).await?);
+        while let Some(text) = page {
+            let (send, token) = oneshot::channel();
+            let names = Arc::clone(by_name);
+            let scan = tokio::task::spawn_blocking(move || scan(&text, &names, send));
+            let next = async {
+                match token.await {
+                    Ok(Some(token)) => self.page(Some(&token)).await.map(Some),
+                    // The end, or a scan that failed and says so itself.
+                    _ => Ok(None),
+                }
+            };
+            let (scanned, next) = futures::join!(scan, next);
+            let scanned = scanned.ok().and_then(std::result::Result::ok);
+            let nonsense = || Failure::Lost(errors::nonsense(self.transport.peer(), 200, "no list"));
+            let scanned = scanned.ok_or_else(nonsense)?;
+            self.count(scanned.len());
+            found.extend(scanned);
+            page = next?;
+        }
+        Ok(found)
+    }
+
+    async fn page(&self, token: Option<&str>) -> std::result::Result<String, Failure> {
+        let crd = Resource::crd();
+        let mut uri = format!("{}?limit={PAGE}", crd.path(None, None));
+        if let Some(token) = token {
+            uri.push_str("&continue=");
+            uri.push_str(&encode(token));
+        }
+        let call = Call { verb: "list", resource: Some(&crd), uri, ..Call::default() };
+        Ok(self.transport.send(&call).await?.body)
+    }
+}
+
+/// How far a failed read reaches.
+enum Severity {
+    ThisObject,
+    Everything,
+}
+
+/// Takes the wanted objects out of one page and says where the next one starts as soon as that is known.
+fn scan(
+    page: &str,
+    names: &BTreeMap<String, Vec<usize>>,
+    token: oneshot::Sender<Option<String>>,
+) -> serde_json::Result<Found> {
+    let mut deserializer = serde_json::Deserializer::from_str(page);
+    let found = Page { names, token: Some(token) }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+struct Page<'n> {
+    names: &'n BTreeMap<String, Vec<usize>>,
+    token: Option<oneshot::Sender<Option<String>>>,
+}
+
+#[derive(serde::Deserialize)]
+struct ListMetadata {
+    #[serde(rename = "continue", default)]
+    token: String,
+}
+
+impl<'de> DeserializeSeed<'de> for Page<'_> {
+    type Value = Found;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Found, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Page<'_> {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> std::result::Result<Found, A::Error> {
+        let mut found = None;
+        while let Some(Text(key)) = map.next_key()? {
+            match key.as_ref() {
+                "metadata" => {
+                    let token = map.next_value::<ListMetadata>()?.token;
+                    if let Some(sender) = self.token.take() {
+                        // Nobody waits any more when the read was dropped.
+                        let _ = sender.send((!token.is_empty()).then_some(token));
+                    }
+                }
+                "items" => found = Some(map.next_value_seed(Items { names: self.names })?),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        match (found, self.token) {
+            (Some(found), None) => Ok(found),
+            // Without its metadata nobody knows whether the list goes on.
+            _ => Err(A::Error::custom("no list")),
+        }
+    }
+}
+
+struct Items<'n> {
+    names: &'n BTreeMap<String, Vec<usize>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Items<'_> {
+    type Value = Found;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Found, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_> {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the items of a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Found, A::Error> {
+        let crd = Resource::crd();
+        let mut found = Found::new();
+        while let Some(item) = items.next_element::<&RawValue>()? {
+            let head: Head<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
+            for &index in self.names.get(head.metadata.name.as_ref()).into_iter().flatten() {
+                found.push((index, head.live(item.get(), &crd)));
+            }
+        }
+        Ok(found)
+    }
+}

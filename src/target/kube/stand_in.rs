@@ -1,0 +1,91 @@
+//! A stand-in for an API server at the HTTP boundary: a function from requests to answers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::client::{Body, Client};
+
+use super::KubeTarget;
+use super::transport::{Peer, Transport};
+
+/// A request as the stand-in saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub method: String,
+    pub uri: String,
+    pub body: String,
+}
+
+/// What the stand-in answers.
+pub struct Reply {
+    code: u16,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+    /// Answers never.
+    hangs: bool,
+}
+
+pub fn json(code: u16, body: impl ToString) -> Reply {
+    Reply { code, headers: vec![("content-type", "application/json".into())], body: body.to_string(), hangs: false }
+}
+
+pub fn plain(code: u16, content_type: &str, body: &str) -> Reply {
+    Reply { code, headers: vec![("content-type", content_type.into())], body: body.into(), hangs: false }
+}
+
+pub fn never() -> Reply {
+    Reply { hangs: true, ..json(200, "") }
+}
+
+/// A `Status` document of the API server.
+pub fn status(code: u16, reason: &str, message: &str, details: serde_json::Value) -> Reply {
+    let status = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "details": details, "code": code,
+    });
+    json(code, status)
+}
+
+impl Reply {
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+pub fn peer() -> Peer {
+    Peer {
+        context: "staging".into(),
+        server: "https://10.0.0.1:6443".into(),
+        address: "10.0.0.1:6443".into(),
+        user: Some("dev".into()),
+        proxy: None,
+    }
+}
+
+/// A target whose server is `answer`, and the requests that it will have seen, in the order in which they came.
+pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeTarget, Arc<Mutex<Vec<Seen>>>) {
+    let requests: Arc<Mutex<Vec<Seen>>> = Arc::default();
+    let (log, answer) = (Arc::clone(&requests), Arc::new(answer));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = String::from_utf8(body.collect_bytes().await?.into()).unwrap();
+            let seen = Seen { method: parts.method.to_string(), uri: parts.uri.to_string(), body };
+            log.lock().unwrap().push(seen.clone());
+            let reply = answer(&seen);
+            if reply.hangs {
+                std::future::pending::<()>().await;
+            }
+            let mut response = Response::builder().status(reply.code);
+            for (name, value) in reply.headers {
+                response = response.header(name, value);
+            }
+            Ok::<_, kube::Error>(response.body(Body::from(reply.body.into_bytes())).unwrap())
+        }
+    });
+    let transport = Transport::new(Client::new(service, "default"), peer(), Duration::from_secs(60));
+    (KubeTarget { transport, default_namespace: "default".into() }, requests)
+}

@@ -1,0 +1,246 @@
+//! One request and its answer: the limit on its time, the tries it gets, the warnings that come with it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderMap, Method, Request, StatusCode};
+use kube::client::{Body, Client};
+use kube::core::Status;
+
+use super::errors;
+use crate::problem::Problem;
+use crate::resource::Resource;
+use crate::text;
+
+/// How often a request that the server is too busy for is sent again, waiting 0.2 s at first and then twice as long
+/// each time: 6 s in all, so that a restarting server is waited for and a broken one is not.
+const RETRIES: u32 = 5;
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// What a server may ask for at most in `Retry-After`.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// A server that warns of each of ten thousand objects differently is not worth the memory.
+const MOST_WARNINGS: usize = 1000;
+
+/// Whom we talk to, as people know it. Never holds a credential.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The context's name, or `in-cluster`.
+    pub context: String,
+    /// The server's URL without user information.
+    pub server: String,
+    /// Its host and port.
+    pub address: String,
+    /// The kubeconfig's name for the user.
+    pub user: Option<String>,
+    /// Host and port of the proxy on the way.
+    pub proxy: Option<String>,
+}
+
+/// A request, with what it is about in the API server's own terms.
+#[derive(Debug, Clone, Default)]
+pub struct Call<'a> {
+    /// `get`, `list`, `patch`, or empty for discovery.
+    pub verb: &'static str,
+    pub resource: Option<&'a Resource>,
+    pub namespace: Option<&'a str>,
+    pub name: Option<&'a str>,
+    /// Path and query.
+    pub uri: String,
+    /// The body of a server-side apply.
+    pub body: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// `GET` of one object.
+    pub fn get(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
+        let uri = object_path(resource, namespace, name);
+        Call { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, body: None }
+    }
+}
+
+/// The URL path of an object. Names come from manifests: none may leave its place in the path.
+pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
+    resource.path(namespace.map(encode).as_deref(), Some(&encode(name)))
+}
+
+/// Percent-encodes all but the unreserved characters.
+pub fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
+            b'.' if !text.trim_matches('.').is_empty() => ".".to_owned(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// A good answer.
+pub struct Answer {
+    pub code: StatusCode,
+    pub body: String,
+}
+
+/// Why there is no good answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The API server said no. `code` is set from the answer itself where the status document has none.
+    Refused(Box<Status>),
+    /// No answer, or not one of an API server: whatever was asked, the next question would fare no better.
+    Lost(Problem),
+}
+
+impl Failure {
+    pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
+        match self {
+            Failure::Refused(status) => errors::refused(call, &status, peer),
+            Failure::Lost(problem) => problem,
+        }
+    }
+}
+
+pub struct Transport {
+    client: Client,
+    peer: Box<Peer>,
+    timeout: Duration,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Transport {
+    pub fn new(client: Client, peer: Peer, timeout: Duration) -> Self {
+        Transport { client, peer: Box::new(peer), timeout, warnings: Mutex::default() }
+    }
+
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends a request until there is an answer that is not "come back later".
+    pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let mut wait = FIRST_WAIT;
+        for tries_left in (0..=RETRIES).rev() {
+            let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
+                Ok(answer) => answer.map_err(Failure::Lost)?,
+                Err(_) => return Err(Failure::Lost(errors::timed_out(&self.peer, self.timeout))),
+            };
+            if tries_left > 0 && is_worth_a_retry(call, code, &headers) {
+                let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+                let asked = asked.map_or(Duration::ZERO, Duration::from_secs);
+                tokio::time::sleep(wait.max(asked.min(LONGEST_WAIT))).await;
+                wait *= 2;
+                continue;
+            }
+            self.keep_warnings(&headers);
+            return self.judge(code, &headers, body);
+        }
+        unreachable!("the last try returns")
+    }
+
+    async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Problem> {
+        let mut request = Request::builder().uri(&call.uri).header(ACCEPT, "application/json");
+        let body = match call.body {
+            Some(body) => {
+                request = request.method(Method::PATCH).header(CONTENT_TYPE, "application/apply-patch+yaml");
+                Body::from(body.as_bytes().to_vec())
+            }
+            None => Body::empty(),
+        };
+        let lost = |error: &kube::Error| errors::lost(error, &self.peer);
+        let request = request.body(body).map_err(|error| lost(&kube::Error::HttpError(error)))?;
+        let (parts, body) = self.client.send(request).await.map_err(|error| lost(&error))?.into_parts();
+        let body = body.collect_bytes().await.map_err(|error| lost(&error))?;
+        Ok((parts.status, parts.headers, body.into()))
+    }
+
+    /// Tells answers of an API server from everything else that may stand at an address.
+    fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
+        let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
+        let is_json = kind.starts_with("application/json");
+        let nonsense = || Failure::Lost(errors::nonsense(&self.peer, code.as_u16(), kind));
+        let body = String::from_utf8(body).map_err(|_| nonsense())?;
+        if code.is_success() && is_json {
+            return Ok(Answer { code, body });
+        }
+        let mut status = match serde_json::from_str::<Status>(&body) {
+            Ok(status) if is_json && !code.is_success() => status,
+            // Parts of an API server answer in plain words: what is not routed, and what waits for its turn.
+            _ if kind.starts_with("text/plain") && (code.is_client_error() || code.is_server_error()) => {
+                Status { message: body, ..Status::default() }
+            }
+            _ => return Err(nonsense()),
+        };
+        status.code = code.as_u16();
+        Err(Failure::Refused(Box::new(status)))
+    }
+
+    fn keep_warnings(&self, headers: &HeaderMap) {
+        for value in headers.get_all(WARNING) {
+            if let Some(warning) = warning_text(&String::from_utf8_lossy(value.as_bytes())) {
+                self.warn(warning);
+            }
+        }
+    }
+
+    /// Keeps a warning for the user, once.
+    pub fn warn(&self, warning: String) {
+        let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST_WARNINGS && !kept.contains(&warning) {
+            kept.push(warning);
+        }
+    }
+}
+
+/// Whether the server did nothing yet and asks to come again. A write whose gateway gave up may have been carried out
+/// all the same; sent again it would meet its own result and be taken for somebody else's.
+fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> bool {
+    match code {
+        StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::SERVICE_UNAVAILABLE => call.body.is_none() || headers.contains_key(RETRY_AFTER),
+        StatusCode::GATEWAY_TIMEOUT => call.body.is_none(),
+        _ => false,
+    }
+}
+
+/// The text of a `Warning` header: `299 - "v1 Endpoints is deprecated"`.
+fn warning_text(value: &str) -> Option<String> {
+    let quoted = value.strip_prefix("299 ")?.split_once('"')?.1;
+    let mut words = String::new();
+    let mut characters = quoted.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(text::cut(&text::sanitize(&words), 500).into_owned()),
+            '\\' => words.extend(characters.next()),
+            character => words.push(character),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_in_their_place_in_the_path() {
+        assert_eq!(encode("system:node"), "system%3Anode");
+        assert_eq!(encode("a.b-c_1~"), "a.b-c_1~");
+        assert_eq!(encode(".."), "%2E%2E");
+        assert_eq!(encode("x/../y?z#ä"), "x%2F..%2Fy%3Fz%23%C3%A4");
+        assert_eq!(
+            object_path(&Resource::crd(), None, "a/b"),
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/a%2Fb"
+        );
+    }
+
+    #[test]
+    fn warnings_are_unquoted_and_harmless() {
+        assert_eq!(warning_text(r#"299 - "say \"no\" \\ now""#).as_deref(), Some(r#"say "no" \ now"#));
+        assert_eq!(warning_text("299 - \"a\u{1b}[2J\" \"Sat\"").as_deref(), Some("a\\u{1b}[2J"));
+        assert_eq!(warning_text("299 - unquoted"), None);
+        assert_eq!(warning_text("110 - \"stale\""), None);
+        assert_eq!(warning_text("299 - \"open"), None);
+    }
+}
