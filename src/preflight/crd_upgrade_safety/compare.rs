@@ -211,22 +211,17 @@ fn violation(rule: &'static Rule, place: &Place, said: Said) -> RuleViolation {
 /// The keywords of a node itself that do not mean the same on both sides, sorted.
 fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a>> {
     let mut changes: Vec<Change> = Vec::new();
-    for (keyword, value) in live.iter() {
-        if !judged(keyword, value) {
-            continue;
-        }
+    for (keyword, value) in live.iter().filter(|(keyword, value)| judged(keyword, value)) {
         let change = Change { keyword, live: Some(value), desired: keywords::get(desired, keyword) };
-        let same = change.desired.is_some_and(|theirs| keywords::same(keyword, value, theirs));
-        if !same && !is_walked(&change) {
+        // What is walked is not compared here: every level would compare everything below it once more.
+        if !is_walked(&change) && !change.desired.is_some_and(|theirs| keywords::same(keyword, value, theirs)) {
             changes.push(change);
         }
     }
-    for (keyword, value) in desired.iter() {
-        if judged(keyword, value) && keywords::get(live, keyword).is_none() {
-            let change = Change { keyword, live: None, desired: Some(value) };
-            if !is_walked(&change) {
-                changes.push(change);
-            }
+    for (keyword, value) in desired.iter().filter(|(keyword, value)| judged(keyword, value)) {
+        let change = Change { keyword, live: keywords::get(live, keyword), desired: Some(value) };
+        if change.live.is_none() && !is_walked(&change) {
+            changes.push(change);
         }
     }
     changes.sort_by_key(|change| change.keyword);

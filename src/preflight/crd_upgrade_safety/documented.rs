@@ -3,8 +3,8 @@
 /// More than this many texts are counted and not printed: some readers of this line have little room.
 const PRINTED: usize = 10;
 
-/// `validating upgrade for CRD "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`, from
-/// the documented texts of the findings of one CRD.
+/// `validating upgrade for CRD "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`,
+/// from the documented texts of the findings of one CRD.
 pub fn line<'a>(crd: &str, texts: impl IntoIterator<Item = &'a str>) -> String {
     let texts: Vec<&str> = texts.into_iter().collect();
     let mut line = format!(

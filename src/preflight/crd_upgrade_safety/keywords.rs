@@ -1,7 +1,7 @@
 //! Every keyword of a CRD's schema: what shape its value has, and when two values of it mean the same.
 //!
-//! The API server drops what it holds to be empty (`nullable: false`, `required: []`, `pattern: ""`), reads some lists as
-//! sets, and never looks at the order of keys. None of that is a change. Keywords that this table does not
+//! The API server drops what it holds to be empty (`nullable: false`, `required: []`, `pattern: ""`), reads some lists
+//! as sets, and never looks at the order of keys. None of that is a change. Keywords that this table does not
 //! know are kept and compared literally, so that one invented next year is still seen.
 
 use super::json::{Json, Map};

@@ -218,6 +218,27 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
 }
 
 #[test]
+fn the_status_says_which_versions_are_stored() {
+    let versions = json!([
+        {"name": "v1alpha1", "served": true, "storage": false},
+        {"name": "v1beta1", "served": true, "storage": true},
+    ]);
+    let example = Example::Crd { live: "", desired: "" };
+    let desired = whole(&example, &json!({"spec": {"versions": [versions[1]]}}).to_string());
+    for (stored, expected) in [
+        (json!(["v1alpha1", "v1beta1"]), "NoStoredVersionRemoved"),
+        (json!(["v1beta1"]), "ServedVersionRemoved"),
+        // Nothing in the status yet: then it is the storage version.
+        (json!([]), "ServedVersionRemoved"),
+        (Value::Null, "ServedVersionRemoved"),
+    ] {
+        let live = json!({"spec": {"versions": versions}, "status": {"storedVersions": stored}});
+        let live = whole(&example, &live.to_string());
+        assert_eq!(rules_found(&live, &desired), [(expected, None)], "{stored}");
+    }
+}
+
+#[test]
 fn text_from_a_crd_cannot_make_a_violation_long() {
     let values: Vec<String> = (0..500).map(|i| format!("{i}-{}", "x".repeat(500))).collect();
     let (live, desired) = pair_of(

@@ -11,7 +11,8 @@ pub const RULE: Rule = Rule {
         name: "NoDefaultAdded",
         summary: "a field that had no default gets one",
         forbids: "A `default` on a field of an existing version that had none.",
-        why: "Absence meant something to the controller until now. From now on the API server fills the value in, also when it reads objects that were stored without it, so objects change that nobody has touched.",
+        why: "Absence meant something to the controller until now. From now on the API server fills the value in, also \
+            when it reads objects that were stored without it, so objects change that nobody has touched.",
         example: Example::Fields {
             live: "\
 replicas:
@@ -23,7 +24,8 @@ replicas:
   default: 1
 ",
         },
-        what_to_do: "Let the controller treat absence as this value, without a default in the schema, or give the default in a new version only.",
+        what_to_do: "Let the controller treat absence as this value, without a default in the schema, or give the \
+            default in a new version only.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },

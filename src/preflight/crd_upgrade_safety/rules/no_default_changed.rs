@@ -11,7 +11,8 @@ pub const RULE: Rule = Rule {
         name: "NoDefaultChanged",
         summary: "the default of a field changes",
         forbids: "Another `default` on a field of an existing version.",
-        why: "The same manifest means something else from now on, and so do objects that were stored before the field had its default: the API server fills it in when it reads them.",
+        why: "The same manifest means something else from now on, and so do objects that were stored before the field \
+            had its default: the API server fills it in when it reads them.",
         example: Example::Fields {
             live: "\
 replicas:

@@ -11,7 +11,8 @@ pub const RULE: Rule = Rule {
         name: "NoDefaultRemoved",
         summary: "a field loses its default",
         forbids: "A field of an existing version that had a `default` and has none any more.",
-        why: "Readers counted on the field to be there. New objects come without it, and so do stored ones that never had it written. Where the field is required, manifests that left it out are refused.",
+        why: "Readers counted on the field to be there. New objects come without it, and so do stored ones that never \
+            had it written. Where the field is required, manifests that left it out are refused.",
         example: Example::Fields {
             live: "\
 replicas:

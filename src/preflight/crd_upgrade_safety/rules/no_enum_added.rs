@@ -12,7 +12,8 @@ pub const RULE: Rule = Rule {
         name: "NoEnumAdded",
         summary: "a field that took any value is restricted to an enum",
         forbids: "An `enum` on a field of an existing version that had none.",
-        why: "Every value outside of the list was valid until now. It may be in stored objects, and whoever sends it is refused from now on.",
+        why: "Every value outside of the list was valid until now. It may be in stored objects, and whoever sends it \
+            is refused from now on.",
         example: Example::Fields {
             live: "\
 mode:
@@ -24,7 +25,8 @@ mode:
   enum: [Fast, Safe]
 ",
         },
-        what_to_do: "Leave the field open in this version and let the controller report values that it does not know; restrict it in a new version.",
+        what_to_do: "Leave the field open in this version and let the controller report values that it does not know; \
+            restrict it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -13,7 +13,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoEnumValueRemoved",
         summary: "an enum loses values",
-        forbids: "A value that the live version lists in an `enum` and the desired one does not. More values are fine, and so is an `enum` that goes as a whole: everything that it allowed stays allowed.",
+        forbids: "A value that the live version lists in an `enum` and the desired one does not. More values are fine, \
+            and so is an `enum` that goes as a whole: everything that it allowed stays allowed.",
         why: "The value may be in stored objects, and whoever sends it is refused from now on.",
         example: Example::Fields {
             live: "\
@@ -27,7 +28,8 @@ mode:
   enum: [Fast, Safe]
 ",
         },
-        what_to_do: "Keep the value and say in the description that it is deprecated; leave it out of a new version only.",
+        what_to_do: "Keep the value and say in the description that it is deprecated; leave it out of a new version \
+            only.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

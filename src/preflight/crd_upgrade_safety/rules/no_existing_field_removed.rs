@@ -11,8 +11,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoExistingFieldRemoved",
         summary: "a field is removed from an existing version",
-        forbids: "A field, a list's items or a map's values that a version of the live CRD has in its schema and the same version of the desired one lacks. Of a whole branch that goes, only its top is named.",
-        why: "The API server prunes what the schema does not know: the field vanishes from every object when it is next written, and whoever writes it is not even told. Readers no longer find it.",
+        forbids: "A field, a list's items or a map's values that a version of the live CRD has in its schema and the \
+            same version of the desired one lacks. Of a whole branch that goes, only its top is named.",
+        why: "The API server prunes what the schema does not know: the field vanishes from every object when it is \
+            next written, and whoever writes it is not even told. Readers no longer find it.",
         example: Example::Fields {
             live: "\
 pollInterval:
@@ -20,7 +22,8 @@ pollInterval:
 ",
             desired: "{}\n",
         },
-        what_to_do: "Keep the field and say in its description that it is deprecated. To be rid of it, leave it out of a new version, and remove the old version when nobody uses it any more.",
+        what_to_do: "Keep the field and say in its description that it is deprecated. To be rid of it, leave it out of \
+            a new version, and remove the old version when nobody uses it any more.",
         breaks: &[Breaks::Data, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },

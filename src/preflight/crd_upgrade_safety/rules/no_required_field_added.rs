@@ -12,8 +12,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoRequiredFieldAdded",
         summary: "a field becomes required, or a new field is required from the start",
-        forbids: "A name in `required` of an object that exists in the live version, where the live CRD does not require it. Requirements inside an object that is itself new are fine.",
-        why: "Objects without the field were valid until now. Those that exist are refused at their next change, and those that are written anew are refused at once.",
+        forbids: "A name in `required` of an object that exists in the live version, where the live CRD does not \
+            require it. Requirements inside an object that is itself new are fine.",
+        why: "Objects without the field were valid until now. Those that exist are refused at their next change, and \
+            those that are written anew are refused at once.",
         example: Example::Fields {
             live: "\
 database:
@@ -31,7 +33,8 @@ database:
   required: [host]
 ",
         },
-        what_to_do: "Leave the field optional in this version and let the controller treat its absence as what it meant so far; require it in a new version.",
+        what_to_do: "Leave the field optional in this version and let the controller treat its absence as what it \
+            meant so far; require it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -9,8 +9,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoStoredVersionRemoved",
         summary: "a version is removed that objects may be stored at",
-        forbids: "A version that `status.storedVersions` of the live CRD names and `spec.versions` of the desired one lacks.",
-        why: "Objects may still be stored at that version, and without its definition the API server could not read them. It refuses the change for that reason.",
+        forbids: "A version that `status.storedVersions` of the live CRD names and `spec.versions` of the desired one \
+            lacks.",
+        why: "Objects may still be stored at that version, and without its definition the API server could not read \
+            them. It refuses the change for that reason.",
         example: Example::Crd {
             live: "\
 spec:
@@ -29,7 +31,9 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once nobody uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a storage version migration), take the old version out of `status.storedVersions`, and remove it only then.",
+        what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once nobody \
+            uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a storage \
+            version migration), take the old version out of `status.storedVersions`, and remove it only then.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Error,
     },

@@ -10,8 +10,11 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoTypeChange",
         summary: "the type of a field changes",
-        forbids: "Another `type` on a field of an existing version. What else changed on that field and below it follows from it and is not reported. A number or a text that becomes int-or-string is left to UnknownChange.",
-        why: "Values of the old type are refused from now on, wherever they are: in stored objects, in manifests, in the code of clients, which read something that they cannot decode.",
+        forbids: "Another `type` on a field of an existing version. What else changed on that field and below it \
+            follows from it and is not reported. A number or a text that becomes int-or-string is left to \
+            UnknownChange.",
+        why: "Values of the old type are refused from now on, wherever they are: in stored objects, in manifests, in \
+            the code of clients, which read something that they cannot decode.",
         example: Example::Fields {
             live: "\
 timeout:
@@ -22,7 +25,8 @@ timeout:
   type: string
 ",
         },
-        what_to_do: "Add a field of another name with the new type and keep the old one, or change the type in a new version with a conversion between the two.",
+        what_to_do: "Add a field of another name with the new type and keep the old one, or change the type in a new \
+            version with a conversion between the two.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },

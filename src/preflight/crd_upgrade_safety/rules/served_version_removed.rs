@@ -9,8 +9,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ServedVersionRemoved",
         summary: "a version is removed at once that was still served (warning)",
-        forbids: "Nothing: it warns of a version that the live CRD serves, at which no object is stored, and which the desired CRD lacks.",
-        why: "Every client that still reads or writes the version gets a 404 from one moment to the next, and taking the change back means to define the version anew.",
+        forbids: "Nothing: it warns of a version that the live CRD serves, at which no object is stored, and which the \
+            desired CRD lacks.",
+        why: "Every client that still reads or writes the version gets a 404 from one moment to the next, and taking \
+            the change back means to define the version anew.",
         example: Example::Crd {
             live: "\
 spec:
@@ -32,7 +34,8 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Go in two steps: first set `served: false`, which can be taken back; in a later upgrade, once nobody has missed the version, remove it.",
+        what_to_do: "Go in two steps: first set `served: false`, which can be taken back; in a later upgrade, once \
+            nobody has missed the version, remove it.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },

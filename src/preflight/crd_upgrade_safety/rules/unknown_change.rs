@@ -12,8 +12,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: super::UNKNOWN_CHANGE,
         summary: "a keyword of a field changes in a way that no other rule judges",
-        forbids: "A change of a keyword that no other rule has the say on (`pattern`, `format`, `nullable`, CEL rules, list and map types, `anyOf`, …). With `failMode: open` it is reported and does not block.",
-        why: "The change may be harmless and may be not. What nobody can tell to be safe is not let through unless you say so.",
+        forbids: "A change of a keyword that no other rule has the say on (`pattern`, `format`, `nullable`, CEL rules, \
+            list and map types, `anyOf`, …). With `failMode: open` it is reported and does not block.",
+        why: "The change may be harmless and may be not. What nobody can tell to be safe is not let through unless you \
+            say so.",
         example: Example::Fields {
             live: "\
 host:
@@ -25,7 +27,8 @@ host:
   pattern: ^[a-z.]+$
 ",
         },
-        what_to_do: "Look at what changed. If every object that is valid today stays valid and keeps its meaning, deploy with `failMode: open` for this check; else put the change into a new version.",
+        what_to_do: "Look at what changed. If every object that is valid today stays valid and keeps its meaning, \
+            deploy with `failMode: open` for this check; else put the change into a new version.",
         breaks: &[],
         severity: Severity::Error,
     },
