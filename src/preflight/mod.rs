@@ -3,6 +3,11 @@
 //! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
 //! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
+pub mod crd_upgrade_safety;
+pub mod explain;
+pub mod registry;
+pub mod rule;
+
 use std::future::Future;
 use std::pin::Pin;
 

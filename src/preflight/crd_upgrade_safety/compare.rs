@@ -1,0 +1,250 @@
+//! Two CRDs in, violations out: nothing is read, written or printed here.
+//!
+//! Live and desired are paired once: the CRDs as a whole, then each version that both have, node by node, through
+//! properties, items and additionalProperties. A rule sees one such pair and nothing else.
+
+use super::json::{Json, Map};
+use super::keywords;
+use super::model::{Change, Crd, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, plain};
+use super::rules::{self, Judge, Rule, Said};
+use crate::resource::Step;
+
+/// What a rule says of a pair of CRDs.
+#[derive(Debug, Clone)]
+pub struct RuleViolation {
+    pub rule: &'static Rule,
+    pub version: Option<String>,
+    /// The schema node: `^.spec.pollInterval`.
+    pub path: Option<String>,
+    pub said: Said,
+}
+
+/// Compares a live CRD with the one that is to replace it; both as JSON text.
+pub fn crd(live: &str, desired: &str) -> Result<Vec<RuleViolation>, Malformed> {
+    let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
+    let mut violations = Vec::new();
+    for rule in rules::RULES {
+        if let Judge::Crd(judge) = rule.judge {
+            violations.extend(judge(&pair).into_iter().map(|found| RuleViolation {
+                rule,
+                version: found.version,
+                path: None,
+                said: found.said,
+            }));
+        }
+    }
+    for live in &pair.live.spec.versions {
+        let Some((index, desired)) = pair.desired.version(&live.name) else { continue };
+        let Some(desired_text) = desired.schema() else {
+            return Err(Malformed {
+                side: Side::Desired,
+                reason: format!("version {} has no schema.openAPIV3Schema", live.name),
+            });
+        };
+        let live_text = live.schema().unwrap_or("{}");
+        if live_text == desired_text {
+            continue;
+        }
+        let read = |text, side| Json::parse(text).map_err(|error| Malformed { side, reason: plain(&error) });
+        let (live_schema, desired_schema) = (read(live_text, Side::Live)?, read(desired_text, Side::Desired)?);
+        let mut walk =
+            Walk { crd: pair.desired.name(), version: &live.name, index, way: Vec::new(), violations: &mut violations };
+        walk.node(&live_schema, &desired_schema)?;
+    }
+    Ok(violations)
+}
+
+/// One step down the schema.
+#[derive(Debug, Clone, Copy)]
+enum Down<'n> {
+    Property(&'n str),
+    Items,
+    ItemsAt(usize),
+    AdditionalProperties,
+}
+
+/// The way through one version. Paths are written out only for nodes that have something to say.
+struct Walk<'w, 'n> {
+    crd: &'w str,
+    version: &'w str,
+    /// Of the version in the desired CRD.
+    index: usize,
+    way: Vec<Down<'n>>,
+    violations: &'w mut Vec<RuleViolation>,
+}
+
+impl<'n> Walk<'_, 'n> {
+    fn node(&mut self, live: &'n Json, desired: &'n Json) -> Result<(), Malformed> {
+        let live = self.schema(live, Side::Live)?;
+        let desired = self.schema(desired, Side::Desired)?;
+        let changes = changes(live, desired);
+        if !changes.is_empty() {
+            let place = self.place();
+            for change in &changes {
+                if let Some((side, value)) = misfit(change) {
+                    let reason = format!("{} of {} cannot be {value}", change.keyword, place.field());
+                    return Err(Malformed { side, reason });
+                }
+            }
+            let pair = NodePair { place: &place, live, desired, changes: &changes };
+            if self.judge(&pair) == Below::Hidden {
+                return Ok(());
+            }
+        }
+        self.children(live, desired)
+    }
+
+    /// Asks every rule about a node. A violation that explains all others, here and below, stands alone.
+    fn judge(&mut self, pair: &NodePair) -> Below {
+        let mut found = Vec::new();
+        for rule in rules::RULES {
+            let Judge::Node(judge) = rule.judge else { continue };
+            let Some(said) = judge(pair) else { continue };
+            let violation = violation(rule, pair.place, said);
+            if rule.hides_others {
+                self.violations.push(violation);
+                return Below::Hidden;
+            }
+            found.push(violation);
+        }
+        self.violations.extend(found);
+        Below::Open
+    }
+
+    fn children(&mut self, live: &'n Map, desired: &'n Map) -> Result<(), Malformed> {
+        if let Some(Json::Map(properties)) = keywords::get(live, "properties") {
+            let successors = keywords::get(desired, "properties").and_then(Json::map);
+            for (name, child) in properties.iter() {
+                let successor = successors.and_then(|map| map.get(name));
+                self.child(Down::Property(name), child, successor)?;
+            }
+        }
+        match (keywords::get(live, "items"), keywords::get(desired, "items")) {
+            (Some(Json::List(list)), Some(Json::List(successors))) => {
+                for (i, child) in list.iter().enumerate() {
+                    self.child(Down::ItemsAt(i), child, successors.get(i))?;
+                }
+            }
+            (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
+                self.child(Down::Items, child, successor)?;
+            }
+            _ => {}
+        }
+        match (keywords::get(live, "additionalProperties"), keywords::get(desired, "additionalProperties")) {
+            (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
+                self.child(Down::AdditionalProperties, child, successor)
+            }
+            (Some(child @ Json::Map(_)), Some(Json::Bool(false))) => {
+                self.child(Down::AdditionalProperties, child, None)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn child(&mut self, down: Down<'n>, live: &'n Json, desired: Option<&'n Json>) -> Result<(), Malformed> {
+        self.way.push(down);
+        match desired {
+            Some(desired) => self.node(live, desired)?,
+            None => self.removed(self.schema(live, Side::Live)?),
+        }
+        self.way.pop();
+        Ok(())
+    }
+
+    fn removed(&mut self, live: &Map) {
+        let place = self.place();
+        let node = RemovedNode { place: &place, live };
+        for rule in rules::RULES {
+            if let Judge::Removed(judge) = rule.judge {
+                self.violations.push(violation(rule, &place, judge(&node)));
+            }
+        }
+    }
+
+    fn schema<'s, 'a>(&self, json: &'s Json<'a>, side: Side) -> Result<&'s Map<'a>, Malformed> {
+        json.map().ok_or_else(|| {
+            let place = self.place();
+            Malformed { side, reason: format!("the schema of {} in {} is not an object", place.field(), place.version) }
+        })
+    }
+
+    fn place(&self) -> Place {
+        let mut path = String::from("^");
+        let mut steps: Vec<Step> =
+            vec!["spec".into(), "versions".into(), self.index.into(), "schema".into(), "openAPIV3Schema".into()];
+        for down in &self.way {
+            match *down {
+                Down::Property(name) => {
+                    path.push('.');
+                    path.push_str(name);
+                    steps.extend(["properties".into(), name.into()]);
+                }
+                Down::Items => {
+                    path.push_str(".items");
+                    steps.push("items".into());
+                }
+                Down::ItemsAt(i) => {
+                    path.push_str(&format!(".items[{i}]"));
+                    steps.extend(["items".into(), i.into()]);
+                }
+                Down::AdditionalProperties => {
+                    path.push_str(".additionalProperties");
+                    steps.push("additionalProperties".into());
+                }
+            }
+        }
+        Place { crd: self.crd.to_owned(), version: self.version.to_owned(), path, steps }
+    }
+}
+
+/// Whether the nodes below are still worth a look.
+#[derive(PartialEq, Eq)]
+enum Below {
+    Open,
+    Hidden,
+}
+
+fn violation(rule: &'static Rule, place: &Place, said: Said) -> RuleViolation {
+    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), said }
+}
+
+/// The keywords of a node itself that do not mean the same on both sides, sorted.
+fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a>> {
+    let mut changes: Vec<Change> = Vec::new();
+    for (keyword, value) in live.iter().filter(|(keyword, value)| judged(keyword, value)) {
+        let change = Change { keyword, live: Some(value), desired: keywords::get(desired, keyword) };
+        // What is walked is not compared here: every level would compare everything below it once more.
+        if !is_walked(&change) && !change.desired.is_some_and(|theirs| keywords::same(keyword, value, theirs)) {
+            changes.push(change);
+        }
+    }
+    for (keyword, value) in desired.iter().filter(|(keyword, value)| judged(keyword, value)) {
+        let change = Change { keyword, live: keywords::get(live, keyword), desired: Some(value) };
+        if change.live.is_none() && !is_walked(&change) {
+            changes.push(change);
+        }
+    }
+    changes.sort_by_key(|change| change.keyword);
+    changes
+}
+
+fn judged(keyword: &str, value: &Json) -> bool {
+    !keywords::is_waived(keyword) && !keywords::is_dropped(keyword, value)
+}
+
+/// Whether [`Walk::children`] says all that there is to say about this change.
+fn is_walked(change: &Change) -> bool {
+    match (change.keyword, change.live, change.desired) {
+        // A new field is no change of the fields that are there; it has no live side to pair it with.
+        ("properties", ..)
+        | ("items" | "additionalProperties", Some(Json::Map(_)), None | Some(Json::Map(_)))
+        | ("additionalProperties", Some(Json::Map(_)), Some(Json::Bool(false))) => true,
+        ("items", Some(Json::List(live)), Some(Json::List(desired))) => live.len() >= desired.len(),
+        _ => false,
+    }
+}
+
+fn misfit<'n>(change: &Change<'n, '_>) -> Option<(Side, &'n Json<'n>)> {
+    let unfit = |value: Option<&'n Json<'n>>| value.filter(|value| !keywords::fits(change.keyword, value));
+    unfit(change.desired).map(|value| (Side::Desired, value)).or(unfit(change.live).map(|value| (Side::Live, value)))
+}

@@ -1,0 +1,200 @@
+//! `CRDUpgradeSafety`: is it safe to replace a live CRD by the desired one?
+//!
+//! [`compare`] pairs the two and asks the [`rules`]; this file runs it over a plan. Each pair is parsed when its turn
+//! comes and dropped after it, so that memory does not grow with the number of CRDs.
+
+mod bounds;
+pub mod compare;
+pub mod documented;
+pub mod json;
+pub mod keywords;
+pub mod model;
+pub mod rules;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{panic, thread};
+
+use serde_json::Value;
+
+use self::compare::RuleViolation;
+use self::model::{Malformed, Side};
+use super::registry::{CheckEntry, ConfigKey};
+use super::rule::RuleDoc;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+use crate::plan::Change;
+use crate::report::Severity;
+use crate::resource::RawObject;
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: "CRDUpgradeSafety",
+    summary: "an upgrade of a CRD must not break the objects, clients and data that are there",
+    docs: "docs/checks/CRDUpgradeSafety.md",
+    keys: &[ConfigKey {
+        name: "failMode",
+        values: &["closed", "open"],
+        default: "closed",
+        doc: "Whether a change that no rule judges blocks (closed) or is only reported (open).",
+    }],
+    rules: rule_docs,
+    build,
+};
+
+/// What becomes of a change that no rule judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FailMode {
+    /// It is reported and blocks nothing.
+    Open,
+    /// It blocks.
+    #[default]
+    Closed,
+}
+
+/// The check's configuration, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    pub fail_mode: FailMode,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CrdUpgradeSafety {
+    pub options: Options,
+}
+
+fn rule_docs() -> Vec<&'static RuleDoc> {
+    rules::RULES.iter().map(|rule| &rule.doc).collect()
+}
+
+fn build(config: &BTreeMap<String, Value>) -> Box<dyn Check> {
+    Box::new(CrdUpgradeSafety { options: options(config) })
+}
+
+/// The values were held against [`ENTRY`]'s keys when the configuration was read.
+fn options(config: &BTreeMap<String, Value>) -> Options {
+    let fail_mode = match config.get("failMode").and_then(Value::as_str) {
+        Some("open") => FailMode::Open,
+        _ => FailMode::Closed,
+    };
+    Options { fail_mode }
+}
+
+impl Check for CrdUpgradeSafety {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let pairs: Vec<Pair> = context.plan.changes.iter().enumerate().filter_map(Pair::of).collect();
+            // Comparing is work for processors. It must not hold up the threads that wait for the network.
+            let options = self.options;
+            match tokio::task::spawn_blocking(move || compare_all(&pairs, options)).await {
+                Ok(result) => result.map(Answer::Checked),
+                Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+                Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
+            }
+        })
+    }
+}
+
+/// A CRD of the plan that is live already.
+struct Pair {
+    /// Index into the plan.
+    change: usize,
+    name: String,
+    live: RawObject,
+    desired: RawObject,
+}
+
+impl Pair {
+    fn of((index, change): (usize, &Change)) -> Option<Self> {
+        let live = change.live.as_ref().filter(|_| change.desired.object.is_crd())?;
+        Some(Pair {
+            change: index,
+            name: change.desired.object.name.clone(),
+            live: live.raw.clone(),
+            desired: change.desired.raw.clone(),
+        })
+    }
+}
+
+type Compared = Result<Vec<RuleViolation>, Malformed>;
+
+fn compare_all(pairs: &[Pair], options: Options) -> Result<Vec<Violation>, CouldNotCheck> {
+    let mut violations = Vec::new();
+    let mut malformed = Vec::new();
+    for (pair, compared) in pairs.iter().zip(in_parallel(pairs)) {
+        match compared {
+            Ok(found) => violations.extend(found.into_iter().map(|v| place(v, pair.change, options))),
+            Err(error) => malformed.push((pair, error)),
+        }
+    }
+    if malformed.is_empty() { Ok(violations) } else { Err(could_not_check(&malformed)) }
+}
+
+/// Compares every pair, the answers in the order of the pairs.
+fn in_parallel(pairs: &[Pair]) -> Vec<Compared> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(pairs.len());
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(pairs.len()));
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                let mut mine = Vec::new();
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(pair) = pairs.get(index) else { break };
+                    mine.push((index, compare::crd(pair.live.json(), pair.desired.json())));
+                }
+                done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, compared)| compared).collect()
+}
+
+fn place(violation: RuleViolation, change: usize, options: Options) -> Violation {
+    let doc = &violation.rule.doc;
+    let open = options.fail_mode == FailMode::Open && doc.name == rules::UNKNOWN_CHANGE;
+    Violation {
+        change,
+        rule: doc.name,
+        severity: if open { Severity::Info } else { doc.severity },
+        version: violation.version,
+        path: violation.path,
+        message: violation.said.message,
+        documented: violation.said.documented,
+        breaks: doc.breaks.to_vec(),
+        verdict: None,
+        witnesses: Vec::new(),
+        help: format!("{}: gantry rules {}", violation.said.help, doc.name),
+        at: violation.said.at,
+        label: violation.said.label,
+    }
+}
+
+fn could_not_check(malformed: &[(&Pair, Malformed)]) -> CouldNotCheck {
+    const NAMED: usize = 10;
+    let mut named: Vec<String> = malformed
+        .iter()
+        .take(NAMED)
+        .map(|(pair, error)| {
+            let side = match error.side {
+                Side::Live => "the live CRD",
+                Side::Desired => "the manifest of CRD",
+            };
+            format!("{side} {} cannot be compared: {}", pair.name, error.reason)
+        })
+        .collect();
+    if malformed.len() > NAMED {
+        named.push(format!("and {} more", malformed.len() - NAMED));
+    }
+    let help = match malformed.iter().any(|(_, error)| error.side == Side::Desired) {
+        true => "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version",
+        false => "look at what is live: kubectl get crd NAME -o yaml",
+    };
+    CouldNotCheck { message: named.join("; "), help: Some(help.into()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! What the rules look at: a CRD beside the one that is to replace it, and a schema node beside its successor.
+//!
+//! Only what a rule needs is read; everything else of a CRD (its managed fields above all) is passed over.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::json::{Json, Map};
+use super::keywords;
+use crate::resource::Step;
+
+/// A CRD as far as this check looks at it. The schemas are still text.
+#[derive(Debug, Deserialize)]
+pub struct Crd<'a> {
+    #[serde(rename = "apiVersion", borrow)]
+    api_version: Option<Cow<'a, str>>,
+    metadata: Metadata,
+    #[serde(borrow)]
+    pub spec: Spec<'a>,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "apiVersion", borrow)]
+    api_version: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Spec<'a> {
+    pub scope: String,
+    #[serde(borrow)]
+    pub versions: Vec<Version<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Version<'a> {
+    pub name: String,
+    #[serde(default)]
+    pub served: bool,
+    #[serde(default)]
+    pub storage: bool,
+    #[serde(borrow)]
+    schema: Option<Schema<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Schema<'a> {
+    #[serde(rename = "openAPIV3Schema", borrow)]
+    open_api_v3_schema: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    stored_versions: Option<Vec<String>>,
+}
+
+/// Which of the two CRDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Live,
+    Desired,
+}
+
+/// A CRD that cannot be judged, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    pub side: Side,
+    pub reason: String,
+}
+
+impl<'a> Crd<'a> {
+    pub fn parse(text: &'a str, side: Side) -> Result<Self, Malformed> {
+        // The API version is told first: a CRD of another one has other fields, and a word about those would mislead.
+        let version = |found: Option<&str>| match found {
+            Some("apiextensions.k8s.io/v1") => None,
+            Some("apiextensions.k8s.io/v1beta1") => {
+                Some("it is written at apiextensions.k8s.io/v1beta1, which Kubernetes removed in 1.22".to_owned())
+            }
+            other => Some(format!(
+                "its apiVersion is {:?}; only apiextensions.k8s.io/v1 is understood",
+                other.unwrap_or_default()
+            )),
+        };
+        let reason = match serde_json::from_str::<Crd>(text) {
+            Ok(crd) => match version(crd.api_version.as_deref()) {
+                None if crd.spec.versions.is_empty() => "spec.versions is empty".to_owned(),
+                None => return Ok(crd),
+                Some(reason) => reason,
+            },
+            Err(error) => {
+                let head: Option<Head> = serde_json::from_str(text).ok();
+                let other_version = head.and_then(|head| version(head.api_version.as_deref()));
+                other_version.unwrap_or_else(|| plain(&error))
+            }
+        };
+        Err(Malformed { side, reason })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    pub fn version(&self, name: &str) -> Option<(usize, &Version<'a>)> {
+        self.spec.versions.iter().enumerate().find(|(_, version)| version.name == name)
+    }
+
+    /// The versions that objects in storage may be written at. Where the status does not say, it is the storage
+    /// version, as in the API server's own defaulting.
+    pub fn stored_versions(&self) -> Vec<&str> {
+        match self.status.as_ref().and_then(|status| status.stored_versions.as_ref()) {
+            Some(stored) if !stored.is_empty() => stored.iter().map(String::as_str).collect(),
+            _ => {
+                self.spec.versions.iter().find(|version| version.storage).map(|v| v.name.as_str()).into_iter().collect()
+            }
+        }
+    }
+}
+
+impl<'a> Version<'a> {
+    /// The schema as text. A version of `apiextensions.k8s.io/v1` always has one; one that came from an older
+    /// API may have none, which accepts everything, as the empty schema does.
+    pub fn schema(&self) -> Option<&'a str> {
+        self.schema.as_ref()?.open_api_v3_schema.map(RawValue::get).filter(|text| *text != "null")
+    }
+}
+
+/// serde's message without the place in a text that nobody sees.
+pub fn plain(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
+}
+
+/// A CRD and the one that is to replace it.
+#[derive(Debug)]
+pub struct CrdPair<'a> {
+    pub live: Crd<'a>,
+    pub desired: Crd<'a>,
+}
+
+/// What became of a keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transition {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// A keyword that does not mean the same on both sides of a node.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'n, 'a> {
+    pub keyword: &'n str,
+    pub live: Option<&'n Json<'a>>,
+    pub desired: Option<&'n Json<'a>>,
+}
+
+impl Change<'_, '_> {
+    pub fn transition(&self) -> Transition {
+        match (self.live, self.desired) {
+            (None, _) => Transition::Added,
+            (_, None) => Transition::Removed,
+            _ => Transition::Changed,
+        }
+    }
+}
+
+/// Where a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The name of the CRD.
+    pub crd: String,
+    pub version: String,
+    /// `^.spec.pollInterval`
+    pub path: String,
+    /// From the root of the desired CRD to this node of its schema.
+    pub steps: Vec<Step>,
+}
+
+impl Place {
+    /// The field as a person names it: `spec.pollInterval`.
+    pub fn field(&self) -> &str {
+        self.path.strip_prefix("^.").unwrap_or("the object itself")
+    }
+}
+
+/// A schema node that both CRDs have, where something of its own differs.
+#[derive(Debug)]
+pub struct NodePair<'n, 'a> {
+    pub place: &'n Place,
+    pub live: &'n Map<'a>,
+    pub desired: &'n Map<'a>,
+    /// Sorted by keyword. Nodes below are not looked at: each is a pair of its own.
+    pub changes: &'n [Change<'n, 'a>],
+}
+
+impl<'n, 'a> NodePair<'n, 'a> {
+    pub fn change(&self, keyword: &str) -> Option<&'n Change<'n, 'a>> {
+        self.changes.iter().find(|change| change.keyword == keyword)
+    }
+
+    /// The desired node's value of a keyword, unless it means nothing.
+    pub fn desired(&self, keyword: &str) -> Option<&'n Json<'a>> {
+        keywords::get(self.desired, keyword)
+    }
+}
+
+/// A schema node of the live CRD that the desired one lacks.
+#[derive(Debug)]
+pub struct RemovedNode<'n, 'a> {
+    pub place: &'n Place,
+    pub live: &'n Map<'a>,
+}

@@ -1,0 +1,48 @@
+//! `default` where there was none.
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoDefaultAdded",
+        summary: "a field that had no default gets one",
+        forbids: "A `default` on a field of an existing version that had none.",
+        why: "Absence meant something to the controller until now. From now on the API server fills the value in, also \
+            when it reads objects that were stored without it, so objects change that nobody has touched.",
+        example: Example::Fields {
+            live: "\
+replicas:
+  type: integer
+",
+            desired: "\
+replicas:
+  type: integer
+  default: 1
+",
+        },
+        what_to_do: "Let the controller treat absence as this value, without a default in the schema, or give the \
+            default in a new version only.",
+        breaks: &[Breaks::Behaviour],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::on("default", &[Transition::Added])],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("default").filter(|change| change.transition() == Transition::Added)?;
+    let (place, version) = (pair.place, &pair.place.version);
+    let now = words::value(change.desired?);
+    let text = format!("new value added as default when previously no default value existed: {now}");
+    Some(
+        Said::of_field(place, "default", &text)
+            .message(format!("default of {} may not be added to {version}: {now}", place.field()))
+            .label("no default in the live CRD".into())
+            .help(format!("leave the default out of {version}, or give it in a new version only")),
+    )
+}

@@ -1,0 +1,47 @@
+//! Another `default`.
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoDefaultChanged",
+        summary: "the default of a field changes",
+        forbids: "Another `default` on a field of an existing version.",
+        why: "The same manifest means something else from now on, and so do objects that were stored before the field \
+            had its default: the API server fills it in when it reads them.",
+        example: Example::Fields {
+            live: "\
+replicas:
+  type: integer
+  default: 1
+",
+            desired: "\
+replicas:
+  type: integer
+  default: 3
+",
+        },
+        what_to_do: "Keep the default of the live CRD in this version and give the other one in a new version.",
+        breaks: &[Breaks::Behaviour],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::on("default", &[Transition::Changed])],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("default").filter(|change| change.transition() == Transition::Changed)?;
+    let (place, version) = (pair.place, &pair.place.version);
+    let (was, now) = (words::value(change.live?), words::value(change.desired?));
+    Some(
+        Said::of_field(place, "default", &format!("default value has been changed from {was} to {now}"))
+            .message(format!("default of {} may not be changed from {was} to {now} in {version}", place.field()))
+            .label(format!("was {was} in the live CRD"))
+            .help(format!("keep the default {was} in {version}, or give the other one in a new version only")),
+    )
+}

@@ -1,0 +1,47 @@
+//! No `default` where there was one.
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoDefaultRemoved",
+        summary: "a field loses its default",
+        forbids: "A field of an existing version that had a `default` and has none any more.",
+        why: "Readers counted on the field to be there. New objects come without it, and so do stored ones that never \
+            had it written. Where the field is required, manifests that left it out are refused.",
+        example: Example::Fields {
+            live: "\
+replicas:
+  type: integer
+  default: 1
+",
+            desired: "\
+replicas:
+  type: integer
+",
+        },
+        what_to_do: "Keep the default in this version and leave it out of a new version only.",
+        breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::on("default", &[Transition::Removed])],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("default").filter(|change| change.transition() == Transition::Removed)?;
+    let (place, version) = (pair.place, &pair.place.version);
+    let was = words::value(change.live?);
+    let text = format!("default value has been removed when previously a default value existed: {was}");
+    Some(
+        Said::of_field(place, "default", &text)
+            .message(format!("default of {} may not be removed from {version}: {was}", place.field()))
+            .label(format!("the live CRD has default {was} here"))
+            .help(format!("keep the default {was} in {version}, or leave it out of a new version only")),
+    )
+}

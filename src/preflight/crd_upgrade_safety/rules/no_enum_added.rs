@@ -1,0 +1,52 @@
+//! `enum` where there was none.
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoEnumAdded",
+        summary: "a field that took any value is restricted to an enum",
+        forbids: "An `enum` on a field of an existing version that had none.",
+        why: "Every value outside of the list was valid until now. It may be in stored objects, and whoever sends it \
+            is refused from now on.",
+        example: Example::Fields {
+            live: "\
+mode:
+  type: string
+",
+            desired: "\
+mode:
+  type: string
+  enum: [Fast, Safe]
+",
+        },
+        what_to_do: "Leave the field open in this version and let the controller report values that it does not know; \
+            restrict it in a new version.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::on("enum", &[Transition::Added])],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("enum").filter(|change| change.transition() == Transition::Added)?;
+    let (place, version) = (pair.place, &pair.place.version);
+    let values: Vec<String> = change.desired.and_then(Json::list)?.iter().map(words::value).collect();
+    Some(
+        Said::of_field(place, "enum", "enums added when there were no enum restrictions previously")
+            .message(format!(
+                "{} may not be restricted to an enum in {version}: {}",
+                place.field(),
+                words::listed(&values)
+            ))
+            .label("any value in the live CRD".into())
+            .help(format!("leave the enum out of {version}, or add it in a new version only")),
+    )
+}

@@ -1,0 +1,58 @@
+//! Values taken from an `enum`.
+
+use std::collections::BTreeSet;
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoEnumValueRemoved",
+        summary: "an enum loses values",
+        forbids: "A value that the live version lists in an `enum` and the desired one does not. More values are fine, \
+            and so is an `enum` that goes as a whole: everything that it allowed stays allowed.",
+        why: "The value may be in stored objects, and whoever sends it is refused from now on.",
+        example: Example::Fields {
+            live: "\
+mode:
+  type: string
+  enum: [Fast, Legacy, Safe]
+",
+            desired: "\
+mode:
+  type: string
+  enum: [Fast, Safe]
+",
+        },
+        what_to_do: "Keep the value and say in the description that it is deprecated; leave it out of a new version \
+            only.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    // An enum that goes as a whole takes no value away: it is claimed, and nothing is said against it.
+    claims: &[Claim::on("enum", &[Transition::Changed, Transition::Removed])],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("enum")?;
+    let kept: BTreeSet<&Json> = change.desired.and_then(Json::list)?.iter().collect();
+    let before: BTreeSet<&Json> = change.live.and_then(Json::list)?.iter().collect();
+    let removed: Vec<String> = before.difference(&kept).map(|value| words::value(value)).collect();
+    if removed.is_empty() {
+        return None;
+    }
+    let (place, version) = (pair.place, &pair.place.version);
+    let values = words::listed(&removed);
+    Some(
+        Said::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
+            .message(format!("enum of {} may not lose {values} in {version}", place.field()))
+            .label(format!("the live CRD also allows {values}"))
+            .help(format!("keep {values} in {version}, or leave it out of a new version only")),
+    )
+}

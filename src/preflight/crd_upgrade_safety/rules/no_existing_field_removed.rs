@@ -1,0 +1,50 @@
+//! A field that is gone.
+
+use super::{Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::keywords;
+use crate::preflight::crd_upgrade_safety::model::RemovedNode;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoExistingFieldRemoved",
+        summary: "a field is removed from an existing version",
+        forbids: "A field, a list's items or a map's values that a version of the live CRD has in its schema and the \
+            same version of the desired one lacks. Of a whole branch that goes, only its top is named.",
+        why: "The API server prunes what the schema does not know: the field vanishes from every object when it is \
+            next written, and whoever writes it is not even told. Readers no longer find it.",
+        example: Example::Fields {
+            live: "\
+pollInterval:
+  type: string
+",
+            desired: "{}\n",
+        },
+        what_to_do: "Keep the field and say in its description that it is deprecated. To be rid of it, leave it out of \
+            a new version, and remove the old version when nobody uses it any more.",
+        breaks: &[Breaks::Data, Breaks::Writers, Breaks::Readers],
+        severity: Severity::Error,
+    },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Removed(judge),
+};
+
+fn judge(node: &RemovedNode) -> Said {
+    let place = node.place;
+    let (field, version) = (place.field(), &place.version);
+    let name = field.rsplit('.').next().unwrap_or(field);
+    let kind = keywords::get(node.live, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
+    Said {
+        message: format!("field {field} may not be removed from {version}"),
+        documented: Some(format!(
+            "\"NoExistingFieldRemoved\" validation failed: crd/{} version/{version} field/{} may not be removed",
+            place.crd, place.path
+        )),
+        help: format!("keep {field} in {version} and mark it as deprecated, or leave it out of a new version only"),
+        at: place.steps.clone(),
+        label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
+    }
+}

@@ -1,0 +1,42 @@
+//! `minItems` added or raised.
+
+use super::{Claim, Judge, Rule};
+use crate::preflight::crd_upgrade_safety::bounds::{self, Bound, Tighter};
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+const BOUND: Bound = Bound { keyword: "minItems", words: "minimum items", tighter: Tighter::Higher };
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoMinItemsTightened",
+        summary: "minItems added to a field, or raised",
+        forbids: "A `minItems` on a field of an existing version that had none, or one that is raised. One that is \
+            lowered or taken away is fine.",
+        why: "A list shorter than the new bound was valid until now. It is still there in stored objects, and whoever \
+            sends it is refused from now on.",
+        example: Example::Fields {
+            live: "\
+hosts:
+  type: array
+  items:
+    type: string
+  minItems: 1
+",
+            desired: "\
+hosts:
+  type: array
+  items:
+    type: string
+  minItems: 3
+",
+        },
+        what_to_do: "Keep the bound of the live CRD in this version and put the tighter one into a new version, or \
+            leave it to the controller to report values that it cannot work with.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::all(BOUND.keyword)],
+    hides_others: false,
+    judge: Judge::Node(|pair| bounds::judge(pair, &BOUND)),
+};

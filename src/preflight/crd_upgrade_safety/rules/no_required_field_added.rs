@@ -1,0 +1,67 @@
+//! A name added to `required`.
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::keywords;
+use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoRequiredFieldAdded",
+        summary: "a field becomes required, or a new field is required from the start",
+        forbids: "A name in `required` of an object that exists in the live version, where the live CRD does not \
+            require it. Requirements inside an object that is itself new are fine.",
+        why: "Objects without the field were valid until now. Those that exist are refused at their next change, and \
+            those that are written anew are refused at once.",
+        example: Example::Fields {
+            live: "\
+database:
+  type: object
+  properties:
+    host:
+      type: string
+",
+            desired: "\
+database:
+  type: object
+  properties:
+    host:
+      type: string
+  required: [host]
+",
+        },
+        what_to_do: "Leave the field optional in this version and let the controller treat its absence as what it \
+            meant so far; require it in a new version.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::all("required")],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("required")?;
+    let before = change.live.and_then(Json::list).unwrap_or_default();
+    let after = change.desired.and_then(Json::list)?;
+    let first = after.iter().position(|name| !before.contains(name))?;
+    let mut added: Vec<&str> = after.iter().filter(|name| !before.contains(name)).filter_map(Json::text).collect();
+    added.sort_unstable();
+    added.dedup();
+    let (place, version) = (pair.place, &pair.place.version);
+    let inside = if place.path == "^" { String::new() } else { format!(" in {}", place.field()) };
+    let names = words::listed(&added);
+    let known = after[first].text().is_some_and(|name| {
+        keywords::get(pair.live, "properties").and_then(Json::map).is_some_and(|fields| fields.get(name).is_some())
+    });
+    let mut said =
+        Said::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
+            .message(format!("{names} may not become required{inside} in {version}"))
+            .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })
+            .help(format!("leave {names} optional in {version}, or require it in a new version only"));
+    said.at.push(first.into());
+    Some(said)
+}

@@ -1,0 +1,48 @@
+//! `scope` changed.
+
+use super::{Found, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoScopeChange",
+        summary: "the scope changes between Namespaced and Cluster",
+        forbids: "A `scope` that changes from `Namespaced` to `Cluster` or back.",
+        why: "The scope is part of the path under which every object is stored and served. Objects of the old scope \
+            could no longer be read, so the API server refuses the change.",
+        example: Example::Crd {
+            live: "\
+spec:
+  scope: Namespaced
+",
+            desired: "\
+spec:
+  scope: Cluster
+",
+        },
+        what_to_do: "Keep the scope. Where another one is needed, define a new kind under another name, move the \
+            objects to it, then delete the old CRD.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
+        severity: Severity::Error,
+    },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let (was, now) = (&pair.live.spec.scope, &pair.desired.spec.scope);
+    if was == now {
+        return Vec::new();
+    }
+    let said = Said {
+        message: format!("scope may not be changed from {was} to {now}"),
+        documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
+        help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects"),
+        at: vec!["spec".into(), "scope".into()],
+        label: Some(format!("was {was} in the live CRD")),
+    };
+    vec![Found { version: None, said }]
+}

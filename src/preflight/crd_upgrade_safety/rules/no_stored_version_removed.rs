@@ -1,0 +1,63 @@
+//! A version removed that objects are stored at.
+
+use super::{Found, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoStoredVersionRemoved",
+        summary: "a version is removed that objects may be stored at",
+        forbids: "A version that `status.storedVersions` of the live CRD names and `spec.versions` of the desired one \
+            lacks.",
+        why: "Objects may still be stored at that version, and without its definition the API server could not read \
+            them. It refuses the change for that reason.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+status:
+  storedVersions: [v1alpha1]
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once nobody \
+            uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a storage \
+            version migration), take the old version out of `status.storedVersions`, and remove it only then.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data],
+        severity: Severity::Error,
+    },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let removed = pair.live.stored_versions().into_iter().filter(|name| pair.desired.version(name).is_none());
+    removed
+        .map(|name| {
+            let said = Said {
+                message: format!("stored version {name} may not be removed"),
+                documented: Some(format!(
+                    "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
+                )),
+                help: format!(
+                    "keep {name} (served: false is enough) until every object is stored at another version and status.storedVersions no longer names {name}"
+                ),
+                at: vec!["spec".into(), "versions".into()],
+                label: Some(format!("objects may be stored at {name} in the cluster")),
+            };
+            Found { version: Some(name.to_owned()), said }
+        })
+        .collect()
+}

@@ -1,0 +1,63 @@
+//! `type` changed.
+
+use super::{Claim, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NoTypeChange",
+        summary: "the type of a field changes",
+        forbids: "Another `type` on a field of an existing version. What else changed on that field and below it \
+            follows from it and is not reported. A number or a text that becomes int-or-string is left to \
+            UnknownChange.",
+        why: "Values of the old type are refused from now on, wherever they are: in stored objects, in manifests, in \
+            the code of clients, which read something that they cannot decode.",
+        example: Example::Fields {
+            live: "\
+timeout:
+  type: integer
+",
+            desired: "\
+timeout:
+  type: string
+",
+        },
+        what_to_do: "Add a field of another name with the new type and keep the old one, or change the type in a new \
+            version with a conversion between the two.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
+        severity: Severity::Error,
+    },
+    claims: &[Claim::all("type")],
+    hides_others: true,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change("type")?;
+    let was = change.live.and_then(Json::text).unwrap_or_default();
+    let now = change.desired.and_then(Json::text).unwrap_or_default();
+    // Such a field takes every integer and every string. Whether that is all, the other keywords decide.
+    let int_or_string = pair.desired("x-kubernetes-int-or-string").is_some();
+    if now.is_empty() && int_or_string && matches!(was, "integer" | "string") {
+        return None;
+    }
+    let (place, version) = (pair.place, &pair.place.version);
+    let name = |kind: &str| if kind.is_empty() { "any".to_owned() } else { kind.to_owned() };
+    Some(
+        Said::of_field(place, "type", &format!("type changed from \"{was}\" to \"{now}\""))
+            .message(format!(
+                "type of {} may not be changed from {} to {} in {version}",
+                place.field(),
+                name(was),
+                name(now)
+            ))
+            .label(format!("was {} in the live CRD", name(was)))
+            .help(format!(
+                "keep {} as it is in {version} and add a field of another name, or change it in a new version",
+                place.field()
+            )),
+    )
+}

@@ -1,0 +1,66 @@
+//! A version that is no longer served.
+
+use super::{Found, Judge, Rule, Said};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "VersionUnserved",
+        summary: "a version is no longer served (warning)",
+        forbids: "Nothing: it warns of a version that the live CRD serves and the desired CRD has with `served: \
+            false`.",
+        why: "This is the right first step towards the removal of a version, but clients that still use it get a 404 \
+            from then on.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: false
+  - name: v1beta1
+    served: true
+    storage: true
+status:
+  storedVersions: [v1beta1]
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: false
+    storage: false
+  - name: v1beta1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Make sure that nobody uses the version any more: `managedFields` of the objects name the version \
+            that each manager writes at. If somebody was forgotten, `served: true` brings it back.",
+        breaks: &[Breaks::Writers, Breaks::Readers],
+        severity: Severity::Warning,
+    },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let served = pair.live.spec.versions.iter().filter(|version| version.served);
+    served
+        .filter_map(|live| {
+            let name = &live.name;
+            let (index, _) = pair.desired.version(name).filter(|(_, desired)| !desired.served)?;
+            let said = Said {
+                message: format!("version {name} is no longer served"),
+                documented: None,
+                help: format!("make sure that no client uses {name} any more; served: true brings it back"),
+                at: vec!["spec".into(), "versions".into(), index.into(), "served".into()],
+                label: Some(format!("the live CRD serves {name}")),
+            };
+            Some(Found { version: Some(name.clone()), said })
+        })
+        .collect()
+}

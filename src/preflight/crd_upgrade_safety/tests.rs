@@ -1,0 +1,329 @@
+//! What must hold for every rule, and for the run over a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::model::Transition;
+use super::rules::{Judge, RULES};
+use super::*;
+use crate::manifest::{Manifest, Origin, Source};
+use crate::plan::{Action, Plan};
+use crate::preflight::rule::Example;
+use crate::resource::{Live, ObjectRef, Resource};
+
+const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
+
+fn base() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.test.example.com"},
+        "spec": {
+            "group": "test.example.com",
+            "names": {"kind": "Sample", "plural": "samples"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+        },
+    })
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+/// A whole CRD around an example.
+fn whole(example: &Example, text: &str) -> String {
+    let part: Value = serde_yaml::from_str(text).expect("an example is YAML");
+    let mut crd = base();
+    let mut spec = json!({"type": "object"});
+    match example {
+        Example::Crd { .. } => merge(&mut crd, &part),
+        Example::Fields { .. } => spec["properties"] = part,
+    }
+    for version in crd["spec"]["versions"].as_array_mut().unwrap() {
+        version["schema"] = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    }
+    crd.to_string()
+}
+
+/// Two CRDs whose `spec` has one field `x`, with these schemas.
+fn pair_of(live: &Value, desired: &Value) -> (String, String) {
+    let crd = |schema: &Value| {
+        let example = Example::Fields { live: "", desired: "" };
+        whole(&example, &json!({"x": schema}).to_string())
+    };
+    (crd(live), crd(desired))
+}
+
+fn rules_found(live: &str, desired: &str) -> Vec<(&'static str, Option<String>)> {
+    let found = compare::crd(live, desired).expect("both can be read");
+    found.into_iter().map(|violation| (violation.rule.doc.name, violation.path)).collect()
+}
+
+fn found_for_x(live: &Value, desired: &Value) -> Vec<(&'static str, String)> {
+    let (live, desired) = pair_of(live, desired);
+    rules_found(&live, &desired).into_iter().map(|(rule, path)| (rule, path.unwrap_or_default())).collect()
+}
+
+#[test]
+fn every_file_of_a_rule_is_registered_under_its_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/preflight/crd_upgrade_safety/rules");
+    let files: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .filter(|stem| stem != "mod")
+        .map(|stem| stem.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect())
+        .collect();
+    let registered: BTreeSet<String> = RULES.iter().map(|rule| rule.doc.name.to_owned()).collect();
+    assert_eq!(files, registered);
+}
+
+#[test]
+fn every_example_triggers_its_rule_and_no_other() {
+    for rule in RULES {
+        let example = &rule.doc.example;
+        let (live, desired) = (whole(example, example.live()), whole(example, example.desired()));
+        let found: Vec<&str> = rules_found(&live, &desired).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(found, [rule.doc.name]);
+        assert_eq!(rules_found(&live, &live), [], "{}: live against itself", rule.doc.name);
+        assert_eq!(rules_found(&desired, &desired), [], "{}: desired against itself", rule.doc.name);
+    }
+}
+
+#[test]
+fn every_transition_of_every_keyword_has_exactly_one_say() {
+    let waived: BTreeSet<&str> = keywords::WAIVED.iter().map(|(keyword, _)| *keyword).collect();
+    for (keyword, _) in keywords::KEYWORDS {
+        for transition in TRANSITIONS {
+            let claims = RULES
+                .iter()
+                .flat_map(|rule| rule.claims)
+                .filter(|claim| claim.keyword == *keyword && claim.on.contains(&transition))
+                .count();
+            let others = usize::from(waived.contains(keyword)) + usize::from(keywords::WALKED.contains(keyword));
+            assert_eq!(claims + others, 1, "{keyword} {transition:?}");
+        }
+    }
+}
+
+#[test]
+fn no_claim_or_waiver_is_stale() {
+    let claimed = RULES.iter().flat_map(|rule| rule.claims).map(|claim| claim.keyword);
+    let waived = keywords::WAIVED.iter().map(|(keyword, _)| *keyword);
+    for keyword in claimed.chain(waived).chain(keywords::WALKED.iter().copied()) {
+        assert!(keywords::shape(keyword).is_some(), "the API has no keyword {keyword}");
+    }
+    for rule in RULES {
+        assert!(
+            rule.claims.is_empty() || matches!(rule.judge, Judge::Node(_)),
+            "{} claims keywords and judges no nodes",
+            rule.doc.name
+        );
+    }
+    assert!(keywords::WAIVED.iter().all(|(_, reason)| !reason.is_empty()));
+}
+
+#[test]
+fn a_change_of_what_nobody_claims_is_unknown() {
+    for (live, desired) in [
+        (json!({"type": "string"}), json!({"type": "string", "x-invented-next-year": false})),
+        (json!({"type": "string", "nullable": true}), json!({"type": "string"})),
+        (json!({"type": "object", "additionalProperties": true}), json!({"type": "object"})),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "object", "additionalProperties": true}),
+        ),
+        (json!({"type": "array"}), json!({"type": "array", "items": {"type": "string"}})),
+        (json!({"type": "array", "items": [{}]}), json!({"type": "array", "items": [{}, {}]})),
+    ] {
+        assert_eq!(found_for_x(&live, &desired), [("UnknownChange", "^.spec.x".to_owned())], "{live} {desired}");
+    }
+}
+
+#[test]
+fn a_bound_is_claimed_in_every_direction() {
+    for (live, desired, expected) in [
+        (json!({"minimum": 1}), json!({"minimum": 1.0}), &[][..]),
+        (json!({"minimum": 1}), json!({"minimum": 0}), &[]),
+        (json!({"minimum": 1}), json!({}), &[]),
+        (json!({}), json!({"minimum": 0}), &["NoMinimumTightened"]),
+        (json!({"maximum": 1}), json!({"maximum": 0.5}), &["NoMaximumTightened"]),
+    ] {
+        let names: Vec<&str> = found_for_x(&live, &desired).into_iter().map(|(rule, _)| rule).collect();
+        assert_eq!(names, expected, "{live} {desired}");
+    }
+}
+
+#[test]
+fn one_cause_is_one_finding() {
+    let branch =
+        json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}});
+    assert_eq!(found_for_x(&branch, &json!({"type": "object"})), [("NoExistingFieldRemoved", "^.spec.x.a".to_owned())]);
+    assert_eq!(
+        found_for_x(&branch, &json!({"type": "string", "pattern": "a", "default": "a"})),
+        [("NoTypeChange", "^.spec.x".to_owned())]
+    );
+    let two = json!({"type": "string", "pattern": "a", "format": "uri", "maxLength": 3});
+    assert_eq!(
+        found_for_x(&json!({"type": "string"}), &two),
+        [("NoMaxLengthTightened", "^.spec.x".to_owned()), ("UnknownChange", "^.spec.x".to_owned())]
+    );
+}
+
+#[test]
+fn what_the_api_cannot_hold_is_not_judged() {
+    let fine = json!({"type": "integer", "minimum": 1});
+    for broken in [json!({"type": "integer", "minimum": "5"}), json!({"type": ["integer"]}), json!(true)] {
+        let (live, desired) = pair_of(&fine, &broken);
+        let error = compare::crd(&live, &desired).unwrap_err();
+        assert_eq!(error.side, Side::Desired, "{broken}");
+        assert!(error.reason.contains("spec.x"), "{}", error.reason);
+    }
+}
+
+#[test]
+fn a_crd_that_is_none_is_an_error_with_its_reason() {
+    let good = whole(&Example::Fields { live: "", desired: "" }, "{}");
+    let without = |edit: fn(&mut Value)| {
+        let mut crd: Value = serde_json::from_str(&good).unwrap();
+        edit(&mut crd);
+        crd.to_string()
+    };
+    for (desired, reason) in [
+        (without(|crd| crd["spec"]["versions"] = json!([])), "spec.versions is empty"),
+        (without(|crd| crd["spec"] = json!({})), "missing field `scope`"),
+        (without(|crd| crd["spec"]["versions"] = json!(3)), "invalid type: integer `3`, expected a sequence"),
+        (without(|crd| crd["spec"]["versions"][0]["schema"] = Value::Null), "version v1 has no schema.openAPIV3Schema"),
+        (
+            without(|crd| {
+                crd["apiVersion"] = json!("apiextensions.k8s.io/v1beta1");
+                crd["spec"] = json!({"version": "v1"});
+            }),
+            "it is written at apiextensions.k8s.io/v1beta1, which Kubernetes removed in 1.22",
+        ),
+    ] {
+        let error = compare::crd(&good, &desired).unwrap_err();
+        assert_eq!((error.side, error.reason.as_str()), (Side::Desired, reason));
+    }
+}
+
+#[test]
+fn the_status_says_which_versions_are_stored() {
+    let versions = json!([
+        {"name": "v1alpha1", "served": true, "storage": false},
+        {"name": "v1beta1", "served": true, "storage": true},
+    ]);
+    let example = Example::Crd { live: "", desired: "" };
+    let desired = whole(&example, &json!({"spec": {"versions": [versions[1]]}}).to_string());
+    for (stored, expected) in [
+        (json!(["v1alpha1", "v1beta1"]), "NoStoredVersionRemoved"),
+        (json!(["v1beta1"]), "ServedVersionRemoved"),
+        // Nothing in the status yet: then it is the storage version.
+        (json!([]), "ServedVersionRemoved"),
+        (Value::Null, "ServedVersionRemoved"),
+    ] {
+        let live = json!({"spec": {"versions": versions}, "status": {"storedVersions": stored}});
+        let live = whole(&example, &live.to_string());
+        assert_eq!(rules_found(&live, &desired), [(expected, None)], "{stored}");
+    }
+}
+
+#[test]
+fn text_from_a_crd_cannot_make_a_violation_long() {
+    let values: Vec<String> = (0..500).map(|i| format!("{i}-{}", "x".repeat(500))).collect();
+    let (live, desired) = pair_of(
+        &json!({"type": "string", "enum": values}),
+        &json!({"type": "string", "enum": ["a"], "pattern": "y".repeat(100_000)}),
+    );
+    for violation in compare::crd(&live, &desired).unwrap() {
+        assert!(violation.said.message.len() < 2000, "{}", violation.said.message.len());
+        assert!(violation.said.documented.unwrap_or_default().len() < 2000);
+    }
+}
+
+fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
+    let source = Arc::new(Source { name: "crd.yaml".into(), text: String::new() });
+    Change {
+        action: Action::Update,
+        desired: Manifest {
+            object: ObjectRef {
+                api_version: "apiextensions.k8s.io/v1".into(),
+                kind: "CustomResourceDefinition".into(),
+                namespace: None,
+                name: name.into(),
+            },
+            raw: RawObject::new(desired),
+            origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+        },
+        live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
+        resource: Resource::crd(),
+    }
+}
+
+fn run(plan: &Plan, options: Options) -> Result<Vec<Violation>, CouldNotCheck> {
+    let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
+    compare_all(&pairs, options)
+}
+
+#[test]
+fn violations_come_in_plan_order_and_only_for_what_is_live() {
+    let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "integer"}));
+    let changes = (0..50).map(|i| change(&format!("c{i}.test.example.com"), (i % 2 == 0).then_some(&*live), &desired));
+    let plan = Plan { changes: changes.collect() };
+    let found = run(&plan, Options::default()).unwrap();
+    assert_eq!(found.iter().map(|v| v.change).collect::<Vec<_>>(), (0..50).step_by(2).collect::<Vec<_>>());
+    assert!(found.iter().all(|v| v.help.ends_with(": gantry rules NoTypeChange")), "{}", found[0].help);
+}
+
+#[test]
+fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
+    let (live, desired) =
+        pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a", "maxLength": 1}));
+    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
+    let severities = |fail_mode| -> BTreeMap<&str, Severity> {
+        run(&plan, Options { fail_mode }).unwrap().iter().map(|v| (v.rule, v.severity)).collect()
+    };
+    let expected = |unknown| BTreeMap::from([("NoMaxLengthTightened", Severity::Error), ("UnknownChange", unknown)]);
+    assert_eq!(severities(FailMode::Closed), expected(Severity::Error));
+    assert_eq!(severities(FailMode::Open), expected(Severity::Info));
+}
+
+#[test]
+fn a_crd_that_cannot_be_read_fails_the_check_and_is_named() {
+    let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "integer"}));
+    let plan = Plan {
+        changes: vec![
+            change("a.test.example.com", Some(&live), &desired),
+            change("b.test.example.com", Some(&live), r#"{"apiVersion":"apiextensions.k8s.io/v1beta1"}"#),
+            change("c.test.example.com", None, "{}"),
+        ],
+    };
+    let error = run(&plan, Options::default()).unwrap_err();
+    assert_eq!(
+        error.message,
+        "the manifest of CRD b.test.example.com cannot be compared: it is written at apiextensions.k8s.io/v1beta1, \
+         which Kubernetes removed in 1.22"
+    );
+}
+
+#[test]
+fn fail_mode_is_read_from_the_configuration() {
+    for (config, expected) in [
+        (json!({}), FailMode::Closed),
+        (json!({"failMode": "closed", "mode": "warn"}), FailMode::Closed),
+        (json!({"failMode": "open"}), FailMode::Open),
+    ] {
+        let config: BTreeMap<String, Value> = serde_json::from_value(config).unwrap();
+        assert_eq!(options(&config).fail_mode, expected);
+    }
+}

@@ -1,0 +1,207 @@
+//! `gantry rules`: what checks and rules there are, and what one of them means.
+//!
+//! The same words make the pages under `docs/rules/`; a test fails when those are stale.
+
+use std::fmt::Write;
+
+use super::registry::{self, CHECKS, CheckEntry};
+use super::rule::{Example, RuleDoc};
+use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::report::{Breaks, Severity};
+
+/// Every check with its rules, a line each.
+pub fn list() -> String {
+    let mut text = String::new();
+    for check in CHECKS {
+        let rules = (check.rules)();
+        let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
+        line(&mut text, &format!("{}: {}", check.name, check.summary));
+        for rule in rules {
+            line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary));
+        }
+    }
+    text.push_str("\nExplain one: gantry rules NAME\n");
+    text
+}
+
+/// What a check or a rule means. A name that is neither is a usage error.
+pub fn explain(name: &str) -> Result<String> {
+    if let Some(check) = registry::find(name) {
+        return Ok(check_text(check));
+    }
+    let all = CHECKS.iter().flat_map(|check| (check.rules)().into_iter().map(move |rule| (check, rule)));
+    if let Some((check, rule)) = all.clone().find(|(_, rule)| rule.name == name) {
+        return Ok(rule_text(check, rule));
+    }
+    let known = registry::names().chain(all.map(|(_, rule)| rule.name));
+    let help = match did_you_mean(name, known) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "gantry rules lists them all".to_owned(),
+    };
+    Err(Error::usage(Problem::new(format!("there is no check or rule named {name:?}")).help(help)))
+}
+
+fn check_text(check: &CheckEntry) -> String {
+    let mut text = format!("{}: {}\n", check.name, check.summary);
+    line(&mut text, "\nConfiguration");
+    line(&mut text, "  mode: error|warn (error)  Whether errors of this check block a deploy or are warnings.");
+    for key in check.keys {
+        line(&mut text, &format!("  {}: {} ({})  {}", key.name, key.values.join("|"), key.default, key.doc));
+    }
+    line(&mut text, "\nRules");
+    let rules = (check.rules)();
+    let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
+    for rule in rules {
+        line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary));
+    }
+    text
+}
+
+fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
+    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity), rule.summary);
+    let mut section = |title: &str, body: &str| {
+        line(&mut text, &format!("\n{title}"));
+        for body_line in body.lines() {
+            line(&mut text, &format!("  {body_line}"));
+        }
+    };
+    section("What it forbids", rule.forbids);
+    section("Why", rule.why);
+    section("Who is hurt", &who(rule.breaks));
+    section(&format!("Example, live ({})", scope(&rule.example)), rule.example.live());
+    section("Example, desired", rule.example.desired());
+    section("What to do", rule.what_to_do);
+    text
+}
+
+/// The page of a rule, as Markdown.
+pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
+    format!(
+        "# {name}\n\n{check}, {severity}: {summary}.\n\n\
+         ## What it forbids\n\n{forbids}\n\n## Why\n\n{why}\n\nWho is hurt: {who}.\n\n\
+         ## Example\n\n{scope}. Live:\n\n```yaml\n{live}```\n\nDesired:\n\n```yaml\n{desired}```\n\n\
+         ## What to do\n\n{what_to_do}\n",
+        name = rule.name,
+        check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
+        severity = severity(rule.severity),
+        summary = rule.summary,
+        forbids = rule.forbids,
+        why = rule.why,
+        who = who(rule.breaks),
+        scope = capital(scope(&rule.example)),
+        live = rule.example.live(),
+        desired = rule.example.desired(),
+        what_to_do = rule.what_to_do,
+    )
+}
+
+/// The list of all rules, as Markdown.
+pub fn index() -> String {
+    let mut text = String::from("# Rules\n\nThese pages say the same as `gantry rules NAME`.\n");
+    for check in CHECKS {
+        let _ = write!(text, "\n## [{0}](../checks/{0}.md)\n\n", check.name);
+        for rule in (check.rules)() {
+            let _ = writeln!(text, "- [{0}]({0}.md): {1}", rule.name, rule.summary);
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, line: &str) {
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+        Severity::Waived => "waived",
+    }
+}
+
+fn scope(example: &Example) -> &'static str {
+    match example {
+        Example::Crd { .. } => "part of a CRD",
+        Example::Fields { .. } => "fields of spec in the schema of one version",
+    }
+}
+
+fn who(breaks: &[Breaks]) -> String {
+    if breaks.is_empty() {
+        return "unknown".to_owned();
+    }
+    let words = breaks.iter().map(|one| match one {
+        Breaks::StoredObjects => "stored objects",
+        Breaks::Writers => "writers",
+        Breaks::Readers => "readers",
+        Breaks::Data => "data",
+        Breaks::Behaviour => "behaviour",
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_name_that_is_listed_can_be_explained() {
+        let list = list();
+        for check in CHECKS {
+            assert!(list.contains(check.name));
+            assert!(explain(check.name).unwrap().contains("mode: error|warn"));
+            for rule in (check.rules)() {
+                assert!(list.contains(rule.name));
+                let text = explain(rule.name).unwrap();
+                for part in [rule.summary, rule.forbids, rule.why, rule.what_to_do] {
+                    assert!(text.contains(part), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_is_a_usage_error_with_the_nearest_one() {
+        let Err(Error::Usage(problems)) = explain("NoTypeChanged") else { panic!("must be a usage error") };
+        assert_eq!(problems[0].help.as_deref(), Some("did you mean NoTypeChange?"));
+        let Err(Error::Usage(problems)) = explain("xyz") else { panic!("must be a usage error") };
+        assert_eq!(problems[0].help.as_deref(), Some("gantry rules lists them all"));
+    }
+
+    /// `UPDATE_DOCS=1 cargo test rule_pages_are_fresh` writes the pages anew.
+    #[test]
+    fn rule_pages_are_fresh() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules");
+        let mut wanted = BTreeMap::from([("README.md".to_owned(), index())]);
+        for check in CHECKS {
+            for rule in (check.rules)() {
+                wanted.insert(format!("{}.md", rule.name), page(check, rule));
+            }
+        }
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            for (name, text) in &wanted {
+                std::fs::write(folder.join(name), text).unwrap();
+            }
+        }
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(&folder).expect("docs/rules: UPDATE_DOCS=1 cargo test rule_pages_are_fresh") {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            found.insert(name, std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n"));
+        }
+        let stale: Vec<&String> =
+            wanted.keys().chain(found.keys()).filter(|name| wanted.get(*name) != found.get(*name)).collect();
+        assert!(stale.is_empty(), "stale in docs/rules: {stale:?}; run UPDATE_DOCS=1 cargo test rule_pages_are_fresh");
+    }
+}

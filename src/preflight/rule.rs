@@ -1,0 +1,44 @@
+//! What a rule says about itself. `gantry rules` and `docs/rules/` are made from nothing else.
+
+use crate::report::{Breaks, Severity};
+
+/// A rule in words. The code that judges belongs to the check; see `crd_upgrade_safety::Rule`.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleDoc {
+    /// `NoExistingFieldRemoved`
+    pub name: &'static str,
+    /// One line, for lists.
+    pub summary: &'static str,
+    /// What is a violation, exactly.
+    pub forbids: &'static str,
+    /// What happens to whom when it is done all the same.
+    pub why: &'static str,
+    pub example: Example,
+    pub what_to_do: &'static str,
+    pub breaks: &'static [Breaks],
+    /// How loud the rule is by itself.
+    pub severity: Severity,
+}
+
+/// A smallest pair that triggers the rule and no other one. A test holds it to that.
+#[derive(Debug, Clone, Copy)]
+pub enum Example {
+    /// Parts of a whole CRD, as YAML.
+    Crd { live: &'static str, desired: &'static str },
+    /// Fields of `spec` in the schema of one version, as YAML.
+    Fields { live: &'static str, desired: &'static str },
+}
+
+impl Example {
+    pub fn live(&self) -> &'static str {
+        match self {
+            Example::Crd { live, .. } | Example::Fields { live, .. } => live,
+        }
+    }
+
+    pub fn desired(&self) -> &'static str {
+        match self {
+            Example::Crd { desired, .. } | Example::Fields { desired, .. } => desired,
+        }
+    }
+}

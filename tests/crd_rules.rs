@@ -1,0 +1,134 @@
+//! `tests/fixtures/crd-upgrade-safety`: pairs of CRDs, each with the findings that it must have and no others.
+//!
+//! Every rule runs on every fixture. Each CRD is one that a real API server takes, so that the same fixtures can be
+//! deployed for real.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gantry::preflight::crd_upgrade_safety::compare::{self, RuleViolation};
+use gantry::preflight::crd_upgrade_safety::rules::RULES;
+use gantry::report::Severity;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    rule: String,
+    severity: Severity,
+    version: Option<String>,
+    path: Option<String>,
+    /// Checked where the fixture gives it.
+    documented: Option<String>,
+}
+
+struct Fixture {
+    name: String,
+    live: String,
+    desired: String,
+    expected: Vec<Expected>,
+}
+
+fn fixtures() -> Vec<Fixture> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fixture(path)).collect()
+}
+
+fn fixture(path: &Path) -> Fixture {
+    let read = |file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_else(|e| panic!("{path:?} {file}: {e}"));
+    let json = |file: &str| serde_yaml::from_str::<Value>(&read(file)).unwrap().to_string();
+    Fixture {
+        name: path.file_name().unwrap().to_string_lossy().into_owned(),
+        live: json("live.yaml"),
+        desired: json("desired.yaml"),
+        expected: serde_yaml::from_str(&read("expected.yaml")).unwrap_or_else(|e| panic!("{path:?}: {e}")),
+    }
+}
+
+fn compared(fixture: &Fixture, live: &str, desired: &str) -> Vec<RuleViolation> {
+    compare::crd(live, desired).unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
+}
+
+#[test]
+fn every_fixture_has_its_findings_and_no_others() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() > 40, "only {} fixtures were found", fixtures.len());
+    for fixture in &fixtures {
+        let found = compared(fixture, &fixture.live, &fixture.desired);
+        let found: Vec<Expected> = found
+            .into_iter()
+            .enumerate()
+            .map(|(i, violation)| Expected {
+                rule: violation.rule.doc.name.into(),
+                severity: violation.rule.doc.severity,
+                version: violation.version,
+                path: violation.path,
+                documented: violation
+                    .said
+                    .documented
+                    .filter(|_| fixture.expected.get(i).is_some_and(|expected| expected.documented.is_some())),
+            })
+            .collect();
+        assert_eq!(found, fixture.expected, "{}", fixture.name);
+    }
+}
+
+#[test]
+fn what_does_not_change_is_silent() {
+    for fixture in &fixtures() {
+        for side in [&fixture.live, &fixture.desired] {
+            let found = compared(fixture, side, side);
+            assert!(found.is_empty(), "{}: {found:?}", fixture.name);
+        }
+    }
+}
+
+/// The same schema as other text: no shortcut over equal texts, every node is walked.
+#[test]
+fn what_is_only_written_differently_is_silent() {
+    for fixture in &fixtures() {
+        for side in [&fixture.live, &fixture.desired] {
+            let spaced = serde_json::to_string_pretty(&serde_json::from_str::<Value>(side).unwrap()).unwrap();
+            assert_ne!(&spaced, side);
+            let found = compared(fixture, side, &spaced);
+            assert!(found.is_empty(), "{}: {found:?}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn every_rule_has_a_fixture() {
+    let expected: BTreeSet<String> = fixtures().into_iter().flat_map(|f| f.expected).map(|e| e.rule).collect();
+    for rule in RULES {
+        assert!(expected.contains(rule.doc.name), "no fixture expects {}", rule.doc.name);
+    }
+}
+
+/// A finding must lead somewhere: into the desired CRD, at least as far as the version that it speaks of.
+#[test]
+fn every_finding_points_into_the_desired_crd() {
+    use gantry::resource::Step;
+    for fixture in &fixtures() {
+        let desired: Value = serde_json::from_str(&fixture.desired).unwrap();
+        for violation in compared(fixture, &fixture.live, &fixture.desired) {
+            let mut at = &desired;
+            let mut depth = 0;
+            for step in &violation.said.at {
+                let next = match step {
+                    Step::Key(key) => at.get(key),
+                    Step::Index(index) => at.get(index),
+                };
+                let Some(next) = next else { break };
+                at = next;
+                depth += 1;
+            }
+            let whole = violation.path.is_none();
+            assert!(depth >= if whole { 2 } else { 5 }, "{}: {:?}", fixture.name, violation.said.at);
+            assert!(!violation.said.message.is_empty() && !violation.said.help.is_empty(), "{}", fixture.name);
+            assert!(violation.said.label.is_some(), "{}", fixture.name);
+        }
+    }
+}
