@@ -14,4 +14,5 @@ pub mod problem;
 pub mod report;
 pub mod resource;
 pub mod target;
+pub mod text;
 pub mod yaml;

@@ -1,0 +1,207 @@
+//! Text for a terminal: made harmless, cut to a bound, counted in words.
+//!
+//! Whatever comes from a cluster or a manifest is untrusted. An escape sequence can clear the screen or retitle the
+//! window, a carriage return can overwrite a verdict, and a bidirectional override can show `deny` as `allow`.
+//! Every such character is shown as `\u{1b}` before it is printed, so that the reader sees that it was there.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr;
+
+/// Makes text fit to be part of one line: line breaks and tabs are escaped too.
+///
+/// The same as [`sanitize_line`]; the short name is the strict one.
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    escape(text, |c| !is_hostile(c))
+}
+
+/// Makes text fit to be part of one line: line breaks and tabs are shown as `\n`, `\r` and `\t`.
+pub fn sanitize_line(text: &str) -> Cow<'_, str> {
+    sanitize(text)
+}
+
+/// Makes text of several lines harmless: newlines and tabs stay, all else is escaped as in [`sanitize_line`].
+pub fn sanitize_block(text: &str) -> Cow<'_, str> {
+    escape(text, |c| matches!(c, '\n' | '\t') || !is_hostile(c))
+}
+
+fn escape(text: &str, harmless: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let Some(first) = text.find(|c| !harmless(c)) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        if harmless(c) {
+            out.push(c);
+        } else {
+            push_escaped(&mut out, c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Appends `c` the way [`sanitize`] shows it.
+pub fn push_escaped(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        _ => out.extend(c.escape_unicode()),
+    }
+}
+
+/// Whether a terminal would do something else with `c` than show it in its place.
+pub fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            // Direction marks, embeddings, overrides and isolates.
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            // Line and paragraph separators.
+            | '\u{2028}' | '\u{2029}'
+            // Invisible: zero-width space, word joiner and its kin, byte order mark, interlinear and tag characters.
+            | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// At most `max` characters of `text`; where something is left out the last one is `…`.
+pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
+    let mut boundaries = text.char_indices().map(|(at, _)| at);
+    // The byte where the last character to keep would begin, and whether more than `max` characters are there.
+    let last = boundaries.by_ref().nth(max.saturating_sub(1));
+    match (last, boundaries.next()) {
+        _ if max == 0 => Cow::Borrowed(""),
+        (Some(last), Some(_)) => Cow::Owned(format!("{}…", &text[..last])),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// `1 object`, `3 objects`. For words whose plural takes an `s`.
+pub fn count(number: usize, word: &str) -> String {
+    match number {
+        1 => format!("1 {word}"),
+        _ => format!("{number} {word}s"),
+    }
+}
+
+/// How many terminal columns the text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text with spaces behind it up to `columns` terminal columns.
+pub fn pad(text: &str, columns: usize) -> String {
+    let missing = columns.saturating_sub(width(text));
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// Breaks text into lines of at most `columns` terminal columns, at spaces only: a word that is longer stays whole, so
+/// that a command or a path can still be copied.
+pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut rest = paragraph.trim_end();
+        loop {
+            let (line, next) = split_line(rest, columns);
+            lines.push(line);
+            match next {
+                Some(next) => rest = next,
+                None => break,
+            }
+        }
+    }
+    lines
+}
+
+/// The first line of `text` and what comes after the space it was broken at.
+fn split_line(text: &str, columns: usize) -> (&str, Option<&str>) {
+    let mut best = None;
+    for (at, _) in text.match_indices(' ') {
+        // Leading spaces are indentation and no place to break.
+        if text[..at].trim().is_empty() {
+            continue;
+        }
+        if best.is_some() && width(&text[..at]) > columns {
+            break;
+        }
+        best = Some(at);
+        if width(&text[..at]) > columns {
+            break;
+        }
+    }
+    match best {
+        Some(at) if width(text) > columns => (text[..at].trim_end(), Some(text[at..].trim_start())),
+        _ => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmless_text_is_borrowed() {
+        for text in ["", "plain", "größer 日本語 👩‍🚀", "a \"quoted\" \\ text"] {
+            assert!(matches!(sanitize(text), Cow::Borrowed(same) if same == text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_escaped() {
+        let cases = [
+            ("\u{1b}[2Jgone", "\\u{1b}[2Jgone"),
+            ("ok\rno", "ok\\rno"),
+            ("bell\u{7}", "bell\\u{7}"),
+            ("c1 \u{9b}31m", "c1 \\u{9b}31m"),
+            ("del\u{7f}", "del\\u{7f}"),
+            ("a\u{202e}b\u{2066}c\u{200f}d", "a\\u{202e}b\\u{2066}c\\u{200f}d"),
+            ("sep\u{2028}\u{2029}", "sep\\u{2028}\\u{2029}"),
+            ("nel\u{85}", "nel\\u{85}"),
+            ("tab\tnew\nline", "tab\\tnew\\nline"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(sanitize_line(text), shown);
+        }
+        assert_eq!(sanitize_block("tab\tnew\nline\r\u{1b}"), "tab\tnew\nline\\r\\u{1b}");
+    }
+
+    #[test]
+    fn no_character_of_the_plane_gets_through_that_is_control_or_bidi() {
+        let all: String = (0..=0x2fff).filter_map(char::from_u32).collect();
+        let shown = sanitize(&all);
+        assert!(!shown.chars().any(is_hostile));
+        assert!(shown.contains("日") || shown.contains('é'));
+    }
+
+    #[test]
+    fn cut_counts_characters_and_never_splits_one() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 5), "abcd…");
+        assert_eq!(cut("日本語", 2), "日…");
+        assert_eq!(cut("日本語", 1), "…");
+        assert_eq!(cut("", 1), "");
+        assert_eq!(cut("x", 0), "");
+    }
+
+    #[test]
+    fn counts_are_said_in_words() {
+        assert_eq!(count(0, "object"), "0 objects");
+        assert_eq!(count(1, "object"), "1 object");
+        assert_eq!(count(3, "object"), "3 objects");
+    }
+
+    #[test]
+    fn wrapping_breaks_at_spaces_and_keeps_long_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("short averyveryverylongword end", 8), ["short", "averyveryverylongword", "end"]);
+        assert_eq!(wrap("first\nsecond line", 100), ["first", "second line"]);
+        assert_eq!(wrap("日本 日本", 5), ["日本", "日本"]);
+        assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("anything at all", 0), ["anything", "at", "all"]);
+    }
+
+    #[test]
+    fn padding_counts_terminal_columns() {
+        assert_eq!(pad("ab", 4), "ab  ");
+        assert_eq!(pad("日本", 5), "日本 ");
+        assert_eq!(pad("longer", 2), "longer");
+    }
+}
