@@ -17,4 +17,5 @@ pub mod report;
 pub mod resource;
 pub mod target;
 pub mod text;
+pub mod ui;
 pub mod yaml;

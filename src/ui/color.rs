@@ -1,0 +1,110 @@
+//! Whether to use colour, decided once, and the few styles that the output has.
+//!
+//! owo-colors can ask the environment by itself, but there `FORCE_COLOR` beats `NO_COLOR` and an override is global.
+//! [`decide`] is a pure function instead and its answer travels as a [`Paint`].
+
+pub use clap::ColorChoice;
+use owo_colors::Style;
+
+/// Whether to write colour to a stream: `--color` decides where it says so, then the environment, then the stream.
+///
+/// `NO_COLOR` beats `FORCE_COLOR` and `CLICOLOR_FORCE`: whoever sets it cannot read the escapes. An empty variable is
+/// one that is not set.
+pub fn decide(choice: ColorChoice, env: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    let forced = |name: &str| set(name).is_some_and(|value| value != "0" && value != "false");
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto if set("NO_COLOR").is_some() => false,
+        ColorChoice::Auto if forced("FORCE_COLOR") || forced("CLICOLOR_FORCE") => true,
+        ColorChoice::Auto => is_terminal && set("TERM").as_deref() != Some("dumb"),
+    }
+}
+
+/// What a piece of text is, which decides how it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Error,
+    Warning,
+    Info,
+    Good,
+    /// The lines and bars around an excerpt.
+    Frame,
+    Heading,
+    Faint,
+}
+
+/// Applies styles, or nothing where there is no colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    pub fn new(on: bool) -> Self {
+        Paint { on }
+    }
+
+    pub fn is_on(self) -> bool {
+        self.on
+    }
+
+    /// `text` in the style of `role`.
+    pub fn text(self, role: Role, text: &str) -> String {
+        if !self.on || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = match role {
+            Role::Error => Style::new().bright_red().bold(),
+            Role::Warning => Style::new().yellow().bold(),
+            Role::Info | Role::Frame => Style::new().bright_blue().bold(),
+            Role::Good => Style::new().green().bold(),
+            Role::Heading => Style::new().bold(),
+            Role::Faint => Style::new().dimmed(),
+        };
+        style.style(text).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(choice: ColorChoice, variables: &[(&str, &str)], is_terminal: bool) -> bool {
+        let env =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| String::from(*value));
+        decide(choice, env, is_terminal)
+    }
+
+    #[test]
+    fn the_flag_beats_the_environment_and_the_stream() {
+        assert!(with(ColorChoice::Always, &[("NO_COLOR", "1"), ("TERM", "dumb")], false));
+        assert!(!with(ColorChoice::Never, &[("FORCE_COLOR", "1")], true));
+    }
+
+    #[test]
+    fn auto_follows_the_environment_then_the_stream() {
+        let auto = |variables: &[(&str, &str)], is_terminal| with(ColorChoice::Auto, variables, is_terminal);
+        assert!(auto(&[], true));
+        assert!(!auto(&[], false));
+        assert!(!auto(&[("NO_COLOR", "1")], true));
+        assert!(auto(&[("NO_COLOR", "")], true), "an empty NO_COLOR says nothing");
+        assert!(auto(&[("FORCE_COLOR", "1")], false));
+        assert!(auto(&[("CLICOLOR_FORCE", "1")], false));
+        assert!(!auto(&[("FORCE_COLOR", "0")], false));
+        assert!(!auto(&[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true), "NO_COLOR beats FORCE_COLOR");
+        assert!(!auto(&[("TERM", "dumb")], true));
+        assert!(auto(&[("TERM", "dumb"), ("FORCE_COLOR", "1")], true));
+    }
+
+    #[test]
+    fn without_colour_text_stays_as_it_is() {
+        assert_eq!(Paint::new(false).text(Role::Error, "no"), "no");
+        let painted = Paint::new(true).text(Role::Error, "no");
+        assert!(
+            painted.starts_with('\u{1b}') && painted.contains("no") && painted.ends_with("\u{1b}[0m"),
+            "{painted:?}"
+        );
+    }
+}

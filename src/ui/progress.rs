@@ -1,0 +1,150 @@
+//! Progress on stderr while something takes its time: reading, checking, applying, waiting.
+//!
+//! Only on a terminal: a log file full of spinners helps nobody. Where there is none every call is a branch and no
+//! more, so callers report each object without thinking about it. A finished stage leaves no trace on the screen.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::text;
+
+/// Longer notes are cut: a progress line must stay one line.
+const LONGEST_NOTE: usize = 60;
+
+/// Makes stages; a no-op unless it was made for a terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    /// `shown`: stderr is a terminal and the user did not ask for quiet.
+    pub fn new(shown: bool) -> Self {
+        Progress { shown }
+    }
+
+    /// For callers that show nothing.
+    pub fn none() -> Self {
+        Progress { shown: false }
+    }
+
+    /// Begins a stage, for example `reading live objects`. It ends, and its line goes, when it is dropped.
+    pub fn stage(&self, what: &str, total: Option<usize>) -> Stage {
+        if !self.shown {
+            return Stage { bar: None };
+        }
+        let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
+        bar.set_style(style(total.is_some()));
+        bar.set_prefix(text::sanitize(what).into_owned());
+        // The spinner turns while one slow answer is awaited, so that a person sees a wait and not a hang.
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Stage { bar: Some(bar) }
+    }
+}
+
+fn style(counted: bool) -> ProgressStyle {
+    let template =
+        if counted { "{spinner} {prefix} {pos}/{len} {wide_msg}" } else { "{spinner} {prefix} {human_pos} {wide_msg}" };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// One stage of the run. May be shared between threads.
+#[derive(Debug)]
+pub struct Stage {
+    bar: Option<ProgressBar>,
+}
+
+impl Stage {
+    /// How far it is; `total` where it has become known.
+    pub fn set(&self, done: usize, total: Option<usize>) {
+        let Some(bar) = &self.bar else { return };
+        if let Some(total) = total
+            && bar.length() != Some(total as u64)
+        {
+            bar.set_length(total as u64);
+            bar.set_style(style(true));
+        }
+        bar.set_position(done as u64);
+    }
+
+    /// One more is done.
+    pub fn advance(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
+    /// What is worked on right now, for example the name of an object.
+    pub fn note(&self, note: &str) {
+        if let Some(bar) = &self.bar {
+            let note = text::sanitize(note);
+            bar.set_message(text::cut(&note, LONGEST_NOTE).into_owned());
+        }
+    }
+
+    /// Ends the stage and clears its line, as dropping it does.
+    pub fn finish(self) {}
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hidden(total: Option<u64>) -> Stage {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        Stage { bar: Some(bar) }
+    }
+
+    #[test]
+    fn off_a_terminal_nothing_is_made() {
+        let stage = Progress::new(false).stage("reading", Some(3));
+        assert!(stage.bar.is_none());
+        stage.set(1, Some(3));
+        stage.note("x");
+        stage.finish();
+    }
+
+    #[test]
+    fn both_templates_are_valid() {
+        for counted in [true, false] {
+            let bar = ProgressBar::hidden();
+            bar.set_style(style(counted));
+        }
+        assert!(ProgressStyle::with_template("{spinner} {prefix} {pos}/{len} {wide_msg}").is_ok());
+        assert!(ProgressStyle::with_template("{spinner} {prefix} {human_pos} {wide_msg}").is_ok());
+    }
+
+    #[test]
+    fn a_stage_counts_and_learns_its_total_late() {
+        let stage = hidden(None);
+        stage.set(2, None);
+        stage.advance();
+        stage.set(4, Some(9));
+        let bar = stage.bar.as_ref().expect("made above");
+        assert_eq!((bar.position(), bar.length()), (4, Some(9)));
+    }
+
+    #[test]
+    fn notes_are_harmless_and_short() {
+        let stage = hidden(Some(1));
+        stage.note(&format!("\u{1b}[2J{}", "x".repeat(500)));
+        let message = stage.bar.as_ref().expect("made above").message();
+        assert!(message.starts_with("\\u{1b}[2Jxxx") && message.chars().count() == LONGEST_NOTE, "{message}");
+    }
+
+    #[test]
+    fn a_stage_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Stage>();
+        shared::<Progress>();
+    }
+}
