@@ -9,12 +9,14 @@
 
 pub mod apply;
 pub mod cli;
+pub mod config;
 pub mod manifest;
 pub mod plan;
 pub mod preflight;
 pub mod problem;
 pub mod report;
 pub mod resource;
+pub mod run;
 pub mod target;
 pub mod text;
 pub mod ui;

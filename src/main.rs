@@ -27,9 +27,9 @@ fn main() -> ExitCode {
             std::process::exit(1);
         });
         let mut host = Host {
-            stdin: &mut BufReader::new(io::stdin()),
-            stdout: &mut BufWriter::new(io::stdout()),
-            stderr: &mut io::stderr(),
+            stdin: Some(Box::new(BufReader::new(io::stdin()))),
+            stdout: Box::new(BufWriter::new(io::stdout())),
+            stderr: Box::new(io::stderr()),
             stdin_is_terminal: io::stdin().is_terminal(),
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal: io::stderr().is_terminal(),
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     });
     // A plugin or a request that still hangs must not keep the process.
     runtime.shutdown_background();
-    ExitCode::from(code)
+    ExitCode::from(code as u8)
 }
 
 /// Ctrl-C, or what the system sends to end a process.

@@ -61,3 +61,11 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Config(args) => show_config(&args, host),
     }
 }
+
+fn rules(args: &RulesArgs, host: &mut Host) -> Exit {
+    let _ = (args, host);
+    Exit::Success
+}
+fn show_config(_args: &ConfigArgs, _host: &mut Host) -> Exit {
+    Exit::Success
+}

@@ -89,7 +89,7 @@ pub struct FlowArgs {
 pub struct ConfigFlags {
     /// A configuration file, over the project's gantry.yaml; may be given again, later ones win
     #[arg(short = 'c', long = "config", value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub config_files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

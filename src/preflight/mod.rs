@@ -7,6 +7,7 @@ pub mod crd_upgrade_safety;
 pub mod explain;
 pub mod registry;
 pub mod rule;
+pub mod run;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -256,3 +256,55 @@ pub struct Summary {
     pub unchanged: usize,
     pub deleted: usize,
 }
+
+impl Default for Report {
+    fn default() -> Self {
+        Report {
+            api_version: API_VERSION.into(),
+            kind: "Report".into(),
+            outcome: Outcome::Failed,
+            target: String::new(),
+            changes: Vec::new(),
+            checks: Vec::new(),
+            errors: Vec::new(),
+            summary: Summary::default(),
+        }
+    }
+}
+
+impl Report {
+    /// Brings `summary` up to date with findings and changes. Once a deploy has begun to write, a change counts
+    /// only when it was carried out.
+    pub fn count(&mut self) {
+        let mut summary = Summary::default();
+        for finding in self.checks.iter().flat_map(|check| &check.findings) {
+            match finding.severity {
+                Severity::Error => summary.errors += 1,
+                Severity::Warning => summary.warnings += 1,
+                Severity::Info => summary.infos += 1,
+                Severity::Waived => summary.waived += 1,
+            }
+        }
+        for change in &self.changes {
+            match (change.result, change.action) {
+                (Some(ApplyResult::Failed | ApplyResult::NotReached), _) => {}
+                (Some(ApplyResult::Unchanged), _) | (_, Action::Unchanged) => summary.unchanged += 1,
+                (_, Action::Create) => summary.created += 1,
+                (_, Action::Update) => summary.updated += 1,
+                (_, Action::Delete) => summary.deleted += 1,
+            }
+        }
+        self.summary = summary;
+    }
+}
+
+impl From<&crate::plan::Change> for ChangeEntry {
+    fn from(change: &crate::plan::Change) -> Self {
+        ChangeEntry {
+            action: change.action,
+            object: change.desired.object.clone(),
+            source: change.desired.origin.location().into(),
+            result: None,
+        }
+    }
+}

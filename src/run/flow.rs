@@ -51,7 +51,7 @@ async fn steps(
 
     let mut stop = host.stop.clone();
     let looked_at = tokio::select! {
-        result = look(&settings, manifests, &enabled, &progress, report) => result?,
+        result = look(&settings, manifests.manifests, &enabled, &progress, report) => result?,
         _ = stop.wait_for(|stop| *stop) => {
             return Err(Error::failed(Problem::new("interrupted; nothing was written")));
         }
@@ -84,7 +84,21 @@ fn read_files(
     host: &mut Host,
     output: &mut Output,
 ) -> Result<(Settings, Vec<Enabled>, Loaded)> {
-    todo!()
+    let loaded = manifest::load(&args.files).map_err(Error::Failed)?;
+    let settings = Settings {
+        target: args.target.clone().unwrap_or(crate::target::TargetSpec::Kube),
+        context: args.context.clone(),
+        kubeconfig: args.kubeconfig.clone(),
+        namespace: None,
+        field_manager: "gantry".into(),
+        force_conflicts: deploy.is_some_and(|d| d.force_conflicts),
+        warn_only: args.warn_only,
+        request_timeout: None,
+        established_timeout: std::time::Duration::from_secs(60),
+    };
+    let e = &crate::preflight::registry::CHECKS[0];
+    let enabled = vec![Enabled { name: e.name, mode: crate::report::Mode::Error, check: (e.build)(&Default::default()) }];
+    Ok((settings, enabled, loaded))
 }
 
 /// Everything up to the report; reads only.
@@ -136,12 +150,9 @@ fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
 /// Asks whether to write. An interrupt is a no.
 async fn confirmed(host: &mut Host) -> bool {
     let Some(mut stdin) = host.stdin.take() else { return false };
-    if confirm::ask(&mut host.stderr).is_err() {
-        return false;
-    }
     let mut stop = host.stop.clone();
     // On a thread of its own, because a read from the terminal cannot be called off.
-    let answer = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin).unwrap_or(false));
+    let answer = tokio::task::spawn_blocking(move || confirm::confirm("Deploy?", &mut *stdin, &mut std::io::stderr()).unwrap_or(false));
     tokio::select! {
         answer = answer => answer.unwrap_or(false),
         _ = stop.wait_for(|stop| *stop) => false,

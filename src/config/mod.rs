@@ -1,0 +1,15 @@
+//! interim
+use std::path::PathBuf;
+use std::time::Duration;
+use crate::target::TargetSpec;
+pub struct Settings {
+    pub target: TargetSpec,
+    pub context: Option<String>,
+    pub kubeconfig: Option<PathBuf>,
+    pub namespace: Option<String>,
+    pub field_manager: String,
+    pub force_conflicts: bool,
+    pub warn_only: bool,
+    pub request_timeout: Option<Duration>,
+    pub established_timeout: Duration,
+}
