@@ -348,6 +348,21 @@ fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
 }
 
 #[test]
+fn a_live_crd_with_no_versions_is_an_error_and_not_an_empty_comparison() {
+    let head =
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: {}\n";
+    for (crd, message) in [
+        (head.to_owned(), "customresourcedefinition/a.b.c has no spec.versions"),
+        (CRD.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"), "is written at apiextensions.k8s.io/v1beta1"),
+    ] {
+        let folder = folder(&[("crd.yaml", &crd)]);
+        let error = DirTarget::open(folder.path()).err().unwrap();
+        assert!(error.to_string().ends_with(message), "{error}");
+        assert_eq!(error.problems()[0].at.as_ref().unwrap().line, 1);
+    }
+}
+
+#[test]
 fn a_missing_folder_is_an_error_with_a_next_step_and_an_empty_one_is_not() {
     let folder = folder(&[]);
     open(&folder);

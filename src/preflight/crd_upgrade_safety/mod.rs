@@ -13,9 +13,7 @@ pub mod rules;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{panic, thread};
+use std::panic;
 
 use serde_json::Value;
 
@@ -24,7 +22,7 @@ use self::model::{Malformed, Side};
 use super::registry::{CheckEntry, ConfigKey};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
-use crate::plan::Change;
+use crate::plan::{Change, in_parallel};
 use crate::report::Severity;
 use crate::resource::RawObject;
 
@@ -116,41 +114,18 @@ impl Pair {
     }
 }
 
-type Compared = Result<Vec<RuleViolation>, Malformed>;
-
 fn compare_all(pairs: &[Pair], options: Options) -> Result<Vec<Violation>, CouldNotCheck> {
     let mut violations = Vec::new();
     let mut malformed = Vec::new();
-    for (pair, compared) in pairs.iter().zip(in_parallel(pairs)) {
+    // A worker parses one pair, compares it and drops it before it takes the next.
+    let compared = in_parallel(pairs, |pair| compare::crd(pair.live.json(), pair.desired.json()));
+    for (pair, compared) in pairs.iter().zip(compared) {
         match compared {
             Ok(found) => violations.extend(found.into_iter().map(|v| place(v, pair.change, options))),
             Err(error) => malformed.push((pair, error)),
         }
     }
     if malformed.is_empty() { Ok(violations) } else { Err(could_not_check(&malformed)) }
-}
-
-/// Compares every pair, the answers in the order of the pairs.
-fn in_parallel(pairs: &[Pair]) -> Vec<Compared> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(pairs.len());
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(pairs.len()));
-    thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                let mut mine = Vec::new();
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(pair) = pairs.get(index) else { break };
-                    mine.push((index, compare::crd(pair.live.json(), pair.desired.json())));
-                }
-                done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, compared)| compared).collect()
 }
 
 fn place(violation: RuleViolation, change: usize, options: Options) -> Violation {

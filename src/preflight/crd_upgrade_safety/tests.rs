@@ -13,6 +13,8 @@ use crate::manifest::{Manifest, Origin, Source};
 use crate::plan::{Action, Plan};
 use crate::preflight::rule::Example;
 use crate::resource::{Live, ObjectRef, Resource};
+use crate::target::Target;
+use crate::target::dir::DirTarget;
 
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
@@ -326,4 +328,16 @@ fn fail_mode_is_read_from_the_configuration() {
         let config: BTreeMap<String, Value> = serde_json::from_value(config).unwrap();
         assert_eq!(options(&config).fail_mode, expected);
     }
+}
+
+#[tokio::test]
+async fn the_check_answers_with_what_was_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
+    let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a"}));
+    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
+    let open = BTreeMap::from([("failMode".to_owned(), json!("open"))]);
+    let answer = build(&open).run(Context { plan: &plan, target: &target }).await.unwrap();
+    let Answer::Checked(found) = answer else { panic!("{answer:?}") };
+    assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }

@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::problem::Problem;
+
 const DNS_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
@@ -97,13 +99,20 @@ pub(super) fn admit(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<Str
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The server's sentence around one or several reasons.
-pub(super) fn refusal(name: &str, errors: &[String]) -> String {
+/// The server's sentence around one or several reasons, and what to do about it.
+pub(super) fn refusal(name: &str, errors: &[String]) -> Problem {
     let reasons = match errors {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     };
-    format!("CustomResourceDefinition.apiextensions.k8s.io {name:?} is invalid: {reasons}")
+    let problem = Problem::new(format!("CustomResourceDefinition.apiextensions.k8s.io {name:?} is invalid: {reasons}"));
+    if errors.iter().any(|error| error.contains("was previously a storage version")) {
+        problem.help("keep the version with served: false until every object is stored at another one")
+    } else if errors.iter().any(|error| error.ends_with("field is immutable")) {
+        problem.help("such a change takes a new CRD, under another name, and the move of all objects to it")
+    } else {
+        problem.help("correct the manifest; an API server would refuse it too")
+    }
 }
 
 fn check_spec(crd: &Value, storage: usize, errors: &mut Vec<String>) {
@@ -265,7 +274,7 @@ mod tests {
 
         let errors = stored(Some(&third), crd(&[("v1", true)])).unwrap_err();
         assert_eq!(
-            refusal("samples.test.example.com", &errors),
+            refusal("samples.test.example.com", &errors).message,
             "CustomResourceDefinition.apiextensions.k8s.io \"samples.test.example.com\" is invalid: \
              status.storedVersions[0]: Invalid value: \"v1alpha1\": missing from spec.versions; v1alpha1 was \
              previously a storage version, and must remain in spec.versions until a storage migration ensures no data \
@@ -313,7 +322,9 @@ mod tests {
                 "spec.versions",
             ]
         );
-        assert!(refusal("n", &errors).contains("is invalid: [metadata.name: Invalid value: \"x.test.example.com\""));
+        assert!(
+            refusal("n", &errors).message.contains("is invalid: [metadata.name: Invalid value: \"x.test.example.com\"")
+        );
     }
 
     #[test]

@@ -229,7 +229,7 @@ fn stored(
         .map_err(ApplyError::Conflict)?;
     if apply.object.is_crd() {
         crd::admit(old.as_ref(), &mut object)
-            .map_err(|errors| ApplyError::Refused(Problem::new(crd::refusal(&apply.object.name, &errors))))?;
+            .map_err(|errors| ApplyError::Refused(crd::refusal(&apply.object.name, &errors)))?;
     }
     stamp(&mut object, old.as_ref(), before, identity);
     Ok(object)

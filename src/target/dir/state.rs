@@ -67,6 +67,21 @@ impl CustomKind {
     }
 }
 
+/// A live CRD that no server could hold and in which no version would be found. A check would compare the desired one
+/// with nothing and find nothing, which must not look like a pass.
+fn unreadable_crd(manifest: &Manifest, crd: &Value) -> Option<Problem> {
+    let problem = if manifest.object.version() != "v1" {
+        Problem::new(format!("{} is written at {}", manifest.object, manifest.object.api_version))
+            .help("write it at apiextensions.k8s.io/v1, the only version that API servers have served since 1.22")
+    } else if crd::versions(crd).is_empty() {
+        Problem::new(format!("{} has no spec.versions", manifest.object))
+            .help("a CRD on a cluster has at least one version")
+    } else {
+        return None;
+    };
+    Some(problem.at(manifest.origin.location()))
+}
+
 #[derive(Debug)]
 pub(super) struct ReadFile {
     /// Length and time of the last change, to see without reading that the file is still the same.
@@ -131,8 +146,16 @@ impl State {
         // Forgotten first: a file that can no longer be read must not live on as it was.
         self.files.remove(path);
         let manifests = load::manifests(&source)?;
-        let crds = manifests.iter().filter(|manifest| manifest.object.is_crd());
-        let custom = crds.filter_map(|crd| CustomKind::read(&crd.raw.value())).collect();
+        let mut custom = Vec::new();
+        let mut problems = Vec::new();
+        for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
+            let crd = manifest.raw.value();
+            problems.extend(unreadable_crd(manifest, &crd));
+            custom.extend(CustomKind::read(&crd));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         self.files.insert(path.to_owned(), ReadFile { stamp, source, manifests, custom });
         Ok(true)
     }
