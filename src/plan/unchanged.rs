@@ -170,7 +170,7 @@ impl Walk<'_> {
                 },
                 None => None,
             };
-            let same = match live.get(key) {
+            let same = match live.get(key).filter(|live| !live.is_null()) {
                 Some(live) => self.granular(value, live, record, self.child(schema, key), false),
                 None => self.dropped(value),
             };
@@ -215,7 +215,7 @@ impl Walk<'_> {
     fn whole(&self, desired: &Value, live: &Value, schema: Option<&Value>) -> bool {
         match (desired, live) {
             (Value::Object(desired), Value::Object(live)) => {
-                let wanted = desired.iter().all(|(key, value)| match live.get(key) {
+                let wanted = desired.iter().all(|(key, value)| match live.get(key).filter(|live| !live.is_null()) {
                     Some(live) => self.whole(value, live, self.child(schema, key)),
                     None => self.dropped(value),
                 });
@@ -293,18 +293,25 @@ fn without_defaulted_keys(children: &Value, item: &Value, keys: &Map<String, Val
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
 /// write its default mean the same, so taking one for the other is never wrong.
 const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
-    ("apiGroup", "\"rbac.authorization.k8s.io\""), // RoleBinding: subjects, roleRef
-    ("apiGroup", "\"\""),
-    ("apiVersion", "\"v1\""),        // fieldRef, volumeClaimTemplates
-    ("conversion", "{\"strategy\":\"None\"}"),
-    ("defaultMode", "420"),          // projected volumes
-    ("divisor", "\"0\""),            // resourceFieldRef
-    ("expirationSeconds", "3600"),   // projected service account tokens
-    ("kind", "\"PersistentVolumeClaim\""), // volumeClaimTemplates
-    ("protocol", "\"TCP\""),         // NetworkPolicy: ports
-    ("scope", "\"*\""),              // webhook rules
-    ("status", "{\"phase\":\"Pending\"}"), // volumeClaimTemplates
-    ("volumeMode", "\"Filesystem\""), // volumeClaimTemplates
+    ("apiGroup", "\"\""),                            // RoleBinding: subjects
+    ("apiGroup", "\"rbac.authorization.k8s.io\""),   // RoleBinding: subjects, roleRef
+    ("apiVersion", "\"v1\""),                        // fieldRef, volumeClaimTemplates
+    ("conditions", "{}"),                            // EndpointSlice: endpoints
+    ("conversion", "{\"strategy\":\"None\"}"),       // CustomResourceDefinition
+    ("defaultMode", "420"),                          // projected volumes
+    ("divisor", "\"0\""),                            // resourceFieldRef
+    ("expirationSeconds", "3600"),                   // projected service account tokens
+    ("kind", "\"PersistentVolumeClaim\""),           // volumeClaimTemplates
+    ("matchPolicy", "\"Equivalent\""),               // admission policies
+    ("name", "\"\""),                                // EndpointSlice: ports
+    ("namespaceSelector", "{}"),                     // admission policies
+    ("objectSelector", "{}"),                        // admission policies
+    ("protocol", "\"TCP\""),                         // NetworkPolicy, EndpointSlice: ports
+    ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
+    ("scope", "\"*\""),                              // webhook and policy rules
+    ("status", "{\"phase\":\"Pending\"}"),           // volumeClaimTemplates
+    ("type", "\"RollingUpdate\""),                   // Deployment: strategy
+    ("volumeMode", "\"Filesystem\""),                // volumeClaimTemplates
 ];
 
 fn literal(text: &str) -> Value {

@@ -54,10 +54,12 @@ pub struct CouldNotCheck {
     pub help: Option<String>,
 }
 
-/// What a check answers: violations, a reason why it does not apply to this target, or that it could not check.
+/// What a check answers.
 #[derive(Debug)]
 pub enum Answer {
-    Checked(Vec<Violation>),
+    /// What it found, and the parts of the plan that it could not check; with any of those it has not passed.
+    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck> },
+    /// Not possible on this target, with the reason.
     Skipped(String),
 }
 

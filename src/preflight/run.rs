@@ -33,21 +33,24 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
         findings,
     };
     match answer {
-        Ok(Answer::Checked(violations)) => {
+        Ok(Answer::Checked { violations, unchecked }) => {
             let findings = place(violations, plan, mode);
             let status = match findings.iter().map(|finding| finding.severity).min() {
                 Some(Severity::Error) => CheckStatus::Blocked,
+                _ if !unchecked.is_empty() => CheckStatus::Failed,
                 Some(Severity::Warning) => CheckStatus::Warned,
                 _ => CheckStatus::Passed,
             };
-            report(status, None, findings)
+            let reasons: Vec<String> = unchecked.into_iter().map(reason).collect();
+            report(status, (!reasons.is_empty()).then(|| reasons.join("\n")), findings)
         }
         Ok(Answer::Skipped(reason)) => report(CheckStatus::Skipped, Some(reason), Vec::new()),
-        Err(CouldNotCheck { message, help }) => {
-            let message = help.map_or(message.clone(), |help| format!("{message}; {help}"));
-            report(CheckStatus::Failed, Some(message), Vec::new())
-        }
+        Err(error) => report(CheckStatus::Failed, Some(reason(error)), Vec::new()),
     }
+}
+
+fn reason(CouldNotCheck { message, help }: CouldNotCheck) -> String {
+    help.map_or_else(|| message.clone(), |help| format!("{message}: {help}"))
 }
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.

@@ -85,7 +85,7 @@ impl Check for CrdUpgradeSafety {
             // Comparing is work for processors. It must not hold up the threads that wait for the network.
             let options = self.options;
             match tokio::task::spawn_blocking(move || compare_all(&pairs, options)).await {
-                Ok(result) => result.map(Answer::Checked),
+                Ok(answer) => Ok(answer),
                 Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
                 Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
             }
@@ -114,18 +114,18 @@ impl Pair {
     }
 }
 
-fn compare_all(pairs: &[Pair], options: Options) -> Result<Vec<Violation>, CouldNotCheck> {
+fn compare_all(pairs: &[Pair], options: Options) -> Answer {
     let mut violations = Vec::new();
-    let mut malformed = Vec::new();
+    let mut unchecked = Vec::new();
     // A worker parses one pair, compares it and drops it before it takes the next.
     let compared = in_parallel(pairs, |pair| compare::crd(pair.live.json(), pair.desired.json()));
     for (pair, compared) in pairs.iter().zip(compared) {
         match compared {
             Ok(found) => violations.extend(found.into_iter().map(|v| place(v, pair.change, options))),
-            Err(error) => malformed.push((pair, error)),
+            Err(error) => unchecked.push(could_not_check(pair, &error)),
         }
     }
-    if malformed.is_empty() { Ok(violations) } else { Err(could_not_check(&malformed)) }
+    Answer::Checked { violations, unchecked }
 }
 
 fn place(violation: RuleViolation, change: usize, options: Options) -> Violation {
@@ -148,27 +148,16 @@ fn place(violation: RuleViolation, change: usize, options: Options) -> Violation
     }
 }
 
-fn could_not_check(malformed: &[(&Pair, Malformed)]) -> CouldNotCheck {
-    const NAMED: usize = 10;
-    let mut named: Vec<String> = malformed
-        .iter()
-        .take(NAMED)
-        .map(|(pair, error)| {
-            let side = match error.side {
-                Side::Live => "the live CRD",
-                Side::Desired => "the manifest of CRD",
-            };
-            format!("{side} {} cannot be compared: {}", pair.name, error.reason)
-        })
-        .collect();
-    if malformed.len() > NAMED {
-        named.push(format!("and {} more", malformed.len() - NAMED));
-    }
-    let help = match malformed.iter().any(|(_, error)| error.side == Side::Desired) {
-        true => "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version",
-        false => "look at what is live: kubectl get crd NAME -o yaml",
+fn could_not_check(pair: &Pair, error: &Malformed) -> CouldNotCheck {
+    let (side, help) = match error.side {
+        Side::Live => ("the live CRD", format!("look at what is live: kubectl get crd {} -o yaml", pair.name)),
+        Side::Desired => (
+            "the manifest of CRD",
+            "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
+        ),
     };
-    CouldNotCheck { message: named.join("; "), help: Some(help.into()) }
+    let message = format!("{side} {} cannot be compared: {}", pair.name, error.reason);
+    CouldNotCheck { message, help: Some(help) }
 }
 
 #[cfg(test)]

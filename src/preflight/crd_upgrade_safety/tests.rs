@@ -272,9 +272,12 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
     }
 }
 
-fn run(plan: &Plan, options: Options) -> Result<Vec<Violation>, CouldNotCheck> {
+fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    compare_all(&pairs, options)
+    match compare_all(&pairs, options) {
+        Answer::Checked { violations, unchecked } => (violations, unchecked),
+        skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
+    }
 }
 
 #[test]
@@ -282,7 +285,7 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "integer"}));
     let changes = (0..50).map(|i| change(&format!("c{i}.test.example.com"), (i % 2 == 0).then_some(&*live), &desired));
     let plan = Plan { changes: changes.collect() };
-    let found = run(&plan, Options::default()).unwrap();
+    let (found, _) = run(&plan, Options::default());
     assert_eq!(found.iter().map(|v| v.change).collect::<Vec<_>>(), (0..50).step_by(2).collect::<Vec<_>>());
     assert!(found.iter().all(|v| v.help.ends_with(": gantry rules NoTypeChange")), "{}", found[0].help);
 }
@@ -293,7 +296,7 @@ fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
         pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a", "maxLength": 1}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
     let severities = |fail_mode| -> BTreeMap<&str, Severity> {
-        run(&plan, Options { fail_mode }).unwrap().iter().map(|v| (v.rule, v.severity)).collect()
+        run(&plan, Options { fail_mode }).0.iter().map(|v| (v.rule, v.severity)).collect()
     };
     let expected = |unknown| BTreeMap::from([("NoMaxLengthTightened", Severity::Error), ("UnknownChange", unknown)]);
     assert_eq!(severities(FailMode::Closed), expected(Severity::Error));
@@ -301,7 +304,7 @@ fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
 }
 
 #[test]
-fn a_crd_that_cannot_be_read_fails_the_check_and_is_named() {
+fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "integer"}));
     let plan = Plan {
         changes: vec![
@@ -310,9 +313,11 @@ fn a_crd_that_cannot_be_read_fails_the_check_and_is_named() {
             change("c.test.example.com", None, "{}"),
         ],
     };
-    let error = run(&plan, Options::default()).unwrap_err();
+    let (found, unchecked) = run(&plan, Options::default());
+    assert_eq!(found.iter().map(|violation| violation.change).collect::<Vec<_>>(), [0]);
+    assert_eq!(unchecked.len(), 1);
     assert_eq!(
-        error.message,
+        unchecked[0].message,
         "the manifest of CRD b.test.example.com cannot be compared: it is written at apiextensions.k8s.io/v1beta1, \
          which Kubernetes removed in 1.22"
     );
@@ -338,6 +343,6 @@ async fn the_check_answers_with_what_was_compared() {
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
     let open = BTreeMap::from([("failMode".to_owned(), json!("open"))]);
     let answer = build(&open).run(Context { plan: &plan, target: &target }).await.unwrap();
-    let Answer::Checked(found) = answer else { panic!("{answer:?}") };
+    let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }
