@@ -112,7 +112,8 @@ impl Resource {
 pub struct RawObject(Arc<str>);
 
 impl RawObject {
-    /// `json` must be one JSON object; the loader and the targets see to it.
+    /// `json` must be one JSON object that nests at most [`crate::yaml::MAX_DEPTH`] levels deep; the loader and the
+    /// targets see to it.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
         RawObject(json.into())
     }
@@ -127,7 +128,10 @@ impl RawObject {
 
     /// The object as a tree, built anew at each call.
     pub fn value(&self) -> Value {
-        serde_json::from_str(&self.0).expect("a RawObject holds valid JSON")
+        // The loader's own bound on nesting takes the place of serde_json's 128 levels.
+        let mut reader = serde_json::Deserializer::from_str(&self.0);
+        reader.disable_recursion_limit();
+        Value::deserialize(&mut reader).expect("a RawObject holds valid JSON")
     }
 }
 

@@ -10,9 +10,10 @@ use libyaml_safer::{Encoding, ErrorKind, Event, EventData, Parser, ScalarStyle};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 use super::{Error, guard};
 
-/// The nodes of a document in the order of the text; a collection is followed by its children.
-pub(super) struct Document {
-    pub nodes: Vec<Raw>,
+/// A document that was read but not expanded: its nodes in the order of the text, each collection followed by its
+/// children. It takes a fraction of a tree's memory and gives JSON, a tree, or single places.
+pub struct Document {
+    pub(super) nodes: Vec<Raw>,
 }
 
 pub(super) struct Raw {
@@ -50,7 +51,7 @@ pub(super) enum Kind {
 
 impl Document {
     /// The index of the node that follows `index` and everything inside it.
-    pub fn next(&self, index: u32) -> u32 {
+    pub(super) fn next(&self, index: u32) -> u32 {
         match self.nodes[index as usize].kind {
             Kind::Sequence { next } | Kind::Mapping { next } => next,
             _ => index + 1,
@@ -131,10 +132,10 @@ impl Composer {
             }
             EventData::Alias { anchor } => {
                 let Some(&target) = self.anchors.get(&anchor) else {
-                    return Err(error_at(at, format!("the alias *{anchor} has no anchor &{anchor} before it")));
+                    return Err(error_at(at, format!("the alias *{0} has no anchor &{0} before it", short(&anchor))));
                 };
                 if self.open.contains(&target) {
-                    return Err(error_at(at, format!("the anchor &{anchor} contains itself")));
+                    return Err(error_at(at, format!("the anchor &{} contains itself", short(&anchor))));
                 }
                 self.last_end = end;
                 self.nodes.push(Raw { kind: Kind::Alias { target }, at, end });
@@ -182,6 +183,11 @@ impl Composer {
 pub(super) fn place(event: &Event) -> Place {
     let mark = &event.start_mark;
     Place { line: mark.line as u32, column: mark.column as u32, start: mark.index as u32 }
+}
+
+/// An anchor's name, which is made of letters and digits but may be of any length.
+fn short(anchor: &str) -> &str {
+    anchor.get(..60).unwrap_or(anchor)
 }
 
 pub(super) fn too_deep() -> String {

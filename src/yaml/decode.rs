@@ -5,12 +5,56 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::compose::{Document, Kind, Raw, error_at, too_deep};
+use super::compose::{Document, Kind, Raw, compose, error_at, too_deep};
 use super::limits::{MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_EXPANDED_NODES};
 use super::resolve::{MERGE, Scalar, resolve};
-use super::{Data, Duplicate, Entry, Error, Node, Span};
+use super::{Data, Duplicate, Entry, Error, Json, Node, Span};
+use crate::resource::Step;
 
-pub(super) struct Decoder<'a> {
+impl Document {
+    /// Reads one document; `None` if there is nothing in it but comments.
+    pub fn read(text: &str) -> Result<Option<Document>, Error> {
+        compose(text)
+    }
+
+    /// The document as compact JSON text.
+    pub fn json(&self) -> Result<Json, Error> {
+        let mut decoder = Decoder::new(self);
+        let mut out = Vec::new();
+        decoder.json(0, 0, &mut out)?;
+        // Made of strings, it is valid UTF-8; the second arm is never taken.
+        let text =
+            String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ok(Json { text, duplicates: decoder.duplicates })
+    }
+
+    /// The document as a tree, together with the keys that were written twice.
+    pub fn tree(&self) -> Result<(Node, Vec<Duplicate>), Error> {
+        let mut decoder = Decoder::new(self);
+        let node = decoder.node(0, 0)?;
+        Ok((node, decoder.duplicates))
+    }
+
+    /// Follows `path` as far as it exists. Gives the number of steps that were found and the place of the last one:
+    /// a key for a mapping's entry, the value itself for an item or for the document.
+    pub fn locate(&self, path: &[Step]) -> (usize, Span) {
+        let (depth, _, span) = Decoder::new(self).follow(path);
+        (depth, span)
+    }
+
+    /// The places of the items of the list at `path`; empty if there is no list.
+    pub fn items(&self, path: &[Step]) -> Vec<Span> {
+        let mut decoder = Decoder::new(self);
+        let (depth, index, _) = decoder.follow(path);
+        let list = decoder.target(index);
+        if depth < path.len() || !matches!(self.nodes[list as usize].kind, Kind::Sequence { .. }) {
+            return Vec::new();
+        }
+        decoder.children(list).map(|item| decoder.span(item)).collect()
+    }
+}
+
+struct Decoder<'a> {
     document: &'a Document,
     nodes_left: usize,
     bytes_left: usize,
@@ -91,13 +135,48 @@ impl<'a> Decoder<'a> {
         if depth > MAX_DEPTH {
             return Err(error_at(raw.at, too_deep()));
         }
-        let length = raw.text().len();
+        let length = self.raw(self.target(index)).text().len();
         if self.nodes_left == 0 || self.bytes_left < length {
             return Err(error_at(raw.at, "the aliases of this document expand to far more than is written".into()));
         }
         self.nodes_left -= 1;
         self.bytes_left -= length;
         Ok(())
+    }
+
+    /// The items of a list; the keys and values of a mapping.
+    fn children(&self, collection: u32) -> impl Iterator<Item = u32> + use<'a> {
+        let document = self.document;
+        let end = document.next(collection);
+        let mut index = collection + 1;
+        std::iter::from_fn(move || {
+            let child = (index < end).then_some(index)?;
+            index = document.next(child);
+            Some(child)
+        })
+    }
+
+    fn follow(&mut self, path: &[Step]) -> (usize, u32, Span) {
+        let (mut index, mut span) = (0, self.span(0));
+        for (depth, step) in path.iter().enumerate() {
+            let target = self.target(index);
+            let found = match (step, &self.raw(target).kind) {
+                (Step::Index(at), Kind::Sequence { .. }) => {
+                    self.children(target).nth(*at).map(|item| (item, self.span(item)))
+                }
+                (Step::Key(key), Kind::Mapping { .. }) => self
+                    .pairs(target, depth)
+                    .ok()
+                    .and_then(|pairs| pairs.into_iter().find(|pair| pair.key == *key))
+                    .map(|pair| (pair.value, self.span(pair.key_node))),
+                _ => None,
+            };
+            match found {
+                Some(found) => (index, span) = found,
+                None => return (depth, index, span),
+            }
+        }
+        (path.len(), index, span)
     }
 
     fn scalar(&self, index: u32) -> Result<Scalar<'a>, Error> {
@@ -114,12 +193,11 @@ impl<'a> Decoder<'a> {
         self.spend(index, depth)?;
         let target = self.target(index);
         let data = match &self.raw(target).kind {
-            Kind::Sequence { next } => {
+            Kind::Sequence { .. } => {
+                // A loop, because a chain of iterators would cost several stack frames a level.
                 let mut items = Vec::new();
-                let mut item = target + 1;
-                while item < *next {
+                for item in self.children(target) {
                     items.push(self.node(item, depth + 1)?);
-                    item = self.document.next(item);
                 }
                 Data::Sequence(items)
             }
@@ -146,15 +224,13 @@ impl<'a> Decoder<'a> {
         self.spend(index, depth)?;
         let target = self.target(index);
         match &self.raw(target).kind {
-            Kind::Sequence { next } => {
+            Kind::Sequence { .. } => {
                 out.push(b'[');
-                let mut item = target + 1;
-                while item < *next {
+                for item in self.children(target) {
                     if item > target + 1 {
                         out.push(b',');
                     }
                     self.json(item, depth + 1, out)?;
-                    item = self.document.next(item);
                 }
                 out.push(b']');
             }
@@ -190,10 +266,8 @@ impl<'a> Decoder<'a> {
     /// Adds the entries of `mapping`, one after the other as go-yaml does: what comes later wins, also when it comes
     /// through a merge key.
     fn collect(&mut self, mapping: u32, depth: usize, merged: bool, pairs: &mut Pairs<'a>) -> Result<(), Error> {
-        let next = self.document.next(mapping);
-        let mut key = mapping + 1;
-        while key < next {
-            let value = self.document.next(key);
+        let mut children = self.children(mapping);
+        while let (Some(key), Some(value)) = (children.next(), children.next()) {
             if self.is_merge(key) {
                 self.merge(value, depth + 1, pairs)?;
             } else {
@@ -212,7 +286,6 @@ impl<'a> Decoder<'a> {
                     self.duplicates.push(duplicate);
                 }
             }
-            key = self.document.next(value);
         }
         Ok(())
     }
@@ -228,13 +301,8 @@ impl<'a> Decoder<'a> {
         match &self.raw(target).kind {
             Kind::Mapping { .. } => self.collect(target, depth, true, pairs),
             // A list must stand here itself: go-yaml takes no alias of a list.
-            Kind::Sequence { next } if target == source => {
-                let mut items = Vec::new();
-                let mut item = target + 1;
-                while item < *next {
-                    items.push(item);
-                    item = self.document.next(item);
-                }
+            Kind::Sequence { .. } if target == source => {
+                let items: Vec<u32> = self.children(target).collect();
                 // The first of the list wins, so it is set last.
                 for item in items.into_iter().rev() {
                     self.spend(item, depth + 1)?;

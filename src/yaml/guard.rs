@@ -42,7 +42,11 @@ impl BufRead for Chunks<'_> {
         if self.rest.is_empty() {
             self.rest = std::mem::take(&mut self.end);
         }
-        Ok(&self.rest.as_bytes()[..self.rest.floor_char_boundary(CHUNK)])
+        let mut end = self.rest.len().min(CHUNK);
+        while !self.rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        Ok(&self.rest.as_bytes()[..end])
     }
 
     fn consume(&mut self, count: usize) {
@@ -59,11 +63,16 @@ pub(super) fn trim_added_break(text: &str, start: usize, end: usize, value: &mut
     if end < text.len() || ends_with_break(text) || !value.ends_with('\n') {
         return;
     }
-    let last_line = text.rsplit('\n').next().unwrap_or_default();
-    let last_line_is_content = !last_line.trim_start_matches(' ').is_empty() || value.ends_with(" \n");
-    let header = text.get(start..).and_then(|text| text.lines().next()).unwrap_or_default();
-    let header = header.split(" #").next().unwrap_or_default();
-    let keeps_breaks = header.split_whitespace().last().is_some_and(|indicator| indicator.contains('+'));
+    let blank = |line: &str| line.bytes().all(|byte| byte == b' ');
+    let last_text_line = text.rsplit('\n').next().unwrap_or_default();
+    let last_value_line = value[..value.len() - 1].rsplit('\n').next().unwrap_or_default();
+    // A last line of nothing but spaces is content only where it is longer than the indentation.
+    let last_line_is_content = !blank(last_text_line) || (!last_value_line.is_empty() && blank(last_value_line));
+    let indicator = text.get(start..end).unwrap_or_default().lines().find_map(|line| {
+        let line = line.split(" #").next().unwrap_or_default();
+        line.split_whitespace().last().filter(|word| word.starts_with(['|', '>']))
+    });
+    let keeps_breaks = indicator.is_some_and(|indicator| indicator.contains('+'));
     if last_line_is_content || keeps_breaks {
         value.pop();
     }

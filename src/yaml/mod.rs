@@ -6,6 +6,7 @@
 mod compose;
 mod decode;
 mod guard;
+mod json;
 mod limits;
 mod resolve;
 
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+pub use compose::Document;
 pub use limits::{MAX_BYTES, MAX_DEPTH};
 
 /// Where a node starts. Lines and columns count from 1; columns count characters; `bytes` is the node's own text.
@@ -77,28 +79,40 @@ pub fn parse(text: &str) -> Result<Option<Node>, Error> {
 
 /// [`parse`], together with the keys that were written twice.
 pub fn parse_with_duplicates(text: &str) -> Result<Option<(Node, Vec<Duplicate>)>, Error> {
-    let Some(document) = compose::compose(text)? else {
-        return Ok(None);
-    };
-    let mut decoder = decode::Decoder::new(&document);
-    let node = decoder.node(0, 0)?;
-    Ok(Some((node, decoder.duplicates)))
+    let read = Document::read(text).and_then(|document| document.map(|document| document.tree()).transpose());
+    read.or_else(|error| match json::read(text) {
+        Some(value) => Ok(Some((Node::from_json(value), Vec::new()))),
+        None => Err(error),
+    })
 }
 
 /// Reads one YAML document into compact JSON: the same values as [`parse`] in the same order, without a tree.
 pub fn to_json(text: &str) -> Result<Option<Json>, Error> {
-    let Some(document) = compose::compose(text)? else {
-        return Ok(None);
-    };
-    let mut decoder = decode::Decoder::new(&document);
-    let mut out = Vec::with_capacity(text.len() / 2);
-    decoder.json(0, 0, &mut out)?;
-    // Always valid UTF-8: it is made of strings.
-    let text = String::from_utf8_lossy(&out).into_owned();
-    Ok(Some(Json { text, duplicates: decoder.duplicates }))
+    let read = Document::read(text).and_then(|document| document.map(|document| document.json()).transpose());
+    read.or_else(|error| json_only(text).map(Some).ok_or(error))
+}
+
+/// Reads a text that is JSON but no YAML: a few things that JSON allows, such as `"\ud83d\ude00"`, YAML does not.
+pub fn json_only(text: &str) -> Option<Json> {
+    json::read(text).map(|value| Json { text: value.to_string(), duplicates: Vec::new() })
 }
 
 impl Node {
+    /// A tree without places: every node stands at the start of the text.
+    fn from_json(value: Value) -> Node {
+        let span = Span { line: 1, column: 1, bytes: 0..0 };
+        let data = match value {
+            Value::Array(items) => Data::Sequence(items.into_iter().map(Node::from_json).collect()),
+            Value::Object(map) => Data::Mapping(
+                map.into_iter()
+                    .map(|(key, value)| Entry { key, key_span: span.clone(), value: Node::from_json(value) })
+                    .collect(),
+            ),
+            scalar => Data::Scalar(scalar),
+        };
+        Node { span, data }
+    }
+
     pub fn to_value(&self) -> Value {
         match &self.data {
             Data::Scalar(value) => value.clone(),

@@ -252,7 +252,7 @@ fn small(digits: &str, most: usize) -> Option<u32> {
 fn decode_base64(text: &str) -> Result<String, String> {
     let invalid = || "a !!binary value must be base64".to_owned();
     let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    if symbols.len() % 4 != 0 {
+    if !symbols.len().is_multiple_of(4) {
         return Err(invalid());
     }
     let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);

@@ -427,7 +427,6 @@ pub const REFUSED: &[&str] = &[
     "a: *",
     "a: &",
     "a: x: y",
-    "{\"a\":\"\\ud83d\\ude00\"}",
     "a: b\n  # c\n  d",
     " ---\na: 1",
 ];
