@@ -42,9 +42,7 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
     }
     if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
         // Set by the request itself or by the server, so never part of what a manager owns.
-        for key in
-            ["name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"]
-        {
+        for key in ["name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
             metadata.shift_remove(key);
         }
     }
@@ -266,8 +264,7 @@ impl Walk<'_> {
 /// What the server makes of an absent value under this schema.
 fn defaulted(schema: &Value) -> Option<Value> {
     let mut value = schema.get("default")?.clone();
-    if let (Value::Object(map), Some(properties)) = (&mut value, schema.get("properties").and_then(Value::as_object))
-    {
+    if let (Value::Object(map), Some(properties)) = (&mut value, schema.get("properties").and_then(Value::as_object)) {
         for (key, schema) in properties {
             if !map.contains_key(key)
                 && let Some(default) = defaulted(schema)
@@ -293,25 +290,25 @@ fn without_defaulted_keys(children: &Value, item: &Value, keys: &Map<String, Val
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
 /// write its default mean the same, so taking one for the other is never wrong.
 const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
-    ("apiGroup", "\"\""),                            // RoleBinding: subjects
-    ("apiGroup", "\"rbac.authorization.k8s.io\""),   // RoleBinding: subjects, roleRef
-    ("apiVersion", "\"v1\""),                        // fieldRef, volumeClaimTemplates
-    ("conditions", "{}"),                            // EndpointSlice: endpoints
-    ("conversion", "{\"strategy\":\"None\"}"),       // CustomResourceDefinition
-    ("defaultMode", "420"),                          // projected volumes
-    ("divisor", "\"0\""),                            // resourceFieldRef
-    ("expirationSeconds", "3600"),                   // projected service account tokens
-    ("kind", "\"PersistentVolumeClaim\""),           // volumeClaimTemplates
-    ("matchPolicy", "\"Equivalent\""),               // admission policies
-    ("name", "\"\""),                                // EndpointSlice: ports
-    ("namespaceSelector", "{}"),                     // admission policies
-    ("objectSelector", "{}"),                        // admission policies
-    ("protocol", "\"TCP\""),                         // NetworkPolicy, EndpointSlice: ports
+    ("apiGroup", "\"\""),                                                   // RoleBinding: subjects
+    ("apiGroup", "\"rbac.authorization.k8s.io\""),                          // RoleBinding: subjects, roleRef
+    ("apiVersion", "\"v1\""),                                               // fieldRef, volumeClaimTemplates
+    ("conditions", "{}"),                                                   // EndpointSlice: endpoints
+    ("conversion", "{\"strategy\":\"None\"}"),                              // CustomResourceDefinition
+    ("defaultMode", "420"),                                                 // projected volumes
+    ("divisor", "\"0\""),                                                   // resourceFieldRef
+    ("expirationSeconds", "3600"),                                          // projected service account tokens
+    ("kind", "\"PersistentVolumeClaim\""),                                  // volumeClaimTemplates
+    ("matchPolicy", "\"Equivalent\""),                                      // admission policies
+    ("name", "\"\""),                                                       // EndpointSlice: ports
+    ("namespaceSelector", "{}"),                                            // admission policies
+    ("objectSelector", "{}"),                                               // admission policies
+    ("protocol", "\"TCP\""),                                                // NetworkPolicy, EndpointSlice: ports
     ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
-    ("scope", "\"*\""),                              // webhook and policy rules
-    ("status", "{\"phase\":\"Pending\"}"),           // volumeClaimTemplates
-    ("type", "\"RollingUpdate\""),                   // Deployment: strategy
-    ("volumeMode", "\"Filesystem\""),                // volumeClaimTemplates
+    ("scope", "\"*\""),                                                     // webhook and policy rules
+    ("status", "{\"phase\":\"Pending\"}"),                                  // volumeClaimTemplates
+    ("type", "\"RollingUpdate\""),                                          // Deployment: strategy
+    ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
 ];
 
 fn literal(text: &str) -> Value {

@@ -124,7 +124,12 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
             return ApplyError::Changed;
         }
     }
-    ApplyError::Refused(failure.into_problem(call, transport.peer()))
+    let unsure = matches!(failure, Failure::Lost { sent: true, .. });
+    let mut problem = failure.into_problem(call, transport.peer());
+    if unsure {
+        problem.message.push_str("; whether the object was written is not known");
+    }
+    ApplyError::Refused(problem)
 }
 
 /// Whether the server found another object, or the object at another version, than the pin says.
@@ -166,5 +171,183 @@ fn manager(message: &str) -> String {
             words(&serde_json::from_str::<String>(&format!("\"{name}\"")).unwrap_or_else(|_| name.to_owned()))
         }
         _ => words(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::{Value, json};
+
+    use super::super::KubeTarget;
+    use super::super::stand_in::{self, Reply, status};
+    use super::*;
+    use crate::resource::ObjectRef;
+
+    const LIVE: &str =
+        r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"u","resourceVersion":"9"}}"#;
+
+    fn at() -> Pin {
+        Pin::At { uid: "u".into(), resource_version: "8".into() }
+    }
+
+    async fn apply_to(target: &KubeTarget, pin: &Pin, force: bool) -> Result<Live, ApplyError> {
+        let resource = Resource {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let object = ObjectRef {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("n".into()),
+            name: "c".into(),
+        };
+        let raw = RawObject::new(
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"uid":"mine","name":"c","resourceVersion":"1","managedFields":[],"creationTimestamp":null,"labels":{}},"data":{"a":1.50},"status":{}}"#,
+        );
+        let apply = Apply {
+            resource: &resource,
+            object: &object,
+            raw: &raw,
+            pin,
+            field_manager: "gantry & co",
+            force_conflicts: force,
+        };
+        target.apply(&apply).await
+    }
+
+    async fn answered(pin: &Pin, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Live, ApplyError> {
+        apply_to(&stand_in::target(move |_| reply()).0, pin, false).await
+    }
+
+    #[tokio::test]
+    async fn the_manifest_is_sent_as_written_with_the_pin_and_without_what_the_server_gives() {
+        let (target, seen) = stand_in::target(|_| stand_in::json(201, LIVE));
+        let live = apply_to(&target, &Pin::Absent, false).await.unwrap();
+        assert_eq!((live.raw.json(), live.resource_version.as_str()), (LIVE, "9"));
+        apply_to(&target, &at(), true).await.unwrap();
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen[0].method, "PATCH");
+        let query = "fieldManager=gantry%20%26%20co&force=false&fieldValidation=Strict";
+        assert_eq!(seen[0].uri, format!("/api/v1/namespaces/n/configmaps/c?{query}"));
+        assert!(seen[1].uri.contains("force=true"));
+        let sent = |pin: &str| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"c","labels":{{}},"namespace":"n",{pin}}},"data":{{"a":1.50}},"status":{{}}}}"#
+            )
+        };
+        assert_eq!(seen[0].body, sent(r#""resourceVersion":"1""#));
+        assert_eq!(seen[1].body, sent(r#""uid":"u","resourceVersion":"8""#));
+        assert_eq!(target.take_warnings(), Vec::<String>::new());
+    }
+
+    fn modified(kind: &'static str) -> Reply {
+        status(409, "Conflict", "the object has been modified", json!({"name": "c", "kind": kind}))
+    }
+
+    fn conflict() -> Reply {
+        let causes = json!([
+            {"reason": "FieldManagerConflict", "message": "conflict with \"kube\\\"ctl\\x1b\" using v1", "field": ".data.a"},
+            {"reason": "FieldManagerConflict", "message": "conflict with \"helm\"", "field": ".data.b"},
+            {"reason": "Other", "message": "no", "field": ".x"},
+        ]);
+        status(409, "Conflict", "Apply failed with 2 conflicts", json!({"causes": causes}))
+    }
+
+    #[tokio::test]
+    async fn another_object_or_another_version_than_the_checked_one_is_not_written() {
+        for pin in [Pin::Absent, at()] {
+            assert_eq!(answered(&pin, || modified("configmaps")).await.err(), Some(ApplyError::Changed));
+        }
+        let other_uid = || {
+            let causes =
+                json!([{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}]);
+            status(422, "Invalid", "metadata.uid: field is immutable", json!({"kind": "ConfigMap", "causes": causes}))
+        };
+        assert_eq!(answered(&at(), other_uid).await.err(), Some(ApplyError::Changed));
+        assert_eq!(answered(&Pin::Absent, conflict).await.err(), Some(ApplyError::Changed));
+        // Somebody else's conflict is not ours.
+        let quota = answered(&at(), || modified("resourcequotas")).await;
+        assert!(matches!(quota, Err(ApplyError::Refused(_))), "{quota:?}");
+    }
+
+    #[tokio::test]
+    async fn field_conflicts_name_field_and_manager() {
+        let expected = [(".data.a", r#"kube\"ctl\x1b"#), (".data.b", "helm")]
+            .map(|(field, manager)| FieldConflict { field: field.into(), manager: manager.into() });
+        assert_eq!(answered(&at(), conflict).await.err(), Some(ApplyError::Conflict(expected.into())));
+        assert_eq!(manager(r#"conflict with "a \"b\" \\" using apps/v1"#), r#"a "b" \"#);
+        assert_eq!(manager("conflict with subresource"), "conflict with subresource");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_carries_the_servers_words_each_cause_on_its_own_line() {
+        let causes = json!([
+            {"message": "Required value", "field": "spec.a"}, {"message": "Required value", "field": "spec.a"},
+            {"message": "Invalid value: \"\u{1b}[2J\"", "field": "spec.b"}]);
+        let refused = answered(&at(), move || status(422, "Invalid", "long", json!({"causes": causes}))).await;
+        let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
+        assert_eq!(
+            problem.message,
+            "the API server refused it: \n  spec.a: Required value\n  spec.b: Invalid value: \"\\u{1b}[2J\""
+        );
+        let message =
+            "failed to create typed patch object (n/c; /v1, Kind=ConfigMap): .dota: field not declared in schema";
+        let refused = answered(&at(), move || status(500, "", message, Value::Null)).await;
+        let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
+        assert_eq!(problem.message, "the API server refused it: .dota: field not declared in schema");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resource_that_is_not_served_yet_is_waited_for_and_a_missing_namespace_is_not() {
+        let tries = AtomicUsize::new(0);
+        let (target, seen) = stand_in::target(move |_| match tries.fetch_add(1, Ordering::Relaxed) {
+            0 => stand_in::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            1 => status(404, "NotFound", "the server could not find the requested resource", json!({})),
+            _ => stand_in::json(201, LIVE),
+        });
+        assert!(apply_to(&target, &Pin::Absent, false).await.is_ok());
+        assert_eq!(seen.lock().unwrap().len(), 3);
+
+        let no_namespace =
+            || status(404, "NotFound", "namespaces \"n\" not found", json!({"name": "n", "kind": "namespaces"}));
+        let (target, seen) = stand_in::target(move |_| no_namespace());
+        let refused = apply_to(&target, &Pin::Absent, false).await;
+        let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
+        assert_eq!(problem.message, "there is no namespace \"n\" for configmaps \"c\" in namespace \"n\"");
+        assert_eq!(seen.lock().unwrap().len(), 1);
+
+        let unserved = answered(&at(), || stand_in::plain(404, "text/plain", "404 page not found")).await;
+        let Err(ApplyError::Refused(problem)) = unserved else { panic!("{unserved:?}") };
+        assert_eq!(problem.message, "the API server does not serve ConfigMap of v1 (any more)");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_whose_answer_is_lost_says_that_it_may_have_happened() {
+        let refused = answered(&at(), stand_in::never).await;
+        let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
+        assert_eq!(
+            problem.message,
+            "no answer from 10.0.0.1:6443 within 60 s; whether the object was written is not known"
+        );
+    }
+
+    #[tokio::test]
+    async fn warnings_are_kept_once_in_order() {
+        let reply = || {
+            let reply = stand_in::json(200, LIVE).header("warning", "299 - \"b\"");
+            reply.header("warning", "299 - \"a\"").header("warning", "299 - \"b\"")
+        };
+        let (target, _) = stand_in::target(move |_| reply());
+        apply_to(&target, &at(), false).await.unwrap();
+        assert_eq!(target.take_warnings(), ["b", "a"]);
+        assert_eq!(target.take_warnings(), Vec::<String>::new());
+        // A server that does not compare versions wrote over what turned up.
+        apply_to(&target, &Pin::Absent, false).await.unwrap();
+        assert_eq!(target.take_warnings().len(), 3);
     }
 }

@@ -363,3 +363,157 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const KUBECONFIG: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: staging
+clusters:
+- {name: c, cluster: {server: "https://me:geheim@10.0.0.1:6443/"}}
+- {name: bad-url, cluster: {server: "10.0.0.1:6443"}}
+- {name: bad-ca, cluster: {server: "https://10.0.0.1", certificate-authority-data: "Z2VoZWlt"}}
+- {name: no-ca, cluster: {server: "https://10.0.0.1", certificate-authority: gone.pem}}
+users:
+- {name: u, user: {token: geheim}}
+- {name: no-plugin, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./no-such-plugin, installHint: "Get it at\nexample.com"}}}
+- {name: asks, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Always}}}
+- {name: fails, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, env: [{name: PASSWORD, value: geheim}],
+    args: ["-c", "echo \"no session for $(printf eyJhbGci) \\033[31m\" >&2; exit 3"]}}}
+- {name: half, user: {client-certificate-data: "Z2VoZWlt"}}
+contexts:
+- {name: staging, context: {cluster: c, user: u, namespace: team}}
+- {name: bad-url, context: {cluster: bad-url, user: u}}
+- {name: bad-ca, context: {cluster: bad-ca, user: u}}
+- {name: no-ca, context: {cluster: no-ca, user: u}}
+- {name: no-plugin, context: {cluster: c, user: no-plugin}}
+- {name: asks, context: {cluster: c, user: asks}}
+- {name: fails, context: {cluster: c, user: fails}}
+- {name: half, context: {cluster: c, user: half}}
+- {name: no-user, context: {cluster: c, user: nobody}}
+- {name: no-cluster, context: {cluster: nothing}}
+"#;
+
+    struct Home(TempDir);
+
+    impl Home {
+        fn with(kubeconfig: &str) -> Self {
+            let home = Home(TempDir::new().unwrap());
+            fs::create_dir(home.0.path().join(".kube")).unwrap();
+            fs::write(home.path(), kubeconfig).unwrap();
+            home
+        }
+
+        fn path(&self) -> PathBuf {
+            self.0.path().join(".kube").join("config")
+        }
+
+        async fn open(&self, connection: Connection) -> Result<KubeTarget> {
+            super::open(&connection, &Surroundings::for_test(&[("HOME", self.0.path().to_str().unwrap())])).await
+        }
+
+        /// The problem with a context, its path made short.
+        async fn problem(&self, context: &str) -> Problem {
+            let Err(error) = self.open(Connection { context: Some(context.into()), ..Connection::default() }).await
+            else {
+                panic!("{context} opens")
+            };
+            let mut problem = error.problems()[0].clone();
+            assert!(
+                !format!("{problem:?}").contains("geheim") && !format!("{problem:?}").contains("Z2Vo"),
+                "{problem:?}"
+            );
+            problem.message = problem.message.replace(self.0.path().to_str().unwrap(), "~");
+            problem
+        }
+    }
+
+    #[tokio::test]
+    async fn the_context_decides_server_user_and_namespace() {
+        let target = Home::with(KUBECONFIG).open(Connection::default()).await.unwrap();
+        assert_eq!(target.describe(), "kube: staging (https://10.0.0.1:6443)");
+        assert_eq!(target.default_namespace(), "team");
+    }
+
+    #[tokio::test]
+    async fn files_of_kubeconfig_are_merged_and_missing_ones_left_out() {
+        let home = Home::with(KUBECONFIG);
+        let first = home.0.path().join("first");
+        fs::write(&first, "{apiVersion: v1, kind: Config, current-context: other, contexts: [{name: other, context: {cluster: c, user: u}}]}")
+            .unwrap();
+        let paths = std::env::join_paths([home.0.path().join("gone"), first, home.path()]).unwrap();
+        let surroundings = Surroundings::for_test(&[("KUBECONFIG", paths.to_str().unwrap()), ("HOME", "/nowhere")]);
+        let target = open(&Connection::default(), &surroundings).await.unwrap();
+        assert_eq!(target.describe(), "kube: other (https://10.0.0.1:6443)");
+        assert_eq!(target.default_namespace(), "default");
+    }
+
+    #[tokio::test]
+    async fn a_wrong_context_is_a_usage_error_that_lists_the_known_ones() {
+        let home = Home::with(KUBECONFIG);
+        let problem = home.problem("stagging").await;
+        assert_eq!(problem.message, "the kubeconfig has no context \"stagging\", did you mean \"staging\"?");
+        assert_eq!(
+            problem.help.as_deref(),
+            Some("known: asks, bad-ca, bad-url, fails, half, no-ca, no-cluster, no-plugin, no-user, staging")
+        );
+        let error = home.open(Connection { context: Some("x".into()), ..Connection::default() }).await.err();
+        assert!(matches!(error, Some(Error::Usage(_))), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_in_a_kubeconfig_is_named_in_one_line() {
+        let home = Home::with(KUBECONFIG);
+        for (context, message) in [
+            ("bad-url", r#"the server of cluster "bad-url" is no URL"#),
+            ("bad-ca", r#"the certificate authority of cluster "bad-ca" holds no PEM certificate"#),
+            ("no-ca", r#"the certificate authority ~/.kube/gone.pem of cluster "no-ca" cannot be read: no such file"#),
+            ("no-plugin", r#"the credential plugin "~/.kube/./no-such-plugin" of user "no-plugin" is not installed"#),
+            ("asks", r#"the credential plugin "login" of user "asks" wants a terminal"#),
+            ("half", r#"the kubeconfig has no client key for user "half""#),
+            ("no-user", r#"context "no-user" names user "nobody", which the kubeconfig does not have"#),
+            ("no-cluster", r#"context "no-cluster" names cluster "nothing", which the kubeconfig does not have"#),
+        ] {
+            assert_eq!(home.problem(context).await.message, message);
+        }
+        assert_eq!(home.problem("no-plugin").await.help.as_deref(), Some("Get it at example.com"));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_failing_plugin_is_quoted_without_its_secrets() {
+        let problem = Home::with(KUBECONFIG).problem("fails").await;
+        assert_eq!(
+            problem.message,
+            r#"the credential plugin "sh" of user "fails" failed (exit status: 3): no session for [hidden] \u{1b}[31m"#
+        );
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_none_is_located_and_not_quoted() {
+        let home = Home::with("apiVersion: v1\nusers:\n- name: u\n  user: {token: [geheim]}\n");
+        let problem = home.problem("x").await;
+        assert_eq!(problem.message, "this is no valid kubeconfig");
+        assert_eq!(problem.at.as_ref().map(|at| at.line), Some(4));
+    }
+
+    #[tokio::test]
+    async fn without_a_kubeconfig_it_says_where_it_looked() {
+        let problem = |connection: Connection, variables: &'static [(&str, &str)]| async move {
+            open(&connection, &Surroundings::for_test(variables)).await.err().map(|error| error.to_string())
+        };
+        let nowhere = problem(Connection::default(), &[("HOME", "/nowhere")]).await.unwrap();
+        assert_eq!(nowhere.replace('\\', "/"), "no kubeconfig: looked in /nowhere/.kube/config");
+        let unset = problem(Connection::default(), &[]).await.unwrap();
+        assert_eq!(unset, "no kubeconfig: looked in no place, as neither KUBECONFIG nor HOME is set");
+        let named = Connection { kubeconfig: Some("/nowhere/k".into()), ..Connection::default() };
+        assert_eq!(problem(named, &[]).await.unwrap(), "kubeconfig /nowhere/k does not exist");
+    }
+}

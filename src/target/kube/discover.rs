@@ -207,3 +207,120 @@ fn judge(crd: &Crd) -> Established {
         _ => Established::NotYet("the server has not looked at it yet".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::{Value, json};
+
+    use super::super::stand_in::{self, plain, status};
+    use super::*;
+
+    fn kind(api_version: &str, kind: &str) -> Gvk {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Gvk { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    fn crd_ref() -> ObjectRef {
+        ObjectRef {
+            api_version: "apiextensions.k8s.io/v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: "samples.test.example.com".into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn kinds_are_found_with_one_request_for_each_version() {
+        let (target, seen) = stand_in::target(|seen| match seen.uri.as_str() {
+            "/api/v1" => stand_in::json(
+                200,
+                json!({"resources": [
+                {"name": "pods/status", "kind": "Pod", "namespaced": false},
+                {"name": "pods", "kind": "Pod", "namespaced": true},
+                {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}),
+            ),
+            "/apis/old.example.com/v1" => plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            _ => status(404, "NotFound", "the server could not find the requested resource", json!({})),
+        });
+        let kinds = BTreeSet::from([
+            kind("v1", "Pod"),
+            kind("v1", "Namespace"),
+            kind("v1", "Pot"),
+            kind("apps/v9", "Deployment"),
+            kind("old.example.com/v1", "Old"),
+            kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ]);
+        let found = target.discover(&kinds).await.unwrap();
+        let found: Vec<_> = found.values().map(|resource| (resource.plural.as_str(), resource.namespaced)).collect();
+        assert_eq!(found, [("namespaces", false), ("pods", true), ("customresourcedefinitions", false)]);
+        let mut uris: Vec<_> = seen.lock().unwrap().iter().map(|seen| seen.uri.clone()).collect();
+        uris.sort();
+        assert_eq!(uris, ["/api/v1", "/apis/apps/v9", "/apis/old.example.com/v1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_that_is_down_is_named_and_not_taken_for_absent() {
+        let (target, _) = stand_in::target(|seen| match seen.uri.as_str() {
+            "/apis/metrics.k8s.io/v1" => plain(503, "text/plain; charset=utf-8", "service unavailable\n"),
+            _ => stand_in::json(200, json!({"resources": []})),
+        });
+        let error =
+            target.discover(&BTreeSet::from([kind("metrics.k8s.io/v1", "X"), kind("v1", "Y")])).await.unwrap_err();
+        assert_eq!(error.to_string(), "/apis/metrics.k8s.io/v1 is not available (503): service unavailable");
+    }
+
+    fn crd(conditions: Value) -> Value {
+        json!({
+            "metadata": {"name": "samples.test.example.com"},
+            "spec": {"group": "test.example.com", "names": {"plural": "samples"}, "versions": [
+                {"name": "v1", "served": true}, {"name": "v0", "served": false}]},
+            "status": {"conditions": conditions},
+        })
+    }
+
+    #[tokio::test]
+    async fn a_crd_is_established_once_discovery_shows_it() {
+        let asked = AtomicUsize::new(0);
+        let (target, _) = stand_in::target(move |seen| match seen.uri.as_str() {
+            "/apis/test.example.com/v1" if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
+                plain(404, "text/plain", "404 page not found")
+            }
+            "/apis/test.example.com/v1" => {
+                stand_in::json(200, json!({"resources": [{"name": "samples", "kind": "Sample", "namespaced": true}]}))
+            }
+            _ => stand_in::json(
+                200,
+                crd(json!([
+                {"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}])),
+            ),
+        });
+        let first = target.established(&crd_ref()).await.unwrap();
+        assert_eq!(first, Established::NotYet("version v1 is not served yet".into()));
+        assert_eq!(target.established(&crd_ref()).await.unwrap(), Established::Yes);
+    }
+
+    #[tokio::test]
+    async fn a_crd_that_will_never_be_served_is_told_apart_from_one_that_is_not_yet() {
+        let refused =
+            json!({"type": "NamesAccepted", "status": "False", "reason": "KindConflict", "message": "\"X\" is taken"});
+        let waiting = json!({"type": "Established", "status": "False", "reason": "Installing", "message": "soon"});
+        let mut going = crd(json!([]));
+        going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        for (crd, expected) in [
+            (crd(Value::Null), Established::NotYet("the server has not looked at it yet".into())),
+            (crd(json!([waiting])), Established::NotYet("Installing: soon".into())),
+            (crd(json!([waiting, refused])), Established::Never("KindConflict: \"X\" is taken".into())),
+            (going, Established::Never("it is being deleted".into())),
+        ] {
+            let (target, _) = stand_in::target(move |_| stand_in::json(200, &crd));
+            assert_eq!(target.established(&crd_ref()).await.unwrap(), expected);
+        }
+        let (target, _) = stand_in::target(|_| status(404, "NotFound", "gone", json!({})));
+        assert_eq!(
+            target.established(&crd_ref()).await.unwrap(),
+            Established::Never("it was deleted meanwhile".into())
+        );
+    }
+}

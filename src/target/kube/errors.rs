@@ -12,7 +12,7 @@ use kube::client::AuthError;
 use kube::core::Status;
 use rustls::CertificateError;
 
-use super::transport::{Call, Peer};
+use super::transport::{Call, Failure, Peer};
 use crate::problem::Problem;
 use crate::text;
 
@@ -173,7 +173,8 @@ fn what(call: &Call<'_>) -> String {
 
 fn to_do(call: &Call<'_>) -> String {
     match call.verb {
-        "patch" => format!("to apply {}", what(call)),
+        // Whoever applies names the object.
+        "patch" => "it".to_owned(),
         "" => format!("to answer {}", what(call)),
         verb => format!("to {verb} {}", what(call)),
     }
@@ -192,38 +193,43 @@ pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
 }
 
 /// No answer at all.
-pub fn lost(error: &kube::Error, peer: &Peer) -> Problem {
+pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     let chain = chain(error);
+    let not_sent = |problem: Problem| Failure::Lost { problem, sent: false };
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<AuthError>()) {
-        return auth(error, peer.user.as_deref(), None);
+        return not_sent(auth(error, peer.user.as_deref(), None));
     }
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<rustls::Error>()) {
-        return tls(error, peer);
+        return not_sent(tls(error, peer));
     }
-    let said = |start: &str| chain.iter().any(|error| error.to_string().starts_with(start));
-    if said("dns error") {
+    let said = |start: &str| chain.iter().find_map(|error| Some(error.to_string().strip_prefix(start)?.to_owned()));
+    if said("dns error").is_some() {
         let host = peer.proxy.as_deref().unwrap_or(&peer.address);
-        return Problem::new(format!("the name in {host} is not known (DNS)"))
-            .help("is it spelt right, and is the VPN up?");
+        return not_sent(
+            Problem::new(format!("the name in {host} is not known (DNS)"))
+                .help("is it spelt right, and is the VPN up?"),
+        );
     }
-    let tunnel = chain.iter().find_map(|error| Some(error.to_string().strip_prefix("tunnel error: ")?.to_owned()));
     // Without its underlying connection the tunnel says nothing that the rest of the chain does not say better.
-    if let Some(reason) = tunnel.filter(|reason| !reason.contains("underlying connection")) {
-        return Problem::new(format!("{} lets nothing through to {}: {}", via(peer), peer.address, words(&reason)))
-            .help("check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY");
+    if let Some(reason) = said("tunnel error: ").filter(|reason| !reason.contains("underlying connection")) {
+        return not_sent(
+            Problem::new(format!("{} lets nothing through to {}: {}", via(peer), peer.address, words(&reason)))
+                .help("check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY"),
+        );
     }
     match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => Problem::new(format!("{} refuses the connection", via(peer))).help(
-            format!("is the cluster of context {:?} running, and is its server URL right?", words(&peer.context)),
+        Some(io::ErrorKind::ConnectionRefused) => not_sent(
+            Problem::new(format!("{} refuses the connection", via(peer)))
+                .help(format!("is the cluster of context {:?} running, and is its server URL right?", peer.context)),
         ),
-        Some(io::ErrorKind::TimedOut) => Problem::new(format!("no connection to {} in time", via(peer)))
-            .help("is the cluster reachable from here (VPN, firewall, proxy)?"),
-        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
-            Problem::new(format!("there is no way to {} from here", via(peer))).help("is the network or the VPN up?")
-        }
-        Some(_) => broken(peer),
-        None if said("connection closed") || said("connection error") || said("client error") => broken(peer),
-        None => Problem::new(format!("no answer from {}", via(peer))),
+        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => not_sent(
+            Problem::new(format!("there is no way to {} from here", via(peer))).help("is the network or the VPN up?"),
+        ),
+        Some(io::ErrorKind::TimedOut) => Failure::sent(
+            Problem::new(format!("no connection to {} in time", via(peer)))
+                .help("is the cluster reachable from here (VPN, firewall, proxy)?"),
+        ),
+        _ => Failure::sent(broken(peer)),
     }
 }
 
@@ -356,5 +362,108 @@ pub fn io_words(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
         _ => words(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resource::Resource;
+    use crate::target::kube::stand_in;
+
+    fn explained(code: u16, message: &str) -> (String, String) {
+        let resource = Resource { plural: "samples".into(), group: "g.io".into(), namespaced: true, ..Resource::crd() };
+        let call = Call::get(&resource, Some("n"), "x");
+        let status = serde_json::from_value(json!({"message": message, "code": code})).unwrap();
+        let problem = refused(&call, &status, &stand_in::peer());
+        (problem.message, problem.help.unwrap_or_default())
+    }
+
+    #[test]
+    fn forbidden_names_user_verb_and_resource_and_the_rule_to_ask_for() {
+        let (message, help) = explained(
+            403,
+            r#"samples.g.io "x" is forbidden: User "system:serviceaccount:ci:deployer" cannot get resource "samples" in API group "g.io" in the namespace "n": RBAC: role not found"#,
+        );
+        assert_eq!(message, r#"user "system:serviceaccount:ci:deployer" may not get samples.g.io in namespace "n""#);
+        assert_eq!(
+            help,
+            r#"ask for a Role in namespace "n" with the rule {apiGroups: ["g.io"], resources: ["samples"], verbs: ["get"]}, bound to that user"#
+        );
+        let (message, help) =
+            explained(403, r#"x: User "a b" cannot list resource "nodes" in API group "" at the cluster scope"#);
+        assert_eq!(message, r#"user "a b" may not list nodes at the cluster scope"#);
+        assert!(help.starts_with("ask for a ClusterRole with the rule"), "{help}");
+    }
+
+    #[test]
+    fn forbidden_by_something_else_than_a_rule_offers_none() {
+        let message = r#"admission webhook "policy.example.com" denied the request: no"#;
+        let (told, help) = explained(403, message);
+        assert_eq!(told, format!(r#"the API server refused to get samples.g.io "x" in namespace "n": {message}"#));
+        assert_eq!(help, "");
+    }
+
+    #[test]
+    fn expired_credentials_are_named_with_their_user_and_context() {
+        let (message, _) = explained(401, "Unauthorized");
+        assert_eq!(
+            message,
+            r#"https://10.0.0.1:6443 does not accept the credentials of user "dev" (context "staging"): expired or invalid"#
+        );
+    }
+
+    #[test]
+    fn words_from_elsewhere_are_harmless_and_on_one_line() {
+        assert_eq!(words(" a\n\tb\u{1b}[31m\u{202e} "), "a b\\u{1b}[31m\\u{202e}");
+        assert_eq!(words(&"x".repeat(5000)).chars().count(), MOST_WORDS);
+    }
+
+    #[test]
+    fn what_looks_like_a_credential_is_hidden() {
+        for (said, shown) in [
+            ("token=eyJhbGciOi.eyJpc3Mi.sig, expired", "[hidden], expired"),
+            ("got \"k8s-aws-v1.aHR0cHM6\"", "got \"[hidden]\""),
+            ("key: AKIAIOSFODNN7EXAMPLEabcdefgh!", "key: [hidden]!"),
+            (
+                "error: profile my-team-production-eu-west-1 is not configured",
+                "error: profile my-team-production-eu-west-1 is not configured",
+            ),
+        ] {
+            assert_eq!(words_without_secrets(said), shown);
+        }
+    }
+
+    fn lost_to(error: impl StdError + Send + Sync + 'static) -> String {
+        let Failure::Lost { problem, .. } = lost(&kube::Error::Service(Box::new(error)), &stand_in::peer()) else {
+            panic!("a lost connection is no refusal")
+        };
+        problem.message
+    }
+
+    #[test]
+    fn lost_connections_are_told_apart() {
+        let wrap = |error: rustls::Error| io::Error::other(io::Error::other(error));
+        let server = "https://10.0.0.1:6443";
+        let certificate = |error| lost_to(wrap(rustls::Error::InvalidCertificate(error)));
+        assert_eq!(
+            certificate(CertificateError::UnknownIssuer),
+            format!("the certificate of {server} is signed by an unknown authority")
+        );
+        assert_eq!(
+            certificate(CertificateError::NotValidForName),
+            format!("the certificate of {server} is for another name")
+        );
+        assert_eq!(certificate(CertificateError::Expired), format!("the certificate of {server} has expired"));
+        assert_eq!(lost_to(io::Error::from(io::ErrorKind::ConnectionRefused)), "10.0.0.1:6443 refuses the connection");
+        assert_eq!(lost_to(io::Error::from(io::ErrorKind::TimedOut)), "no connection to 10.0.0.1:6443 in time");
+        assert_eq!(
+            lost_to(io::Error::from(io::ErrorKind::ConnectionReset)),
+            "10.0.0.1:6443 closed the connection before its answer was complete"
+        );
+        let secret = AuthError::AuthExec("no id token: eyJhbGciOiJIUzI1NiJ9".into());
+        assert_eq!(lost_to(secret), "no credentials of user \"dev\": no id token: [hidden]");
     }
 }

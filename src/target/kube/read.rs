@@ -128,11 +128,11 @@ impl Reader<'_> {
         let crd = Resource::crd();
         let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
         // A list that takes longer than the server keeps its snapshot ends with 410. A second one would, too.
+        let mut counted = 0;
         for _ in 0..2 {
-            let counted = self.done.load(Ordering::Relaxed);
-            match self.pages(&by_name).await {
+            match self.pages(&by_name, &mut counted).await {
                 Ok(found) => {
-                    self.count(indices.len().saturating_sub(self.done.load(Ordering::Relaxed).saturating_sub(counted)));
+                    self.count(indices.len().saturating_sub(counted));
                     return Ok(Some(found));
                 }
                 Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
@@ -149,7 +149,12 @@ impl Reader<'_> {
         ))
     }
 
-    async fn pages(&self, by_name: &Arc<BTreeMap<String, Vec<usize>>>) -> std::result::Result<Found, Failure> {
+    /// `counted` is how many of the wanted ones have been reported as read, by an earlier try too.
+    async fn pages(
+        &self,
+        by_name: &Arc<BTreeMap<String, Vec<usize>>>,
+        counted: &mut usize,
+    ) -> std::result::Result<Found, Failure> {
         let mut found = Found::new();
         let mut page = Some(self.page(None).await?);
         while let Some(text) = page {
@@ -165,10 +170,13 @@ impl Reader<'_> {
             };
             let (scanned, next) = futures::join!(scan, next);
             let scanned = scanned.ok().and_then(std::result::Result::ok);
-            let nonsense = || Failure::Lost(errors::nonsense(self.transport.peer(), 200, "no list"));
+            let nonsense = || Failure::sent(errors::nonsense(self.transport.peer(), 200, "no list"));
             let scanned = scanned.ok_or_else(nonsense)?;
-            self.count(scanned.len());
             found.extend(scanned);
+            if let Some(more @ 1..) = found.len().checked_sub(*counted) {
+                self.count(more);
+                *counted = found.len();
+            }
             page = next?;
         }
         Ok(found)
@@ -284,5 +292,178 @@ impl<'de> Visitor<'de> for Items<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
+
+    use serde_json::{Value, json};
+
+    use super::super::stand_in::{self, Reply, Seen, status};
+    use super::*;
+    use crate::resource::ObjectRef;
+
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+    fn crd(name: &str) -> Wanted {
+        let object = ObjectRef {
+            api_version: "apiextensions.k8s.io/v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: name.into(),
+        };
+        Wanted { resource: Resource::crd(), object }
+    }
+
+    fn pod(namespace: Option<&str>, name: &str) -> Wanted {
+        let resource = Resource {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "Pod".into(),
+            plural: "pods".into(),
+            namespaced: true,
+        };
+        let namespace = namespace.map(Into::into);
+        let object = ObjectRef { api_version: "v1".into(), kind: "Pod".into(), namespace, name: name.into() };
+        Wanted { resource, object }
+    }
+
+    fn many() -> Vec<Wanted> {
+        (0..=FEW_CRDS).rev().map(|number| crd(&format!("c{number:03}"))).collect()
+    }
+
+    fn item(name: &str) -> Value {
+        json!({"metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": "5"}, "spec": {"n": 1.0}})
+    }
+
+    fn names(answers: &[Option<Live>]) -> Vec<&str> {
+        answers.iter().map(|live| live.as_ref().map_or("-", |live| live.uid.trim_start_matches("uid-"))).collect()
+    }
+
+    /// A server that holds c000, c001, … and hands out `size` of them on a page.
+    fn list(seen: &Seen, held: usize, size: usize) -> Reply {
+        let start = seen.uri.split("continue=").nth(1).map_or(0, |token| token.parse().unwrap());
+        let end = held.min(start + size);
+        let token = if end < held { end.to_string() } else { String::new() };
+        let items: Vec<Value> = (start..end).map(|number| item(&format!("c{number:03}"))).collect();
+        stand_in::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": items}))
+    }
+
+    fn gone() -> Reply {
+        status(410, "Expired", "The provided continue parameter is too old", json!({}))
+    }
+
+    #[tokio::test]
+    async fn answers_stand_in_the_order_of_the_question() {
+        let (target, seen) = stand_in::target(|seen| match seen.uri.rsplit('/').next().unwrap() {
+            "gone" => status(404, "NotFound", "pods \"gone\" not found", json!({"name": "gone", "kind": "pods"})),
+            "unrouted" => stand_in::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            name => stand_in::json(200, item(name)),
+        });
+        let wanted = [pod(Some("a"), "z"), crd("x"), pod(None, "gone"), crd("unrouted"), pod(None, "b"), crd("x")];
+        let counts = Mutex::new(Vec::new());
+        let on_read = |done: usize, total: Option<usize>| counts.lock().unwrap().push((done, total));
+        let answers = target.read(&wanted, &on_read).await.unwrap();
+        assert_eq!(names(&answers), ["z", "x", "-", "-", "b", "x"]);
+        assert!(
+            answers[1].as_ref().unwrap().raw.json().starts_with(r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"#)
+        );
+        assert_eq!(*counts.lock().unwrap(), (1..=6).map(|done| (done, Some(6))).collect::<Vec<_>>());
+        let mut uris: Vec<_> = seen.lock().unwrap().iter().map(|seen| seen.uri.clone()).collect();
+        uris.sort();
+        assert_eq!(uris[0], "/api/v1/namespaces/a/pods/z");
+        assert_eq!(uris[1], "/api/v1/namespaces/default/pods/b");
+    }
+
+    #[tokio::test]
+    async fn many_crds_come_from_one_list_whatever_else_is_asked_for() {
+        let (target, seen) = stand_in::target(|seen| match seen.uri.split_once('?') {
+            Some(_) => list(seen, FEW_CRDS + 40, 50),
+            None => stand_in::json(200, item("p")),
+        });
+        let mut wanted = many();
+        wanted.push(pod(None, "p"));
+        wanted.push(crd("absent"));
+        wanted.push(crd("c007"));
+        let last = AtomicUsize::new(0);
+        let on_read = |done: usize, _: Option<usize>| last.store(done, Ordering::Relaxed);
+        let answers = target.read(&wanted, &on_read).await.unwrap();
+        let mut expected: Vec<String> = (0..=FEW_CRDS).rev().map(|number| format!("c{number:03}")).collect();
+        expected.extend(["p", "-", "c007"].map(String::from));
+        assert_eq!(names(&answers), expected);
+        assert_eq!(last.load(Ordering::Relaxed), wanted.len());
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.iter().filter(|seen| seen.uri.starts_with(&format!("{CRDS}?limit="))).count(), 4);
+        assert_eq!(seen.len(), 5);
+    }
+
+    #[tokio::test]
+    async fn an_expired_list_is_read_anew_once() {
+        for (expiries, is_read) in [(1, true), (2, false)] {
+            let expired = AtomicUsize::new(0);
+            let (target, _) = stand_in::target(move |seen| {
+                if seen.uri.contains("continue=100") && expired.fetch_add(1, Ordering::Relaxed) < expiries {
+                    return gone();
+                }
+                list(seen, FEW_CRDS + 1, 50)
+            });
+            match target.read(&many(), &|_, _| ()).await {
+                Ok(answers) => {
+                    assert!(is_read);
+                    assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
+                }
+                Err(error) => {
+                    assert!(!is_read);
+                    assert_eq!(
+                        error.to_string(),
+                        "https://10.0.0.1:6443 dropped the list of CustomResourceDefinitions twice while it was read"
+                    );
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_may_not_list_reads_by_name() {
+        let (target, _) = stand_in::target(|seen| match seen.uri.contains('?') {
+            true => status(403, "Forbidden", "no", json!({})),
+            false => stand_in::json(200, item(seen.uri.rsplit('/').next().unwrap())),
+        });
+        let answers = target.read(&many(), &|_, _| ()).await.unwrap();
+        assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
+    }
+
+    #[tokio::test]
+    async fn every_refusal_is_told_once() {
+        let (target, _) = stand_in::target(|seen| {
+            let resource = if seen.uri.contains("/pods/") { "pods" } else { "customresourcedefinitions" };
+            let message = format!(
+                r#"x is forbidden: User "u" cannot get resource "{resource}" in API group "g" at the cluster scope"#
+            );
+            status(403, "Forbidden", &message, json!({}))
+        });
+        let error = target.read(&[pod(None, "a"), crd("a"), pod(None, "b"), crd("b")], &|_, _| ()).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "user \"u\" may not get customresourcedefinitions.g at the cluster scope\nuser \"u\" may not get pods.g at the cluster scope"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_no_list_is_refused_and_not_taken_for_an_empty_one() {
+        for body in [
+            "{}",
+            r#"{"items":[]}"#,
+            r#"{"metadata":{}}"#,
+            r#"{"metadata":{},"items":[{}]}"#,
+            r#"{"metadata":{},"items":["#,
+        ] {
+            let (target, _) = stand_in::target(move |_| stand_in::json(200, body));
+            let error = target.read(&many(), &|_, _| ()).await.unwrap_err();
+            assert!(error.to_string().contains("does not answer like a Kubernetes API server"), "{body}: {error}");
+        }
     }
 }

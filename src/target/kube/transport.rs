@@ -87,14 +87,23 @@ pub enum Failure {
     /// The API server said no. `code` is set from the answer itself where the status document has none.
     Refused(Box<Status>),
     /// No answer, or not one of an API server: whatever was asked, the next question would fare no better.
-    Lost(Problem),
+    Lost {
+        problem: Problem,
+        /// The request may have reached the server, and a write may have been carried out.
+        sent: bool,
+    },
 }
 
 impl Failure {
+    /// An answer that did not come or makes no sense, to a request that may have arrived.
+    pub fn sent(problem: Problem) -> Self {
+        Failure::Lost { problem, sent: true }
+    }
+
     pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
         match self {
             Failure::Refused(status) => errors::refused(call, &status, peer),
-            Failure::Lost(problem) => problem,
+            Failure::Lost { problem, .. } => problem,
         }
     }
 }
@@ -124,8 +133,8 @@ impl Transport {
         let mut wait = FIRST_WAIT;
         for tries_left in (0..=RETRIES).rev() {
             let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
-                Ok(answer) => answer.map_err(Failure::Lost)?,
-                Err(_) => return Err(Failure::Lost(errors::timed_out(&self.peer, self.timeout))),
+                Ok(answer) => answer?,
+                Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
             };
             if tries_left > 0 && is_worth_a_retry(call, code, &headers) {
                 let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -140,7 +149,7 @@ impl Transport {
         unreachable!("the last try returns")
     }
 
-    async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Problem> {
+    async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, "application/json");
         let body = match call.body {
             Some(body) => {
@@ -160,7 +169,7 @@ impl Transport {
     fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
         let is_json = kind.starts_with("application/json");
-        let nonsense = || Failure::Lost(errors::nonsense(&self.peer, code.as_u16(), kind));
+        let nonsense = || Failure::sent(errors::nonsense(&self.peer, code.as_u16(), kind));
         let body = String::from_utf8(body).map_err(|_| nonsense())?;
         if code.is_success() && is_json {
             return Ok(Answer { code, body });
@@ -221,7 +230,80 @@ fn warning_text(value: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::json;
+
+    use super::super::stand_in::{self, Reply, plain, status};
     use super::*;
+
+    const CALL: Call<'_> =
+        Call { verb: "", resource: None, namespace: None, name: None, uri: String::new(), body: None };
+
+    /// What one call makes of a server's answers, and how often it asked.
+    async fn ask(
+        call: Call<'_>,
+        answer: impl Fn(usize) -> Reply + Send + Sync + 'static,
+    ) -> (Result<String, String>, usize) {
+        let tries = AtomicUsize::new(0);
+        let (target, seen) = stand_in::target(move |_| answer(tries.fetch_add(1, Ordering::Relaxed)));
+        let call = Call { uri: "/api/v1".into(), ..call };
+        let answer = target.transport.send(&call).await;
+        let answer = answer.map(|answer| answer.body);
+        (answer.map_err(|failure| failure.into_problem(&call, &stand_in::peer()).message), seen.lock().unwrap().len())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_server_is_asked_again_but_not_for_ever() {
+        let busy = || status(429, "TooManyRequests", "later", json!({})).header("retry-after", "1");
+        let answer = move |tries| if tries < 2 { busy() } else { stand_in::json(200, "{}") };
+        assert_eq!(ask(CALL, answer).await, (Ok("{}".into()), 3));
+        let (message, tries) = ask(CALL, move |_| busy()).await;
+        assert_eq!(
+            message.unwrap_err(),
+            "the API server https://10.0.0.1:6443 is too busy (429), even after some tries"
+        );
+        assert_eq!(tries, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_is_sent_again_only_where_it_was_not_looked_at() {
+        let write = Call { body: Some("{}"), ..CALL };
+        let tries = |code, retry_after: bool, call: Call<'static>| async move {
+            let reply = move || plain(code, "text/plain", "no");
+            ask(call, move |_| if retry_after { reply().header("retry-after", "999999") } else { reply() }).await.1
+        };
+        for (code, retry_after, expected) in
+            [(429, false, 6), (503, true, 6), (503, false, 1), (504, true, 1), (500, true, 1)]
+        {
+            assert_eq!(tries(code, retry_after, write.clone()).await, expected, "{code}");
+        }
+        assert_eq!(
+            (tries(503, false, CALL).await, tries(504, false, CALL).await, tries(500, false, CALL).await),
+            (6, 6, 1)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_answer_within_the_limit_is_a_problem() {
+        assert_eq!(ask(CALL, |_| stand_in::never()).await.0.unwrap_err(), "no answer from 10.0.0.1:6443 within 60 s");
+    }
+
+    #[tokio::test]
+    async fn answers_of_anything_but_an_api_server_are_nonsense() {
+        for (code, content_type, body) in [
+            (200, "text/html", "<html>log in</html>"),
+            (404, "text/html; charset=utf-8", "<html>404</html>"),
+            (302, "text/plain", "moved"),
+            (500, "application/json", "\"no\""),
+            (200, "text/plain", "{}"),
+        ] {
+            let message = ask(CALL, move |_| plain(code, content_type, body)).await.0.unwrap_err();
+            let expected =
+                format!("https://10.0.0.1:6443 does not answer like a Kubernetes API server ({code}, {content_type})");
+            assert_eq!(message, expected);
+        }
+    }
 
     #[test]
     fn names_stay_in_their_place_in_the_path() {
