@@ -1,7 +1,7 @@
 //! interim
+use crate::target::TargetSpec;
 use std::path::PathBuf;
 use std::time::Duration;
-use crate::target::TargetSpec;
 pub struct Settings {
     pub target: TargetSpec,
     pub context: Option<String>,

@@ -74,7 +74,10 @@ pub struct Spans {
 }
 impl Spans {
     pub fn of(origin: &Origin) -> Spans {
-        Spans { root: crate::yaml::parse(&origin.source.text[origin.bytes.clone()]).ok().flatten(), origin: origin.clone() }
+        Spans {
+            root: crate::yaml::parse(&origin.source.text[origin.bytes.clone()]).ok().flatten(),
+            origin: origin.clone(),
+        }
     }
     pub fn locate(&self, steps: &[Step]) -> Located {
         let base = self.origin.source.text[..self.origin.bytes.start].matches('\n').count();
@@ -112,7 +115,8 @@ pub fn load(inputs: &[String]) -> Result<Loaded, Vec<Problem>> {
     for i in inputs {
         let p = std::path::Path::new(i);
         if p.is_dir() {
-            let mut v: Vec<_> = std::fs::read_dir(p).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()).collect();
+            let mut v: Vec<_> =
+                std::fs::read_dir(p).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()).collect();
             v.sort();
             files.extend(v);
         } else {

@@ -25,13 +25,8 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, warn_only: bo
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let report = |status, message, findings| CheckReport {
-        name: enabled.name.to_owned(),
-        mode,
-        status,
-        message,
-        findings,
-    };
+    let report =
+        |status, message, findings| CheckReport { name: enabled.name.to_owned(), mode, status, message, findings };
     match answer {
         Ok(Answer::Checked(violations)) => {
             let findings = place(violations, plan, mode);

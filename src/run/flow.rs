@@ -97,7 +97,8 @@ fn read_files(
         established_timeout: std::time::Duration::from_secs(60),
     };
     let e = &crate::preflight::registry::CHECKS[0];
-    let enabled = vec![Enabled { name: e.name, mode: crate::report::Mode::Error, check: (e.build)(&Default::default()) }];
+    let enabled =
+        vec![Enabled { name: e.name, mode: crate::report::Mode::Error, check: (e.build)(&Default::default()) }];
     Ok((settings, enabled, loaded))
 }
 
@@ -152,7 +153,9 @@ async fn confirmed(host: &mut Host) -> bool {
     let Some(mut stdin) = host.stdin.take() else { return false };
     let mut stop = host.stop.clone();
     // On a thread of its own, because a read from the terminal cannot be called off.
-    let answer = tokio::task::spawn_blocking(move || confirm::confirm("Deploy?", &mut *stdin, &mut std::io::stderr()).unwrap_or(false));
+    let answer = tokio::task::spawn_blocking(move || {
+        confirm::confirm("Deploy?", &mut *stdin, &mut std::io::stderr()).unwrap_or(false)
+    });
     tokio::select! {
         answer = answer => answer.unwrap_or(false),
         _ = stop.wait_for(|stop| *stop) => false,
