@@ -294,6 +294,18 @@ fn a_field_of_another_manager_is_a_conflict() {
 }
 
 #[test]
+fn a_secret_keeps_string_data_as_data_and_the_record_as_it_was_written() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"x": "hi"}});
+    let first = apply(&target, &secret).unwrap();
+    let live = first.raw.value();
+    assert_eq!((&live["data"], live.get("stringData")), (&json!({"x": "aGk="}), None));
+    assert_eq!(live["metadata"]["managedFields"][0]["fieldsV1"], json!({"f:stringData": {"f:x": {}}}));
+    assert_eq!(pin(Some(&apply(&target, &secret).unwrap())), pin(Some(&first)));
+}
+
+#[test]
 fn built_in_kinds_and_those_of_the_crds_are_discovered() {
     let folder = folder(&[("sub/crd.yaml", CRD)]);
     let target = open(&folder);

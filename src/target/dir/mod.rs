@@ -17,6 +17,7 @@ mod kinds;
 mod load;
 mod merge;
 mod names;
+mod secret;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,7 +176,7 @@ fn first_refusal(error: Error) -> ApplyError {
 fn live(manifest: &Manifest) -> Live {
     let json = manifest.raw.json();
     let hash = hash::fnv128(json.as_bytes());
-    let value = manifest.raw.value();
+    let mut value = manifest.raw.value();
     let uid = match crd::text(&value, "/metadata/uid") {
         "" => hash::uid(manifest.object.identity()),
         uid => uid.to_owned(),
@@ -183,8 +184,10 @@ fn live(manifest: &Manifest) -> Live {
     let counted = crd::text(&value, "/metadata/resourceVersion");
     let resource_version = format!("{}-{hash:032x}", if counted.is_empty() { "0" } else { counted });
     let raw = if manifest.object.is_crd() {
-        let mut value = value;
         crd::set_defaults(&mut value);
+        RawObject::from_value(&value)
+    } else if secret::is_secret(&manifest.object) {
+        secret::fold_string_data(&mut value);
         RawObject::from_value(&value)
     } else {
         manifest.raw.clone()
@@ -230,6 +233,9 @@ fn stored(
     if apply.object.is_crd() {
         crd::admit(old.as_ref(), &mut object)
             .map_err(|errors| ApplyError::Refused(crd::refusal(&apply.object.name, &errors)))?;
+    }
+    if secret::is_secret(apply.object) {
+        secret::fold_string_data(&mut object);
     }
     stamp(&mut object, old.as_ref(), before, identity);
     Ok(object)
