@@ -3,9 +3,17 @@
 //! kubectl, kapp and every Go tool read YAML 1.1 as go-yaml does (`yes` is a boolean, `0777` is 511, merge keys
 //! expand). A deploy tool that reads a manifest differently deploys something else, so this is what we read too.
 
+mod compose;
+mod decode;
+mod guard;
+mod limits;
+mod resolve;
+
 use std::ops::Range;
 
 use serde_json::Value;
+
+pub use limits::{MAX_BYTES, MAX_DEPTH};
 
 /// Where a node starts. Lines and columns count from 1; columns count characters; `bytes` is the node's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +54,48 @@ pub struct Error {
     pub message: String,
 }
 
+/// A key that one mapping has twice. As in kubectl the last one counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    pub key: String,
+    pub first: Span,
+    pub again: Span,
+}
+
+/// A document as compact JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Json {
+    pub text: String,
+    pub duplicates: Vec<Duplicate>,
+}
+
 /// Reads one YAML document (JSON is YAML). `text` holds exactly one document; line numbers count from its start.
 /// `None` for a document that is empty or only comments.
-pub fn parse(_text: &str) -> Result<Option<Node>, Error> {
-    todo!()
+pub fn parse(text: &str) -> Result<Option<Node>, Error> {
+    Ok(parse_with_duplicates(text)?.map(|(node, _)| node))
+}
+
+/// [`parse`], together with the keys that were written twice.
+pub fn parse_with_duplicates(text: &str) -> Result<Option<(Node, Vec<Duplicate>)>, Error> {
+    let Some(document) = compose::compose(text)? else {
+        return Ok(None);
+    };
+    let mut decoder = decode::Decoder::new(&document);
+    let node = decoder.node(0, 0)?;
+    Ok(Some((node, decoder.duplicates)))
+}
+
+/// Reads one YAML document into compact JSON: the same values as [`parse`] in the same order, without a tree.
+pub fn to_json(text: &str) -> Result<Option<Json>, Error> {
+    let Some(document) = compose::compose(text)? else {
+        return Ok(None);
+    };
+    let mut decoder = decode::Decoder::new(&document);
+    let mut out = Vec::with_capacity(text.len() / 2);
+    decoder.json(0, 0, &mut out)?;
+    // Always valid UTF-8: it is made of strings.
+    let text = String::from_utf8_lossy(&out).into_owned();
+    Ok(Some(Json { text, duplicates: decoder.duplicates }))
 }
 
 impl Node {
@@ -63,3 +109,8 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod table;
+#[cfg(test)]
+mod tests;

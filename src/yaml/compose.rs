@@ -1,0 +1,213 @@
+//! From text to nodes: the parser's events, kept in one flat list.
+//!
+//! Aliases stay references here, so a document costs memory in proportion to its length, whatever it expands to.
+//! Expanding them, under a budget, is [`super::decode`]'s work.
+
+use std::collections::HashMap;
+
+use libyaml_safer::{Encoding, ErrorKind, Event, EventData, Parser, ScalarStyle};
+
+use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
+use super::{Error, guard};
+
+/// The nodes of a document in the order of the text; a collection is followed by its children.
+pub(super) struct Document {
+    pub nodes: Vec<Raw>,
+}
+
+pub(super) struct Raw {
+    pub kind: Kind,
+    pub at: Place,
+    /// The byte after the node's text.
+    pub end: u32,
+}
+
+/// Where a node starts: line and column from 0, and the byte.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub line: u32,
+    pub column: u32,
+    pub start: u32,
+}
+
+pub(super) enum Kind {
+    Scalar {
+        value: Box<str>,
+        tag: Option<Box<str>>,
+        plain: bool,
+    },
+    /// `next` is the index of the first node behind the collection.
+    Sequence {
+        next: u32,
+    },
+    Mapping {
+        next: u32,
+    },
+    Alias {
+        target: u32,
+    },
+}
+
+impl Document {
+    /// The index of the node that follows `index` and everything inside it.
+    pub fn next(&self, index: u32) -> u32 {
+        match self.nodes[index as usize].kind {
+            Kind::Sequence { next } | Kind::Mapping { next } => next,
+            _ => index + 1,
+        }
+    }
+}
+
+/// Reads one document; `None` if there is nothing in it.
+pub(super) fn compose(text: &str) -> Result<Option<Document>, Error> {
+    if text.len() > MAX_BYTES {
+        return Err(Error { line: 1, column: 1, message: format!("a document may have at most {MAX_BYTES} bytes") });
+    }
+    guard::check(text)?;
+    let composer = Composer { nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new(), last_end: 0 };
+    composer.run(text)
+}
+
+pub(super) fn parser(text: &str) -> Parser<guard::Chunks<'_>> {
+    let mut parser = Parser::new();
+    parser.set_encoding(Encoding::Utf8);
+    parser.set_input(guard::Chunks::new(text));
+    parser
+}
+
+struct Composer {
+    nodes: Vec<Raw>,
+    /// The collections that are not closed yet.
+    open: Vec<u32>,
+    anchors: HashMap<String, u32>,
+    /// Where the last scalar, alias or bracket ended.
+    last_end: u32,
+}
+
+impl Composer {
+    fn run(mut self, text: &str) -> Result<Option<Document>, Error> {
+        let mut parser = parser(text);
+        let mut documents = 0;
+        loop {
+            let event = parser.parse().map_err(|error| explain(&error, text))?;
+            match event.data {
+                EventData::StreamEnd => break,
+                EventData::DocumentStart { version_directive, .. } => {
+                    if version_directive.is_some_and(|version| (version.major, version.minor) != (1, 1)) {
+                        let message =
+                            "kubectl reads YAML 1.1 and refuses any other %YAML version: remove the directive";
+                        return Err(error_at(place(&event), message.into()));
+                    }
+                    documents += 1;
+                    if documents > 1 {
+                        let message = "a second document starts here, where only one is expected".to_owned();
+                        return Err(error_at(place(&event), message));
+                    }
+                }
+                EventData::StreamStart { .. } | EventData::DocumentEnd { .. } => {}
+                _ => self.node(event, text)?,
+            }
+        }
+        Ok((!self.nodes.is_empty()).then_some(Document { nodes: self.nodes }))
+    }
+
+    fn node(&mut self, event: Event, text: &str) -> Result<(), Error> {
+        let at = place(&event);
+        let end = (event.end_mark.index as usize).min(text.len()) as u32;
+        let index = self.nodes.len() as u32;
+        if self.nodes.len() >= MAX_NODES {
+            return Err(error_at(at, format!("the document has more than {MAX_NODES} values")));
+        }
+        match event.data {
+            EventData::Scalar { anchor, tag, mut value, plain_implicit, style, .. } => {
+                if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
+                    guard::trim_added_break(text, at.start as usize, end as usize, &mut value);
+                }
+                self.anchor(anchor, index);
+                let tag = tag.map(String::into_boxed_str);
+                let kind = Kind::Scalar { value: value.into_boxed_str(), tag, plain: plain_implicit };
+                self.last_end = end;
+                self.nodes.push(Raw { kind, at, end });
+            }
+            EventData::Alias { anchor } => {
+                let Some(&target) = self.anchors.get(&anchor) else {
+                    return Err(error_at(at, format!("the alias *{anchor} has no anchor &{anchor} before it")));
+                };
+                if self.open.contains(&target) {
+                    return Err(error_at(at, format!("the anchor &{anchor} contains itself")));
+                }
+                self.last_end = end;
+                self.nodes.push(Raw { kind: Kind::Alias { target }, at, end });
+            }
+            EventData::SequenceStart { anchor, .. } => self.open(anchor, Kind::Sequence { next: 0 }, at)?,
+            EventData::MappingStart { anchor, .. } => self.open(anchor, Kind::Mapping { next: 0 }, at)?,
+            EventData::SequenceEnd | EventData::MappingEnd => self.close(index, &event.start_mark, end),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn anchor(&mut self, anchor: Option<String>, index: u32) {
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, index);
+        }
+    }
+
+    fn open(&mut self, anchor: Option<String>, kind: Kind, at: Place) -> Result<(), Error> {
+        let index = self.nodes.len() as u32;
+        self.anchor(anchor, index);
+        self.open.push(index);
+        if self.open.len() > MAX_DEPTH {
+            return Err(error_at(at, too_deep()));
+        }
+        self.nodes.push(Raw { kind, at, end: at.start });
+        Ok(())
+    }
+
+    fn close(&mut self, next_index: u32, start: &libyaml_safer::Mark, end: u32) {
+        let Some(opened) = self.open.pop() else { return };
+        // A flow collection ends with its bracket. A block collection ends nowhere in the text: take its last child's end.
+        if u64::from(end) > start.index {
+            self.last_end = end;
+        }
+        let raw = &mut self.nodes[opened as usize];
+        raw.end = self.last_end.max(raw.end);
+        match &mut raw.kind {
+            Kind::Sequence { next } | Kind::Mapping { next } => *next = next_index,
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn place(event: &Event) -> Place {
+    let mark = &event.start_mark;
+    Place { line: mark.line as u32, column: mark.column as u32, start: mark.index as u32 }
+}
+
+pub(super) fn too_deep() -> String {
+    format!("the document nests more than {MAX_DEPTH} levels deep")
+}
+
+pub(super) fn error_at(at: Place, message: String) -> Error {
+    Error { line: at.line as usize + 1, column: at.column as usize + 1, message }
+}
+
+/// The parser's error at the place where a person would look for the cause.
+pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
+    if error.kind() == ErrorKind::Reader {
+        return guard::control_character(text);
+    }
+    let context = error.context().unwrap_or_default();
+    // The scanner notices an open quote or a missing colon far behind the place where it began.
+    let began = matches!(context, "while scanning a simple key" | "while scanning a quoted scalar");
+    let mark = error.context_mark().filter(|_| began).or(error.problem_mark()).unwrap_or_default();
+    let mut message = error.problem().to_owned();
+    if !context.is_empty() {
+        message = format!("{message} {context}");
+    }
+    let (line, column) = (mark.line as usize + 1, mark.column as usize + 1);
+    if text.as_bytes().get(mark.index as usize) == Some(&b'\t') {
+        message.push_str(" (a tab; YAML is indented with spaces)");
+    }
+    Error { line, column, message }
+}

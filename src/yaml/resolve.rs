@@ -1,0 +1,363 @@
+//! What a scalar means.
+//!
+//! YAML leaves the meaning of `yes`, `0777` or `1_000` to the reader. The one that counts here is the reader inside
+//! kubectl: go-yaml v2 turned into JSON by `sigs.k8s.io/yaml`. Its rules are a mixture of YAML 1.1, YAML 1.2 and Go's
+//! own number syntax; this file states them as they are, oddities included.
+
+use std::borrow::Cow;
+
+use serde_json::{Number, Value};
+
+const BOOL: &str = "tag:yaml.org,2002:bool";
+const INT: &str = "tag:yaml.org,2002:int";
+const FLOAT: &str = "tag:yaml.org,2002:float";
+const NULL: &str = "tag:yaml.org,2002:null";
+const TIMESTAMP: &str = "tag:yaml.org,2002:timestamp";
+const BINARY: &str = "tag:yaml.org,2002:binary";
+/// The tag of the merge key `<<`.
+pub(super) const MERGE: &str = "tag:yaml.org,2002:merge";
+
+/// The value of one scalar.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Only what is too large for `Int`.
+    Uint(u64),
+    Float(f64),
+    Str(Cow<'a, str>),
+}
+
+/// The value of `text` as written with `tag`. `plain` says that nothing (quotes, a block style) makes it a string.
+pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Result<Scalar<'a>, String> {
+    let string = Scalar::Str(Cow::Borrowed(text));
+    let tag = match tag {
+        None if plain => return Ok(untagged(text, true)),
+        None => return Ok(string),
+        Some(tag) => tag,
+    };
+    let value = match tag {
+        BOOL | INT | NULL => untagged(text, false),
+        FLOAT => match untagged(text, false) {
+            Scalar::Int(number) => Scalar::Float(number as f64),
+            other => other,
+        },
+        // A timestamp stays the text that it is, but it has to be one.
+        TIMESTAMP if is_timestamp(text) => return Ok(string),
+        TIMESTAMP => untagged(text, false),
+        BINARY => return decode_base64(text).map(|text| Scalar::Str(Cow::Owned(text))),
+        // `!!str`, `!`, and whatever tag we do not know: Go drops the tag and keeps the text.
+        _ => return Ok(string),
+    };
+    match (tag, &value) {
+        (BOOL, Scalar::Bool(_)) | (INT, Scalar::Int(_) | Scalar::Uint(_)) => Ok(value),
+        (FLOAT, Scalar::Float(_)) | (NULL, Scalar::Null) => Ok(value),
+        _ => {
+            let wanted = tag.rsplit(':').next().unwrap_or(tag);
+            Err(format!("the tag !!{wanted} does not fit this value, which reads as {}", value.type_name()))
+        }
+    }
+}
+
+/// Resolution by the text alone. The first byte decides what is tried, as in go-yaml's table.
+fn untagged(text: &str, timestamps: bool) -> Scalar<'_> {
+    let string = Scalar::Str(Cow::Borrowed(text));
+    let Some(first) = text.bytes().next() else {
+        return Scalar::Null;
+    };
+    match first {
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text).unwrap_or(string),
+        b'.' => word(text).or_else(|| fraction(text).map(Scalar::Float)).unwrap_or(string),
+        b'+' | b'-' | b'0'..=b'9' => {
+            if let Some(special) = word(text) {
+                return special;
+            }
+            if timestamps && is_timestamp(text) {
+                return string;
+            }
+            number(text).unwrap_or(string)
+        }
+        _ => string,
+    }
+}
+
+fn word(text: &str) -> Option<Scalar<'static>> {
+    Some(match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Bool(false),
+        "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        _ => return None,
+    })
+}
+
+/// Integers with Go's prefixes, then decimal floats; underscores count for nothing wherever they stand.
+fn number(text: &str) -> Option<Scalar<'static>> {
+    let plain: Cow<str> = if text.contains('_') { text.replace('_', "").into() } else { text.into() };
+    let (negative, digits) = match plain.as_bytes().first()? {
+        b'-' => (true, &plain[1..]),
+        b'+' => (false, &plain[1..]),
+        _ => (false, &plain[..]),
+    };
+    let signed = digits.len() != plain.len();
+    let (radix, body) = radix(digits);
+    if let Some(magnitude) = parse_digits(body, radix) {
+        if let Some(number) = with_sign(negative, magnitude) {
+            return Some(Scalar::Int(number));
+        }
+        if !signed {
+            return Some(Scalar::Uint(magnitude));
+        }
+    }
+    if is_decimal_float(&plain)
+        && let Some(float) = parse_float(&plain)
+    {
+        return Some(Scalar::Float(float));
+    }
+    // go-yaml then tries the digits after `0b` alone, which lets a second sign through.
+    let rest = plain.strip_prefix("0b")?;
+    let (negative, body) = match rest.as_bytes().first()? {
+        b'-' => (true, &rest[1..]),
+        b'+' => (false, &rest[1..]),
+        _ => return None,
+    };
+    with_sign(negative, parse_digits(body, 2)?).map(Scalar::Int)
+}
+
+/// Go's integer prefixes: `0x`, `0b`, `0o`, and the plain `0` of C's octal numbers.
+fn radix(digits: &str) -> (u32, &str) {
+    match digits.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => (16, &digits[2..]),
+        [b'0', b'b' | b'B', _, ..] => (2, &digits[2..]),
+        [b'0', b'o' | b'O', _, ..] => (8, &digits[2..]),
+        [b'0', _, ..] => (8, &digits[1..]),
+        _ => (10, digits),
+    }
+}
+
+fn parse_digits(digits: &str, radix: u32) -> Option<u64> {
+    // `from_str_radix` would take a sign of its own.
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    u64::from_str_radix(digits, radix).ok()
+}
+
+fn with_sign(negative: bool, magnitude: u64) -> Option<i64> {
+    if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+fn is_decimal_float(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
+        Some(at) => (&unsigned[..at], Some(&unsigned[at + 1..])),
+        None => (unsigned, None),
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let mantissa_fits = match mantissa.split_once('.') {
+        Some(("", fraction)) => digits(fraction),
+        Some((whole, fraction)) => digits(whole) && (fraction.is_empty() || digits(fraction)),
+        None => digits(mantissa),
+    };
+    mantissa_fits && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
+}
+
+/// Go's `ParseFloat` for the decimal syntax; a number out of range is no number.
+fn parse_float(text: &str) -> Option<f64> {
+    if !is_decimal_float(text) {
+        return None;
+    }
+    text.parse::<f64>().ok().filter(|float| float.is_finite())
+}
+
+/// A number that starts with its point. Here, unlike elsewhere, an underscore must stand between two digits.
+fn fraction(text: &str) -> Option<f64> {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let stray = bytes.iter().enumerate().any(|(at, byte)| *byte == b'_' && !(at > 0 && digit(at - 1) && digit(at + 1)));
+    if stray { None } else { parse_float(&text.replace('_', "")) }
+}
+
+/// The forms that go-yaml takes for a time: a date with or without a time of day.
+fn is_timestamp(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    if bytes.len() < 8 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
+        return false;
+    }
+    let (date, time) = match text.find(['T', 't', ' ']) {
+        Some(at) => (&text[..at], Some((bytes[at], &text[at + 1..]))),
+        None => (text, None),
+    };
+    let mut parts = date.splitn(3, '-');
+    let (Some(year), Some(month), Some(day)) = (parts.next(), parts.next(), parts.next()) else {
+        return false;
+    };
+    let (Some(year), Some(month), Some(day)) = (small(year, 4), small(month, 2), small(day, 2)) else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    if day < 1 || day > days {
+        return false;
+    }
+    match time {
+        None => true,
+        Some((b' ', time)) => is_time_of_day(time),
+        Some((_, time)) => match time.strip_suffix('Z') {
+            Some(time) => is_time_of_day(time),
+            None => time.rfind(['+', '-']).is_some_and(|at| {
+                is_time_of_day(&time[..at])
+                    && time[at + 1..].split_once(':').is_some_and(|(hours, minutes)| {
+                        hours.len() == 2
+                            && minutes.len() == 2
+                            && small(hours, 2).is_some_and(|hours| hours <= 24)
+                            && small(minutes, 2).is_some_and(|minutes| minutes < 60)
+                    })
+            }),
+        },
+    }
+}
+
+fn is_time_of_day(time: &str) -> bool {
+    let (clock, fraction) = match time.find(['.', ',']) {
+        Some(at) => (&time[..at], Some(&time[at + 1..])),
+        None => (time, None),
+    };
+    let parts: Vec<_> = clock.split(':').collect();
+    let [hours, minutes, seconds] = parts[..] else {
+        return false;
+    };
+    small(hours, 2).is_some_and(|hours| hours < 24)
+        && [minutes, seconds].iter().all(|part| small(part, 2).is_some_and(|number| number < 60))
+        && fraction.is_none_or(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn small(digits: &str, most: usize) -> Option<u32> {
+    let fits = !digits.is_empty() && digits.len() <= most && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { digits.parse().ok() } else { None }
+}
+
+/// `!!binary`: padded standard base64, line breaks allowed. JSON has only text, so bytes that are no UTF-8 become
+/// U+FFFD one by one, as Go writes them.
+fn decode_base64(text: &str) -> Result<String, String> {
+    let invalid = || "a !!binary value must be base64".to_owned();
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    if symbols.len() % 4 != 0 {
+        return Err(invalid());
+    }
+    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
+    let quads = symbols.len() / 4;
+    for (at, quad) in symbols.chunks_exact(4).enumerate() {
+        let padding = quad.iter().rev().take_while(|byte| **byte == b'=').count();
+        if padding > 2 || (padding > 0 && at + 1 != quads) {
+            return Err(invalid());
+        }
+        let mut bits = 0u32;
+        for symbol in &quad[..4 - padding] {
+            bits = bits << 6 | u32::from(base64_digit(*symbol).ok_or_else(invalid)?);
+        }
+        bits <<= 6 * padding;
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+    }
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Ok(out)
+}
+
+fn base64_digit(symbol: u8) -> Option<u8> {
+    Some(match symbol {
+        b'A'..=b'Z' => symbol - b'A',
+        b'a'..=b'z' => symbol - b'a' + 26,
+        b'0'..=b'9' => symbol - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    })
+}
+
+impl Scalar<'_> {
+    fn type_name(&self) -> &'static str {
+        match self {
+            Scalar::Null => "null",
+            Scalar::Bool(_) => "a boolean",
+            Scalar::Int(_) | Scalar::Uint(_) => "an integer",
+            Scalar::Float(_) => "a float",
+            Scalar::Str(_) => "a string",
+        }
+    }
+
+    /// The value in JSON, where `1.0` and `1` are one number and infinity is none.
+    pub(super) fn to_value(&self) -> Result<Value, String> {
+        Ok(match self {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(value) => Value::Bool(*value),
+            Scalar::Int(value) => Value::from(*value),
+            Scalar::Uint(value) => Value::from(*value),
+            Scalar::Float(value) => Value::Number(json_number(*value)?),
+            Scalar::Str(value) => Value::String(value.clone().into_owned()),
+        })
+    }
+
+    /// The text that this scalar becomes as a mapping's key.
+    pub(super) fn to_key(&self) -> Result<Cow<'_, str>, String> {
+        match self {
+            Scalar::Str(text) => Ok(Cow::Borrowed(text)),
+            Scalar::Bool(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
+            Scalar::Int(value) => Ok(Cow::Owned(value.to_string())),
+            Scalar::Float(value) => Ok(Cow::Owned(float_key(*value))),
+            Scalar::Null => Err("a mapping's key is null; write a string".into()),
+            Scalar::Uint(_) => Err("a mapping's key is an integer above 9223372036854775807; put it in quotes".into()),
+        }
+    }
+}
+
+/// Go writes a float without a fraction as an integer, with its shortest digits and zeros behind them; what reads that
+/// JSON then sees an integer, as far as it fits.
+fn json_number(float: f64) -> Result<Number, String> {
+    let minus_zero = float == 0.0 && float.is_sign_negative();
+    if float.fract() == 0.0 && !minus_zero && float.abs() < 1e20 {
+        let digits = float.to_string();
+        if let Ok(number) = digits.parse::<i64>() {
+            return Ok(Number::from(number));
+        }
+        if let Ok(number) = digits.parse::<u64>() {
+            return Ok(Number::from(number));
+        }
+    }
+    Number::from_f64(float).ok_or_else(|| "infinity and NaN have no place in JSON; put the value in quotes".to_owned())
+}
+
+/// Go's `FormatFloat(value, 'g', -1, 32)`: the shortest digits of the single-precision number.
+fn float_key(float: f64) -> String {
+    let single = float as f32;
+    if single.is_nan() {
+        return ".nan".into();
+    }
+    if single.is_infinite() {
+        return if single > 0.0 { ".inf" } else { "-.inf" }.into();
+    }
+    let scientific = format!("{single:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..6).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}e{sign}{:02}", exponent.abs())
+    } else {
+        format!("{single}")
+    }
+}
