@@ -9,6 +9,7 @@
 
 pub mod apply;
 pub mod cli;
+pub mod config;
 pub mod manifest;
 pub mod plan;
 pub mod preflight;

@@ -58,7 +58,8 @@ pub async fn run(
     stop: watch::Receiver<bool>,
     on_event: &(dyn Fn(Event) + Sync),
 ) -> Applied {
-    let mut run = Run { target, options, stop, failed: false, done: 0, total: 0, on_event, outcome: Applied::default() };
+    let mut run =
+        Run { target, options, stop, failed: false, done: 0, total: 0, on_event, outcome: Applied::default() };
     run.outcome.results = plan
         .changes
         .iter()
@@ -211,11 +212,11 @@ async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> 
             Ok(ApplyResult::Unchanged)
         }
         Ok(_) => Ok(ApplyResult::Applied),
-        Err(ApplyError::Changed) => Err(Problem::new(format!(
-            "{object} changed in the target after it was checked; it was not written"
-        ))
-        .at(at)
-        .help("run the same command again: it checks what is live now")),
+        Err(ApplyError::Changed) => {
+            Err(Problem::new(format!("{object} changed in the target after it was checked; it was not written"))
+                .at(at)
+                .help("run the same command again: it checks what is live now"))
+        }
         Err(ApplyError::Conflict(conflicts)) => Err(conflict(change, &conflicts)),
         Err(ApplyError::Refused(problem)) => {
             Err(Problem { at: Some(at), message: format!("{object}: {}", problem.message), help: problem.help })

@@ -42,9 +42,7 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
     }
     if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
         // Set by the request itself or by the server, so never part of what a manager owns.
-        for key in
-            ["name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"]
-        {
+        for key in ["name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
             metadata.shift_remove(key);
         }
     }
@@ -266,8 +264,7 @@ impl Walk<'_> {
 /// What the server makes of an absent value under this schema.
 fn defaulted(schema: &Value) -> Option<Value> {
     let mut value = schema.get("default")?.clone();
-    if let (Value::Object(map), Some(properties)) = (&mut value, schema.get("properties").and_then(Value::as_object))
-    {
+    if let (Value::Object(map), Some(properties)) = (&mut value, schema.get("properties").and_then(Value::as_object)) {
         for (key, schema) in properties {
             if !map.contains_key(key)
                 && let Some(default) = defaulted(schema)
@@ -295,16 +292,16 @@ fn without_defaulted_keys(children: &Value, item: &Value, keys: &Map<String, Val
 const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("apiGroup", "\"rbac.authorization.k8s.io\""), // RoleBinding: subjects, roleRef
     ("apiGroup", "\"\""),
-    ("apiVersion", "\"v1\""),        // fieldRef, volumeClaimTemplates
+    ("apiVersion", "\"v1\""), // fieldRef, volumeClaimTemplates
     ("conversion", "{\"strategy\":\"None\"}"),
-    ("defaultMode", "420"),          // projected volumes
-    ("divisor", "\"0\""),            // resourceFieldRef
-    ("expirationSeconds", "3600"),   // projected service account tokens
+    ("defaultMode", "420"),                // projected volumes
+    ("divisor", "\"0\""),                  // resourceFieldRef
+    ("expirationSeconds", "3600"),         // projected service account tokens
     ("kind", "\"PersistentVolumeClaim\""), // volumeClaimTemplates
-    ("protocol", "\"TCP\""),         // NetworkPolicy: ports
-    ("scope", "\"*\""),              // webhook rules
+    ("protocol", "\"TCP\""),               // NetworkPolicy: ports
+    ("scope", "\"*\""),                    // webhook rules
     ("status", "{\"phase\":\"Pending\"}"), // volumeClaimTemplates
-    ("volumeMode", "\"Filesystem\""), // volumeClaimTemplates
+    ("volumeMode", "\"Filesystem\""),      // volumeClaimTemplates
 ];
 
 fn literal(text: &str) -> Value {
