@@ -1,15 +1,200 @@
-//! interim
-use crate::target::TargetSpec;
-use std::path::PathBuf;
+//! Configuration: layers of `kind: Config`, merged and validated before anything else happens.
+//!
+//! ```text
+//! defaults ← user file ← gantry.yaml ← -c FILE… ← Configs among the manifests ← GANTRY_* ← flags
+//! ```
+//!
+//! [`document`] checks each document by itself, so that every mistake of every file is told at once, with its line.
+//! [`merge`] lays the layers over each other with figment into a raw Config; [`Settings`] is what is left when
+//! everything in it has been found good. [`select`] decides which checks run. Nothing in here reads the process's
+//! environment or sends a request: the surroundings are handed in by [`Loader`].
+
+mod check;
+mod document;
+mod duration;
+mod environment;
+mod files;
+mod keys;
+mod layer;
+mod merge;
+mod raw;
+mod schema;
+mod select;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::cli::{ColorChoice, OutputSpec};
+use crate::manifest::Origin;
+use crate::problem::{Error, Problem, Result};
+use crate::target::TargetSpec;
+
+pub use check::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
+pub use environment::Overrides;
+pub use files::PROJECT_FILE;
+pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
+pub use layer::{Layer, Place};
+pub use merge::{Located, LocatedData};
+pub use schema::schema;
+pub use select::SelectedCheck;
+pub use show::Setting;
+
+/// The surroundings that configuration is read from.
+#[derive(Debug, Clone, Default)]
+pub struct Loader {
+    /// The process's environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where `gantry.yaml` is looked for, upwards; relative paths start here.
+    pub working_directory: PathBuf,
+    /// The files of `-c`, in their order.
+    pub files: Vec<PathBuf>,
+    /// The flags.
+    pub overrides: Overrides,
+}
+
+/// The configuration of a run: merged, complete and valid.
+#[derive(Debug, Clone)]
 pub struct Settings {
+    /// The checks that run, in the order in which they were asked for.
+    pub checks: Vec<SelectedCheck>,
+    pub warn_only: bool,
     pub target: TargetSpec,
-    pub context: Option<String>,
     pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
     pub namespace: Option<String>,
     pub field_manager: String,
     pub force_conflicts: bool,
-    pub warn_only: bool,
-    pub request_timeout: Option<Duration>,
-    pub established_timeout: Duration,
+    pub timeouts: Timeouts,
+    pub output: Vec<OutputSpec>,
+    pub color: ColorChoice,
+    switches: Vec<select::Switch>,
+    tree: Located,
+}
+
+/// Time limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Of one request to the API server.
+    pub request: Duration,
+    /// Until an applied CRD is Established.
+    pub established: Duration,
+}
+
+/// Valid settings and what the user should hear of them.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub settings: Settings,
+    pub notices: Vec<Problem>,
+}
+
+impl Loader {
+    /// Reads, merges and validates all layers. `among_manifests` are the Config documents that the manifests hold;
+    /// `known` are the checks that there are.
+    pub fn load<'a>(
+        &self,
+        among_manifests: impl IntoIterator<Item = &'a Origin>,
+        known: &[KnownCheck],
+    ) -> Result<Loaded> {
+        let mut reading = self.read_files();
+        reading.layers.insert(0, merge::defaults());
+        for origin in among_manifests {
+            reading.add(read_among_manifests(origin));
+        }
+        let (environment, named) = environment::environment(&self.environment);
+        reading.add(environment);
+        reading.add(self.overrides.layer());
+        let named = self.overrides.named().or(named);
+
+        let merged = match merge::merge(&reading.layers) {
+            Ok(merged) => merged,
+            Err(error) => {
+                reading.problems.push(Problem::new(format!("the configuration cannot be merged: {error}")));
+                return Err(Error::Usage(reading.problems));
+            }
+        };
+        let selection = select::select(named.as_ref(), &merged, &reading.layers, known);
+        reading.problems.extend(selection.problems);
+        reading.notices.extend(selection.notices);
+        if !reading.problems.is_empty() {
+            return Err(Error::Usage(reading.problems));
+        }
+        let settings = Settings::new(merged, selection.checks, selection.switches).map_err(Error::usage)?;
+        Ok(Loaded { settings, notices: reading.notices })
+    }
+
+    fn read_files(&self) -> document::Reading {
+        let mut reading = document::Reading::default();
+        if let Some(path) = files::user_file(&self.environment, cfg!(windows)) {
+            reading.add(files::read(Layer::User, &path, &path));
+        }
+        if let Some((name, path)) = files::project_file(&self.working_directory) {
+            reading.add(files::read(Layer::Project, &name, &path));
+        }
+        for name in &self.files {
+            reading.add(files::read(Layer::File, name, &self.working_directory.join(name)));
+        }
+        reading
+    }
+}
+
+fn read_among_manifests(origin: &Origin) -> document::Reading {
+    let source = &origin.source;
+    document::read(&document::Text {
+        layer: Layer::Manifests,
+        file: &source.name,
+        document: origin.document,
+        text: source.text.get(origin.bytes.clone()).unwrap_or_default(),
+        lines_before: source.text.get(..origin.bytes.start).map_or(0, files::count_lines),
+        within: &origin.within,
+        folder: Path::new(""),
+    })
+}
+
+impl Settings {
+    /// The one step from raw to validated. Each document was checked already, so what fails here is a default or a
+    /// merge gone wrong.
+    fn new(
+        merged: merge::Merged,
+        checks: Vec<SelectedCheck>,
+        switches: Vec<select::Switch>,
+    ) -> std::result::Result<Settings, Problem> {
+        let merge::Merged { raw, tree, .. } = merged;
+        let wrong = |path: &str, why: String| {
+            let message = format!("{path}: {why}");
+            tree.at(path).map_or_else(|| Problem::new(message.clone()), |found| found.place.problem(&message))
+        };
+        let missing = |path: &'static str| move || Problem::new(format!("{path} has no value"));
+        let limits = raw.timeouts.unwrap_or_default();
+        let limit = |path: &'static str, text: Option<String>| {
+            keys::duration(&text.ok_or_else(missing(path))?).map_err(|why| wrong(path, why))
+        };
+        let target = raw.target.ok_or_else(missing("target"))?;
+        let output = raw.output.ok_or_else(missing("output"))?;
+        let color = raw.color.ok_or_else(missing("color"))?;
+        Ok(Settings {
+            checks,
+            warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
+            target: target.parse().map_err(|why| wrong("target", why))?,
+            kubeconfig: raw.kubeconfig.map(PathBuf::from),
+            context: raw.context,
+            namespace: raw.namespace,
+            field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
+            force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
+            timeouts: Timeouts {
+                request: limit("timeouts.request", limits.request)?,
+                established: limit("timeouts.established", limits.established)?,
+            },
+            output: output
+                .iter()
+                .map(|text| text.parse().map_err(|why| wrong("output", why)))
+                .collect::<std::result::Result<_, _>>()?,
+            color: keys::color(&color).map_err(|why| wrong("color", why))?,
+            switches,
+            tree,
+        })
+    }
 }

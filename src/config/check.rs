@@ -1,0 +1,193 @@
+//! How a check reads its own `config`.
+//!
+//! A check declares its keys by reading them through a [`ConfigReader`]: one function is the parser, the validator
+//! and, run over nothing, the JSON Schema. What nobody read is an unknown key.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::problem::{Problem, did_you_mean};
+use crate::report::Mode;
+
+use super::keys;
+use super::merge::{Located, LocatedData};
+
+/// A check that can be named in `preflightRules` and by `--preflight`.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownCheck {
+    pub name: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// Reads every key that the check has, beside `mode`, which is read for all checks alike.
+    pub configure: fn(&mut ConfigReader<'_>),
+}
+
+/// The configuration of one check, merged; each value knows its place.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConfigMap(pub Option<Located>);
+
+/// A key as a check declared it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyDescription {
+    pub name: &'static str,
+    /// The JSON Schema of the value.
+    pub schema: Value,
+}
+
+/// Reads the keys of one check, each once, and collects what is wrong with them.
+pub struct ConfigReader<'a> {
+    check: &'a str,
+    config: Option<&'a Located>,
+    keys: Vec<KeyDescription>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> ConfigReader<'a> {
+    pub fn new(check: &'a str, config: &'a ConfigMap) -> Self {
+        ConfigReader { check, config: config.0.as_ref(), keys: Vec::new(), problems: Vec::new() }
+    }
+
+    /// A word out of several, each standing for a value.
+    pub fn choice<T: Clone + PartialEq>(
+        &mut self,
+        key: &'static str,
+        about: &str,
+        choices: &[(&'static str, T)],
+        default: T,
+    ) -> T {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let default_name = choices.iter().find(|(_, value)| *value == default).map(|(name, _)| *name);
+        let schema = json!({"description": about, "enum": names, "default": default_name});
+        let find = |value: &Value| {
+            let text = value.as_str().ok_or_else(|| format!("{value} is not one of {}", names.join(", ")))?;
+            let found = choices.iter().find(|(name, _)| *name == text);
+            found.map(|(_, value)| value.clone()).ok_or_else(|| not_one_of(text, &names))
+        };
+        self.read(key, schema, find).unwrap_or(default)
+    }
+
+    pub fn bool(&mut self, key: &'static str, about: &str, default: bool) -> bool {
+        let schema = json!({"description": about, "type": "boolean", "default": default});
+        self.read(key, schema, |value| value.as_bool().ok_or_else(|| format!("{value} is not true or false")))
+            .unwrap_or(default)
+    }
+
+    /// A whole number from 0.
+    pub fn integer(&mut self, key: &'static str, about: &str, default: u64) -> u64 {
+        let schema = json!({"description": about, "type": "integer", "minimum": 0, "default": default});
+        self.read(key, schema, |value| value.as_u64().ok_or_else(|| format!("{value} is not a whole number from 0")))
+            .unwrap_or(default)
+    }
+
+    pub fn string(&mut self, key: &'static str, about: &str) -> Option<String> {
+        let schema = json!({"description": about, "type": "string"});
+        self.read(key, schema, |value| {
+            value.as_str().map(str::to_owned).ok_or_else(|| format!("{value} is not a string"))
+        })
+    }
+
+    /// A list of strings.
+    pub fn strings(&mut self, key: &'static str, about: &str) -> Vec<String> {
+        let schema = json!({"description": about, "type": "array", "items": {"type": "string"}});
+        self.read(key, schema, |value| {
+            let items = value.as_array().and_then(|items| {
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+            });
+            items.ok_or_else(|| format!("{value} is not a list of strings"))
+        })
+        .unwrap_or_default()
+    }
+
+    /// A duration as Go writes it (`1h30m`), longer than nothing.
+    pub fn duration(&mut self, key: &'static str, about: &str, default: Duration) -> Duration {
+        let schema = json!({"description": about, "type": "string"});
+        self.read(key, schema, |value| match value.as_str() {
+            Some(text) => keys::duration(text),
+            None => Err(format!("{value} is not a duration such as 30s, 2m or 1h30m")),
+        })
+        .unwrap_or(default)
+    }
+
+    /// Any value, with the places of everything in it; `schema` says what is allowed. Report what is wrong with
+    /// [`ConfigReader::problem`].
+    pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a Located> {
+        self.keys.push(KeyDescription { name: key, schema });
+        self.config?.get(key)
+    }
+
+    /// Says what is wrong with a value that [`ConfigReader::value`] gave; `path` begins with the key (`waivers[0].rule`).
+    pub fn problem(&mut self, path: &str, at: &Located, message: &str) {
+        self.problems.push(at.place.problem(format!("{}: {message}", self.path(path))));
+    }
+
+    fn read<T>(&mut self, key: &'static str, schema: Value, parse: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+        let found = self.value(key, schema)?;
+        match parse(&found.to_value()) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                self.problem(key, found, &why);
+                None
+            }
+        }
+    }
+
+    fn path(&self, key: &str) -> String {
+        format!("{}[{}].config.{key}", keys::RULES, self.check)
+    }
+
+    /// What was wrong: wrong values, and keys that nobody read.
+    pub fn finish(mut self) -> Result<(), Vec<Problem>> {
+        let mut known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
+        if !known.contains(&MODE) {
+            known.push(MODE);
+        }
+        known.sort_unstable();
+        if let Some(Located { data: LocatedData::Map(entries), .. }) = self.config {
+            for (name, value) in entries.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
+                let mut problem = value.key.problem(format!("unknown key {:?}", self.path(name)));
+                problem.help = Some(match did_you_mean(name, known.iter().copied()) {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => format!("known keys: {}", known.join(", ")),
+                });
+                self.problems.push(problem);
+            }
+        }
+        if self.problems.is_empty() { Ok(()) } else { Err(self.problems) }
+    }
+}
+
+/// The key that all checks have.
+const MODE: &str = "mode";
+
+/// Reads `mode`.
+pub(super) fn mode(reader: &mut ConfigReader<'_>) -> Mode {
+    let about = "error: findings of severity error block the deploy. warn: every finding is a warning.";
+    reader.choice(MODE, about, &[("error", Mode::Error), ("warn", Mode::Warn)], Mode::Error)
+}
+
+impl KnownCheck {
+    /// Reads the whole configuration and gives the mode.
+    pub(super) fn read(&self, config: &ConfigMap) -> Result<Mode, Vec<Problem>> {
+        let mut reader = ConfigReader::new(self.name, config);
+        let mode = mode(&mut reader);
+        (self.configure)(&mut reader);
+        reader.finish().map(|()| mode)
+    }
+
+    /// Every key that its `config` can have, `mode` first.
+    pub fn keys(&self) -> Vec<KeyDescription> {
+        let nothing = ConfigMap::default();
+        let mut reader = ConfigReader::new(self.name, &nothing);
+        mode(&mut reader);
+        (self.configure)(&mut reader);
+        reader.keys
+    }
+}
+
+/// `"eror" is not one of error, warn (did you mean "error"?)`
+pub(super) fn not_one_of(text: &str, choices: &[&str]) -> String {
+    let near = did_you_mean(text, choices.iter().copied());
+    let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+    format!("{text:?} is not one of {}{hint}", choices.join(", "))
+}

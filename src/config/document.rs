@@ -1,0 +1,395 @@
+//! One Config document, checked key by key and made a layer.
+//!
+//! gantry's own documents are strict: a key that nobody reads is a setting that its author believes in. kapp's
+//! documents hold much that is not gantry's; those keys are named once and left alone.
+
+use std::collections::BTreeMap;
+use std::path::Path as FilePath;
+
+use figment::value::{Dict, Value};
+
+use crate::problem::{Location, Problem, did_you_mean};
+use crate::resource::Step;
+use crate::yaml::{self, Data, Entry, Node, Span};
+
+use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach};
+use super::layer::{Layer, LayerData, Path, Place, Places};
+
+/// A document's text and where it was found.
+pub(super) struct Text<'a> {
+    pub layer: Layer,
+    pub file: &'a str,
+    /// Counts from 1 within the file.
+    pub document: usize,
+    pub text: &'a str,
+    /// How many lines of the file come before it.
+    pub lines_before: usize,
+    /// The steps to the Config, where it is a member of a List.
+    pub within: &'a [Step],
+    /// Where relative paths in the document start.
+    pub folder: &'a FilePath,
+}
+
+/// What a document gave.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub layers: Vec<LayerData>,
+    pub problems: Vec<Problem>,
+    pub notices: Vec<Problem>,
+}
+
+impl Reading {
+    pub fn add(&mut self, other: Reading) {
+        self.layers.extend(other.layers);
+        self.problems.extend(other.problems);
+        self.notices.extend(other.notices);
+    }
+}
+
+/// Reads one document. An empty one gives nothing.
+pub(super) fn read(text: &Text<'_>) -> Reading {
+    let mut reading = Reading::default();
+    let at =
+        |line: usize, column: usize| Location { file: text.file.to_owned(), line: text.lines_before + line, column };
+    let (root, duplicates) = match yaml::parse_with_duplicates(text.text) {
+        Ok(None) => return reading,
+        Ok(Some(parsed)) => parsed,
+        Err(error) => {
+            reading.problems.push(Problem::new(error.message).at(at(error.line, error.column)));
+            return reading;
+        }
+    };
+    for duplicate in duplicates {
+        let first = at(duplicate.first.line, duplicate.first.column);
+        reading.problems.push(
+            Problem::new(format!("the key {:?} is written twice", duplicate.key))
+                .at(at(duplicate.again.line, duplicate.again.column))
+                .help(format!("it stands at {first} already; keep one of them")),
+        );
+    }
+    let mut reader = Reader {
+        text,
+        kapp: false,
+        left_alone: Vec::new(),
+        layer: LayerData::new(text.layer, format!("{} document {}", text.file, text.document)),
+        reading,
+    };
+    if let Some(root) = find(&root, text.within)
+        && reader.is_config(root)
+    {
+        reader.top(root);
+        reader.notice_left_alone(root);
+        reader.reading.layers.push(reader.layer);
+    }
+    reader.reading
+}
+
+struct Reader<'a> {
+    text: &'a Text<'a>,
+    kapp: bool,
+    left_alone: Vec<String>,
+    layer: LayerData,
+    reading: Reading,
+}
+
+impl Reader<'_> {
+    fn place(&self, span: &Span) -> Place {
+        let line = self.text.lines_before + span.line;
+        Place::File(Location { file: self.text.file.to_owned(), line, column: span.column })
+    }
+
+    fn problem(&mut self, span: &Span, message: impl Into<String>, help: Option<String>) {
+        let mut problem = self.place(span).problem(message.into());
+        problem.help = help;
+        self.reading.problems.push(problem);
+    }
+
+    /// Whether the document is a Config; says why not.
+    fn is_config(&mut self, root: &Node) -> bool {
+        let word = |name: &str| entry(root, name).map(|entry| (&entry.value.span, text_of(&entry.value)));
+        let (api_version, kind) = (word("apiVersion"), word("kind"));
+        match (&api_version, &kind) {
+            (Some((_, Some(API_VERSION))), Some((_, Some(KIND)))) => return true,
+            (Some((_, Some(KAPP_API_VERSION))), Some((_, Some(KIND)))) => {
+                self.kapp = true;
+                return true;
+            }
+            _ => {}
+        }
+        let known = [API_VERSION, KAPP_API_VERSION];
+        let expected = format!("a config file begins with \"apiVersion: {API_VERSION}\" and \"kind: {KIND}\"");
+        match (api_version, kind) {
+            (Some((span, Some(version))), Some((_, Some(KIND)))) => {
+                let help = did_you_mean(version, known).map_or(expected, |near| format!("did you mean {near:?}?"));
+                self.problem(span, format!("unknown apiVersion {version:?} of a Config"), Some(help));
+            }
+            (Some((_, Some(version))), Some((span, Some(kind)))) if known.contains(&version) => {
+                let help = did_you_mean(kind, [KIND]).map_or(expected, |near| format!("did you mean {near:?}?"));
+                self.problem(span, format!("unknown kind {kind:?} of {version}"), Some(help));
+            }
+            (Some((span, Some(version))), Some((_, Some(kind)))) => {
+                let message = format!("this is not a configuration but a {kind} of {version}");
+                self.problem(span, message, Some(format!("manifests are given with -f; {expected}")));
+            }
+            _ => {
+                let message = "this is not a configuration: apiVersion and kind are missing";
+                self.problem(&root.span, message, Some(expected));
+            }
+        }
+        false
+    }
+
+    fn top(&mut self, root: &Node) {
+        self.mapping("", root);
+    }
+
+    /// The keys below `parent` (`""` for the document).
+    fn mapping(&mut self, parent: &str, node: &Node) {
+        let Some(entries) = entries(node) else {
+            self.problem(&node.span, format!("{parent} is not a mapping"), None);
+            return;
+        };
+        for entry in entries {
+            let path = if parent.is_empty() { entry.key.clone() } else { format!("{parent}.{}", entry.key) };
+            if parent.is_empty() && keys::ENVELOPE.contains(&entry.key.as_str()) {
+                continue;
+            }
+            if self.kapp && path != RULES {
+                self.left_alone.push(path);
+                continue;
+            }
+            match keys::find(&path) {
+                Some(key) => self.value(key, entry),
+                None if !keys::below(&path).is_empty() => {
+                    if !is_null(&entry.value) {
+                        self.mapping(&path, &entry.value);
+                    }
+                }
+                None => self.unknown_key(&path, entry, &keys::below(parent)),
+            }
+        }
+    }
+
+    fn unknown_key(&mut self, path: &str, entry: &Entry, known: &[&str]) {
+        let help = match did_you_mean(&entry.key, known.iter().copied()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("known keys: {}", known.join(", ")),
+        };
+        self.problem(&entry.key_span, format!("unknown key {path:?}"), Some(help));
+    }
+
+    fn value(&mut self, key: &'static Key, entry: &Entry) {
+        // As elsewhere in Kubernetes, null is the same as not there.
+        if is_null(&entry.value) {
+            return;
+        }
+        if self.refused(key, entry) {
+            return;
+        }
+        if key.kind == Kind::Rules {
+            return self.rules(entry);
+        }
+        let mut value = entry.value.to_value();
+        if let Err(why) = key.check(&value) {
+            return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
+        }
+        self.start_at_folder(key.kind, &mut value);
+        if let Ok(value) = Value::serialize(&value) {
+            let place = self.place(&entry.value.span);
+            self.layer.set(key.path, value, place);
+        }
+    }
+
+    /// Whether this layer may not set the key.
+    fn refused(&mut self, key: &Key, entry: &Entry) -> bool {
+        let (message, help) = match (self.text.layer, key.reach) {
+            (Layer::Manifests, Reach::Files | Reach::OwnFiles) => (
+                format!("{:?} cannot be set by a Config document among the manifests", key.path),
+                "what is deployed does not decide where and how; put it in a config file (gantry.yaml, or -c FILE)",
+            ),
+            (Layer::Project, Reach::OwnFiles) => (
+                format!("{:?} cannot be set by the project file", key.path),
+                "a kubeconfig can run programs, and this file came with the folder; use -c FILE or --kubeconfig",
+            ),
+            _ => return false,
+        };
+        self.problem(&entry.key_span, message, Some(help.into()));
+        true
+    }
+
+    fn start_at_folder(&self, kind: Kind, value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => *text = kind.below_folder(text, self.text.folder),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|item| self.start_at_folder(kind, item)),
+            _ => {}
+        }
+    }
+
+    fn rules(&mut self, entry: &Entry) {
+        let Data::Sequence(items) = &entry.value.data else {
+            let help = "write a list: - name: CRDUpgradeSafety".to_owned();
+            return self.problem(&entry.value.span, format!("{RULES} is not a list"), Some(help));
+        };
+        let mut seen: BTreeMap<String, Location> = BTreeMap::new();
+        let mut order = Vec::new();
+        let mut rules = Dict::new();
+        for (index, item) in items.iter().enumerate() {
+            if let Some((name, span)) = self.rule_name(index, item) {
+                if let Some(first) = seen.get(&name) {
+                    let help = format!("it stands at {first} already; keep one of them");
+                    let message = format!("duplicate preflight check in configuration: {name:?}");
+                    self.problem(&span, message, Some(help));
+                    continue;
+                }
+                if let Place::File(location) = self.place(&span) {
+                    seen.insert(name.clone(), location);
+                }
+                let rule = self.rule(&name, item);
+                self.remember(&[RULES, &name], &span, &item.span);
+                rules.insert(name.clone(), rule.into());
+                order.push(name);
+            }
+        }
+        let place = self.place(&entry.key_span);
+        self.layer.set(RULES, rules.into(), place);
+        self.layer.rules = Some(order);
+    }
+
+    fn rule_name(&mut self, index: usize, item: &Node) -> Option<(String, Span)> {
+        let path = format!("{RULES}[{index}]");
+        if entries(item).is_none() {
+            let help = text_of(item).map(|name| format!("write \"- name: {name}\""));
+            self.problem(&item.span, format!("{path} is not a mapping"), help);
+            return None;
+        }
+        let name = entry(item, "name").filter(|entry| !is_null(&entry.value));
+        let Some(name) = name else {
+            self.problem(
+                &item.span,
+                format!("{path} has no name"),
+                Some("name the check: - name: CRDUpgradeSafety".into()),
+            );
+            return None;
+        };
+        match text_of(&name.value) {
+            Some(text) if !text.is_empty() => Some((text.to_owned(), name.value.span.clone())),
+            _ => {
+                self.problem(&name.value.span, format!("{path}.name is not the name of a check"), None);
+                None
+            }
+        }
+    }
+
+    /// `enabled` and `config` of one entry.
+    fn rule(&mut self, name: &str, item: &Node) -> Dict {
+        let mut rule = Dict::new();
+        for entry in entries(item).unwrap_or_default() {
+            let path = format!("{RULES}[{name}].{}", entry.key);
+            let steps = [RULES, name, entry.key.as_str()];
+            match (entry.key.as_str(), &entry.value.data) {
+                ("name", _) => {}
+                ("enabled" | "config", Data::Scalar(serde_json::Value::Null)) => {}
+                ("enabled", Data::Scalar(serde_json::Value::Bool(enabled))) => {
+                    self.remember(&steps, &entry.key_span, &entry.value.span);
+                    rule.insert("enabled".into(), Value::from(*enabled));
+                }
+                ("enabled", _) => {
+                    let value = entry.value.to_value();
+                    self.problem(&entry.value.span, format!("{path}: {value} is not true or false"), None);
+                }
+                ("config", Data::Mapping(_)) => {
+                    self.remember(&steps, &entry.key_span, &entry.value.span);
+                    let value = self.free(&steps.map(str::to_owned), &entry.value);
+                    rule.insert("config".into(), value);
+                }
+                ("config", _) => self.problem(&entry.value.span, format!("{path} is not a mapping"), None),
+                _ => self.unknown_key(&path, entry, RULE_KEYS),
+            }
+        }
+        rule
+    }
+
+    /// A check's own configuration: any value; the check judges it.
+    fn free(&mut self, path: &[String], node: &Node) -> Value {
+        match &node.data {
+            Data::Scalar(value) => Value::serialize(value).unwrap_or_else(|_| "".into()),
+            Data::Sequence(items) => {
+                let mut values = Vec::new();
+                for (index, item) in items.iter().enumerate() {
+                    let path = below(path, &index.to_string());
+                    self.remember(&path, &item.span, &item.span);
+                    values.push(self.free(&path, item));
+                }
+                Value::from(values)
+            }
+            Data::Mapping(entries) => {
+                let mut dict = Dict::new();
+                for entry in entries.iter().filter(|entry| !is_null(&entry.value)) {
+                    let path = below(path, &entry.key);
+                    self.remember(&path, &entry.key_span, &entry.value.span);
+                    dict.insert(entry.key.clone(), self.free(&path, &entry.value));
+                }
+                dict.into()
+            }
+        }
+    }
+
+    fn remember<S: AsRef<str>>(&mut self, path: &[S], key: &Span, value: &Span) {
+        let path = path.iter().map(|step| step.as_ref().to_owned()).collect();
+        let places = Places { key: self.place(key), value: self.place(value) };
+        self.layer.places.insert(path, places);
+    }
+
+    fn notice_left_alone(&mut self, root: &Node) {
+        if self.left_alone.is_empty() {
+            return;
+        }
+        let message = format!("left alone in kapp's Config: {}", self.left_alone.join(", "));
+        let mut notice = self.place(&root.span).problem(message);
+        notice.help = Some(format!("gantry reads {RULES} of it and nothing else"));
+        for key in self.left_alone.iter().filter(|key| !KAPP_KEYS.contains(&key.as_str())) {
+            if did_you_mean(key, KAPP_KEYS.iter().copied().chain([RULES])) == Some(RULES) {
+                notice.help = Some(format!("did you mean {RULES:?} by {key:?}?"));
+            } else if keys::below("").contains(&key.as_str()) {
+                notice.help = Some(format!("{key:?} is read in documents of {API_VERSION} only"));
+            }
+        }
+        self.reading.notices.push(notice);
+    }
+}
+
+fn find<'a>(root: &'a Node, steps: &[Step]) -> Option<&'a Node> {
+    steps.iter().try_fold(root, |node, step| match (step, &node.data) {
+        (Step::Key(key), Data::Mapping(_)) => entry(node, key).map(|entry| &entry.value),
+        (Step::Index(index), Data::Sequence(items)) => items.get(*index),
+        _ => None,
+    })
+}
+
+fn entries(node: &Node) -> Option<&[Entry]> {
+    match &node.data {
+        Data::Mapping(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+fn entry<'a>(node: &'a Node, key: &str) -> Option<&'a Entry> {
+    entries(node)?.iter().find(|entry| entry.key == key)
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.data {
+        Data::Scalar(serde_json::Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn is_null(node: &Node) -> bool {
+    node.data == Data::Scalar(serde_json::Value::Null)
+}
+
+fn below(path: &[String], step: &str) -> Path {
+    let mut path = path.to_vec();
+    path.push(step.to_owned());
+    path
+}

@@ -1,0 +1,210 @@
+//! The last two layers: the `GANTRY_*` environment and the flags.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::cli::{ColorChoice, OutputSpec};
+use crate::problem::{Problem, did_you_mean};
+use crate::target::TargetSpec;
+
+use super::document::Reading;
+use super::keys::{self, KEYS, Key, PREFLIGHT_VARIABLE};
+use super::layer::{Layer, LayerData, Place};
+
+const PREFIX: &str = "GANTRY_";
+
+/// Variables with this prefix belong to gantry's own tests.
+const TEST_PREFIX: &str = "GANTRY_TEST_";
+
+/// What the flags say. A flag that was not given is `None`, `false` or empty.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// Each value of `--preflight` as it was given, commas included.
+    pub preflight: Vec<String>,
+    pub warn_only: bool,
+    pub target: Option<TargetSpec>,
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    pub namespace: Option<String>,
+    pub field_manager: Option<String>,
+    pub force_conflicts: bool,
+    pub output: Vec<OutputSpec>,
+    pub color: Option<ColorChoice>,
+}
+
+/// The names of checks that a flag or variable gave: exactly these run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub names: Vec<String>,
+    pub place: Place,
+}
+
+impl Named {
+    /// Splits values at their commas.
+    pub fn new<S: AsRef<str>>(values: &[S], place: Place) -> Self {
+        let names = values.iter().flat_map(|value| value.as_ref().split(','));
+        Named { names: names.map(|name| name.trim().to_owned()).collect(), place }
+    }
+}
+
+/// The layer of the environment, and the checks that it names. An empty variable is the same as none.
+pub(super) fn environment(variables: &BTreeMap<String, String>) -> (Reading, Option<Named>) {
+    let mut reading = Reading::default();
+    let mut layer = LayerData::new(Layer::Environment, "environment");
+    let mut named = None;
+    for (name, text) in variables.range(PREFIX.to_owned()..).take_while(|(name, _)| name.starts_with(PREFIX)) {
+        let place = Place::Variable(name.clone());
+        if name.starts_with(TEST_PREFIX) || is_service_link(name) {
+            continue;
+        }
+        if let Some(key) = KEYS.iter().find(|key| key.variable().as_deref() == Some(name)) {
+            if !text.is_empty() {
+                set(&mut layer, &mut reading.problems, key, text, place);
+            }
+        } else if name == PREFLIGHT_VARIABLE {
+            named = (!text.is_empty()).then(|| Named::new(&[text], place));
+        } else {
+            reading.problems.push(unknown(name));
+        }
+    }
+    reading.layers.push(layer);
+    (reading, named)
+}
+
+/// Kubernetes gives each container the addresses of the Services around it; one named `gantry` or `gantry-…` makes
+/// variables that are not meant for us.
+fn is_service_link(name: &str) -> bool {
+    let rest = &name[PREFIX.len() - 1..];
+    let port =
+        |text: &str| text.split('_').next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    rest.ends_with("_SERVICE_HOST")
+        || rest.contains("_SERVICE_PORT")
+        || rest.ends_with("_PORT")
+        || rest.split("_PORT_").skip(1).any(port)
+}
+
+fn unknown(name: &str) -> Problem {
+    let known: Vec<String> = KEYS.iter().filter_map(Key::variable).chain([PREFLIGHT_VARIABLE.to_owned()]).collect();
+    let help = if name.starts_with("GANTRY_PREFLIGHT_RULES") {
+        format!("checks are configured in files; {PREFLIGHT_VARIABLE} names those that run")
+    } else {
+        match did_you_mean(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("known variables: {}", known.join(", ")),
+        }
+    };
+    Problem::new(format!("unknown environment variable {name}")).help(help)
+}
+
+fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &Key, text: &str, place: Place) {
+    match key.read_text(text).map(|value| figment::value::Value::serialize(&value)) {
+        Ok(Ok(value)) => layer.set(key.path, value, place),
+        Ok(Err(error)) => problems.push(place.problem(error)),
+        Err(why) => problems.push(place.problem(why)),
+    }
+}
+
+impl Overrides {
+    /// The layer of the flags.
+    pub(super) fn layer(&self) -> Reading {
+        let mut reading = Reading::default();
+        let mut layer = LayerData::new(Layer::Flag, "flags");
+        for key in KEYS {
+            let Some((flag, text)) = key.flag.zip(self.text(key)) else { continue };
+            let place = Place::Flag(flag);
+            match text {
+                Some(text) => set(&mut layer, &mut reading.problems, key, &text, place),
+                None => reading.problems.push(place.problem("the path is not UTF-8")),
+            }
+        }
+        reading.layers.push(layer);
+        reading
+    }
+
+    /// The checks that `--preflight` names.
+    pub(super) fn named(&self) -> Option<Named> {
+        (!self.preflight.is_empty()).then(|| Named::new(&self.preflight, Place::Flag("--preflight")))
+    }
+
+    /// What the flag of `key` says: `None` if it was not given, `Some(None)` if it cannot be written as text.
+    fn text(&self, key: &Key) -> Option<Option<String>> {
+        match key.path {
+            "warnOnly" => self.warn_only.then(|| Some("true".into())),
+            "forceConflicts" => self.force_conflicts.then(|| Some("true".into())),
+            "target" => self.target.as_ref().map(keys::target_text),
+            "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(str::to_owned)),
+            "context" => self.context.clone().map(Some),
+            "namespace" => self.namespace.clone().map(Some),
+            "fieldManager" => self.field_manager.clone().map(Some),
+            "color" => self
+                .color
+                .and_then(|color| clap::ValueEnum::to_possible_value(&color))
+                .map(|value| Some(value.get_name().to_owned())),
+            "output" if !self.output.is_empty() => {
+                let texts: Option<Vec<String>> = self.output.iter().map(keys::output_text).collect();
+                Some(texts.map(|texts| texts.join(",")))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> (Reading, Option<Named>) {
+        environment(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
+        let say = |problem: &Problem| format!("{problem} | {}", problem.help.clone().unwrap_or_default());
+        read(pairs).0.problems.iter().map(say).collect()
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_an_error() {
+        assert_eq!(
+            problems(&[("GANTRY_WARNONLY", "true"), ("GANTRY_ZZZ", "1")])[0],
+            "unknown environment variable GANTRY_WARNONLY | did you mean GANTRY_WARN_ONLY?"
+        );
+        assert!(problems(&[("GANTRY_PREFLIGHT_RULES", "A")])[0].contains("GANTRY_PREFLIGHT names"));
+        assert_eq!(problems(&[("GANTRYX", "1"), ("PATH", "/bin"), ("GANTRY", "1")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn addresses_of_services_are_not_settings() {
+        let links = [
+            ("GANTRY_SERVICE_HOST", "10.0.0.1"),
+            ("GANTRY_SERVICE_PORT", "80"),
+            ("GANTRY_SERVICE_PORT_HTTP", "80"),
+            ("GANTRY_PORT", "tcp://10.0.0.1:80"),
+            ("GANTRY_PORT_80_TCP_ADDR", "10.0.0.1"),
+            ("GANTRY_API_PORT_80_TCP", "tcp://10.0.0.1:80"),
+        ];
+        assert_eq!(problems(&links), Vec::<String>::new());
+        assert_eq!(problems(&[("GANTRY_PORT_X", "1")]).len(), 1);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_variable() {
+        assert_eq!(
+            problems(&[("GANTRY_TIMEOUTS__REQUEST", "5"), ("GANTRY_WARN_ONLY", "maybe"), ("GANTRY_COLOR", "")]),
+            [
+                "GANTRY_TIMEOUTS__REQUEST: \"5\" is not a duration such as 30s, 2m or 1h30m | ",
+                "GANTRY_WARN_ONLY: \"maybe\" is not true or false | ",
+            ]
+        );
+    }
+
+    #[test]
+    fn checks_are_named_as_with_the_flag() {
+        assert_eq!(
+            read(&[("GANTRY_PREFLIGHT", "A, B")]).1.map(|named| named.names),
+            Some(vec!["A".into(), "B".into()])
+        );
+        assert_eq!(read(&[("GANTRY_PREFLIGHT", "")]).1, None);
+        let flags = Overrides { preflight: vec![String::new()], ..Overrides::default() };
+        assert_eq!(flags.named().map(|named| named.names), Some(vec![String::new()]));
+    }
+}

@@ -1,0 +1,172 @@
+//! Config files: where they are looked for, and how they become documents.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::problem::Problem;
+
+use super::document::{self, Reading, Text};
+use super::layer::Layer;
+
+/// The file that is looked for from the working directory upwards.
+pub const PROJECT_FILE: &str = "gantry.yaml";
+
+/// No configuration that a person wrote is longer; what is longer is another kind of file.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The user's own file, where the environment says that configuration goes.
+pub(super) fn user_file(environment: &BTreeMap<String, String>, windows: bool) -> Option<PathBuf> {
+    let folder = |name: &str| environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let configuration = if windows {
+        folder("APPDATA")?
+    } else {
+        // A relative XDG_CONFIG_HOME is to be ignored, says the XDG specification.
+        match folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute()) {
+            Some(path) => path,
+            None => folder("HOME")?.join(".config"),
+        }
+    };
+    Some(configuration.join("gantry").join("config.yaml"))
+}
+
+/// The nearest project file: its name relative to the working directory (`gantry.yaml`, `../gantry.yaml`), its path.
+pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut name = PathBuf::from(PROJECT_FILE);
+    for folder in working_directory.ancestors() {
+        let path = folder.join(PROJECT_FILE);
+        if path.is_file() {
+            return Some((name, path));
+        }
+        name = Path::new("..").join(name);
+    }
+    None
+}
+
+/// Reads every document of the file at `path`; `name` is what the user knows it by, relative to the working directory.
+/// A file that is not there is an error where the user named it (`-c`), else nothing.
+pub(super) fn read(layer: Layer, name: &Path, path: &Path) -> Reading {
+    let mut reading = Reading::default();
+    let shown = name.display().to_string();
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && layer != Layer::File => return reading,
+        Err(error) => {
+            let problem = Problem::new(format!("cannot read the config file {shown}: {}", reason(&error)));
+            reading.problems.push(problem);
+            return reading;
+        }
+    };
+    let folder = name.parent().unwrap_or(Path::new(""));
+    for (index, bytes) in documents(&text).into_iter().enumerate() {
+        reading.add(document::read(&Text {
+            layer,
+            file: &shown,
+            document: index + 1,
+            text: &text[bytes.clone()],
+            lines_before: count_lines(&text[..bytes.start]),
+            within: &[],
+            folder,
+        }));
+    }
+    reading
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let invalid = |message: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, message.to_owned());
+    let mut bytes = Vec::new();
+    if path.is_dir() {
+        return Err(invalid("it is a directory"));
+    }
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(invalid("it is longer than 4 MiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = count_lines(&String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])) + 1;
+        invalid(&format!("it is not UTF-8 (line {line})"))
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".into(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// How many line ends `text` has.
+pub(super) fn count_lines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+/// The bytes of each document of a YAML stream. A line that begins with `---` starts a document wherever it stands.
+fn documents(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let (mut start, mut at, mut directives) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let marks = |mark: &str| {
+            line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+        };
+        if marks("---") && !directives {
+            found.push(start..at);
+            start = at;
+        } else if marks("...") {
+            found.push(start..at);
+            start = at + line.len();
+        }
+        // A directive (%YAML) belongs to the document that its --- begins.
+        directives = line.starts_with('%') && (at == start || directives) || directives && line.starts_with('#');
+        at += line.len();
+    }
+    found.push(start..at);
+    found.retain(|bytes| !text[bytes.clone()].trim().is_empty());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> Vec<&str> {
+        documents(text).into_iter().map(|bytes| &text[bytes]).collect()
+    }
+
+    #[test]
+    fn documents_are_split_at_their_marks_only() {
+        assert_eq!(split("a: 1\n---\nb: 2\n"), ["a: 1\n", "---\nb: 2\n"]);
+        assert_eq!(split("---\r\na: 1\r\n...\r\n---\nb: 2"), ["---\r\na: 1\r\n", "---\nb: 2"]);
+        assert_eq!(split("a: ---\nb: |\n  ---\n----: 1\n"), ["a: ---\nb: |\n  ---\n----: 1\n"]);
+        assert_eq!(split("%YAML 1.1\n---\na: 1\n"), ["%YAML 1.1\n---\na: 1\n"]);
+        assert_eq!(split("\n\n"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn the_user_file_follows_the_environment() {
+        let environment = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        let home = environment(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "relative"), ("APPDATA", "/roaming")]);
+        assert_eq!(user_file(&home, false), Some("/home/ada/.config/gantry/config.yaml".into()));
+        assert_eq!(user_file(&home, true), Some("/roaming/gantry/config.yaml".into()));
+        assert_eq!(user_file(&environment(&[("HOME", "")]), false), None);
+        if cfg!(unix) {
+            let xdg = environment(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "/xdg")]);
+            assert_eq!(user_file(&xdg, false), Some("/xdg/gantry/config.yaml".into()));
+        }
+    }
+
+    #[test]
+    fn the_nearest_project_file_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(root.path().join("gantry.yaml"), "").unwrap();
+        assert_eq!(project_file(&deep), Some(("../../gantry.yaml".into(), root.path().join("gantry.yaml"))));
+        std::fs::write(root.path().join("a/gantry.yaml"), "").unwrap();
+        assert_eq!(project_file(&deep), Some(("../gantry.yaml".into(), root.path().join("a/gantry.yaml"))));
+    }
+}

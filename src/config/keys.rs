@@ -1,0 +1,298 @@
+//! The keys of a `gantry.dev` Config, in one table.
+//!
+//! The validator, the environment, the flags, `gantry config show` and the documentation's test all read this table.
+//! A new key is one row here and one field in [`super::raw::Raw`]; a test holds the two together.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::{ColorChoice, OutputSpec};
+use crate::target::TargetSpec;
+
+use super::duration;
+
+/// `apiVersion` of gantry's own documents.
+pub const API_VERSION: &str = "gantry.dev/v1alpha1";
+/// `apiVersion` of kapp's documents, which are read for their `preflightRules`.
+pub const KAPP_API_VERSION: &str = "kapp.k14s.io/v1alpha1";
+/// `kind` of both.
+pub const KIND: &str = "Config";
+
+/// What stands in every document beside the keys of the table.
+pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata"];
+
+/// The keys of an entry of `preflightRules`.
+pub(super) const RULE_KEYS: &[&str] = &["name", "enabled", "config"];
+
+/// The name of the key that holds the checks.
+pub(super) const RULES: &str = "preflightRules";
+
+/// The check that runs when no layer has `preflightRules`.
+pub const DEFAULT_CHECK: &str = "CRDUpgradeSafety";
+
+/// The keys that kapp itself knows in its `Config`, apart from `preflightRules`.
+pub(super) const KAPP_KEYS: &[&str] = &[
+    "additionalLabels",
+    "changeGroupBindings",
+    "changeRuleBindings",
+    "diffAgainstExistingFieldExclusionRules",
+    "diffAgainstLastAppliedFieldExclusionRules",
+    "diffMaskRules",
+    "labelScopingRules",
+    "minimumRequiredVersion",
+    "ownershipLabelRules",
+    "rebaseRules",
+    "templateRules",
+    "waitRules",
+];
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Bool,
+    /// A string that is not empty.
+    Text,
+    FieldManager,
+    Namespace,
+    /// A file; in a config file, relative to that file's folder.
+    File,
+    /// `kube` or `dir:PATH`; the path as with [`Kind::File`].
+    Target,
+    Color,
+    /// A list of `FORMAT` or `FORMAT=FILE`.
+    Outputs,
+    Duration,
+    /// The list of checks.
+    Rules,
+}
+
+/// Which config files may set a key. What comes from elsewhere must not redirect a deploy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Also the Config documents among the manifests: they are data, often somebody else's.
+    Manifests,
+    /// Files, but not documents among the manifests.
+    Files,
+    /// The user's own file and `-c`, but not the project file, which is picked up from the folder one stands in.
+    OwnFiles,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// `timeouts.request`.
+    pub path: &'static str,
+    pub kind: Kind,
+    pub reach: Reach,
+    pub default: Option<&'static str>,
+    /// The flag that sets it, if there is one.
+    pub flag: Option<&'static str>,
+}
+
+/// Every key, in the order in which they are shown.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
+    Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
+    Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
+    Key { path: "context", kind: Kind::Text, reach: Reach::Files, default: None, flag: Some("--context") },
+    Key { path: "namespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--namespace") },
+    Key { path: "fieldManager", kind: Kind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
+    Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
+    Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
+    Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "output", kind: Kind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
+    Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
+];
+
+/// The environment variable that names the checks as `--preflight` does.
+pub const PREFLIGHT_VARIABLE: &str = "GANTRY_PREFLIGHT";
+
+/// The key at `path`.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// The names that may stand below `parent` (`""` for the document itself).
+pub(super) fn below(parent: &str) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = KEYS
+        .iter()
+        .filter_map(|key| match parent {
+            "" => Some(key.path),
+            _ => key.path.strip_prefix(parent)?.strip_prefix('.'),
+        })
+        .map(|rest| rest.split('.').next().unwrap_or(rest))
+        .collect();
+    names.dedup();
+    names
+}
+
+impl Key {
+    /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
+    pub fn variable(&self) -> Option<String> {
+        if self.kind == Kind::Rules {
+            return None;
+        }
+        let mut name = String::from("GANTRY_");
+        for character in self.path.chars() {
+            match character {
+                '.' => name.push_str("__"),
+                upper if upper.is_ascii_uppercase() => {
+                    name.push('_');
+                    name.push(upper);
+                }
+                lower => name.push(lower.to_ascii_uppercase()),
+            }
+        }
+        Some(name)
+    }
+
+    /// The value that `text` (of a variable, a flag, the default) stands for.
+    pub(super) fn read_text(&self, text: &str) -> Result<serde_json::Value, String> {
+        let value = match self.kind {
+            Kind::Bool => match text {
+                "true" | "1" => true.into(),
+                "false" | "0" => false.into(),
+                _ => return Err(format!("{text:?} is not true or false")),
+            },
+            Kind::Outputs => text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into(),
+            _ => text.into(),
+        };
+        self.check(&value)?;
+        Ok(value)
+    }
+
+    /// Whether `value` is one that this key can have; if not, why.
+    pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
+        match self.kind {
+            Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
+            Kind::Rules => Ok(()),
+            Kind::Outputs => {
+                let wrong = || format!("{value} is not a list of output formats");
+                let items = value.as_array().ok_or_else(wrong)?;
+                if items.is_empty() {
+                    return Err("the list is empty".into());
+                }
+                items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
+            }
+            kind => kind.check_text(value.as_str().ok_or_else(|| format!("{value} is not a string"))?),
+        }
+    }
+}
+
+impl Kind {
+    fn check_text(self, text: &str) -> Result<(), String> {
+        if text.is_empty() {
+            return Err("the value is empty".into());
+        }
+        match self {
+            Kind::Duration => duration(text).map(drop),
+            Kind::Color => color(text).map(drop),
+            Kind::Target => text.parse::<TargetSpec>().map(drop),
+            Kind::Namespace if !is_dns_label(text) => Err(format!(
+                "{text:?} is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with \
+                 a letter or digit"
+            )),
+            Kind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
+                Err("a field manager has at most 128 printable characters".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `text` of a file in `folder` (relative to the working directory), with its relative path made to start there.
+    pub(super) fn below_folder(self, text: &str, folder: &Path) -> String {
+        let join = |path: &str| folder.join(path).to_string_lossy().into_owned();
+        match self {
+            Kind::File => join(text),
+            Kind::Target => {
+                text.strip_prefix("dir:").map_or_else(|| text.to_owned(), |path| format!("dir:{}", join(path)))
+            }
+            Kind::Outputs => match text.split_once('=') {
+                Some((format, file)) => format!("{format}={}", join(file)),
+                None => text.to_owned(),
+            },
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// When to colour.
+pub(super) fn color(text: &str) -> Result<ColorChoice, String> {
+    <ColorChoice as clap::ValueEnum>::from_str(text, false).map_err(|_| {
+        let choices = ["auto", "always", "never"];
+        super::check::not_one_of(text, &choices)
+    })
+}
+
+/// A duration of more than nothing.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Some(duration) if duration.is_zero() => Err(format!("{text:?} must be longer than zero")),
+        Some(duration) => Ok(duration),
+        None => Err(format!("{text:?} is not a duration such as 30s, 2m or 1h30m")),
+    }
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// What a target is written as; `None` for a path that is not UTF-8.
+pub(super) fn target_text(target: &TargetSpec) -> Option<String> {
+    match target {
+        TargetSpec::Kube => Some("kube".into()),
+        TargetSpec::Dir(path) => path.to_str().map(|path| format!("dir:{path}")),
+    }
+}
+
+/// What an output is written as; `None` for a path that is not UTF-8.
+pub(super) fn output_text(output: &OutputSpec) -> Option<String> {
+    let format = clap::ValueEnum::to_possible_value(&output.format)?.get_name().to_owned();
+    match &output.file {
+        None => Some(format),
+        Some(file) => file.to_str().map(|file| format!("{format}={file}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_valid_value() {
+        for key in KEYS {
+            if let Some(default) = key.default {
+                assert_eq!(key.read_text(default).map(drop), Ok(()), "{}", key.path);
+            }
+        }
+    }
+
+    #[test]
+    fn variables_are_named_after_their_keys() {
+        assert_eq!(find("warnOnly").unwrap().variable().as_deref(), Some("GANTRY_WARN_ONLY"));
+        assert_eq!(find("timeouts.request").unwrap().variable().as_deref(), Some("GANTRY_TIMEOUTS__REQUEST"));
+        assert_eq!(find(RULES).unwrap().variable(), None);
+        assert!(!KEYS.iter().any(|key| key.variable().as_deref() == Some(PREFLIGHT_VARIABLE)));
+    }
+
+    #[test]
+    fn names_below_a_parent_are_found_once() {
+        assert_eq!(below("timeouts"), ["request", "established"]);
+        assert_eq!(below("").iter().filter(|name| **name == "timeouts").count(), 1);
+    }
+
+    #[test]
+    fn paths_in_a_file_start_at_its_folder() {
+        let folder = Path::new("../config");
+        assert_eq!(
+            Kind::Target.below_folder("dir:live", folder),
+            folder.join("live").to_str().map(|p| format!("dir:{p}")).unwrap()
+        );
+        assert_eq!(Kind::Target.below_folder("kube", folder), "kube");
+        assert_eq!(Kind::Outputs.below_folder("json", folder), "json");
+        assert_eq!(Kind::Text.below_folder("live", folder), "live");
+    }
+}

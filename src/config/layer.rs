@@ -1,0 +1,144 @@
+//! A layer: one place that settings come from, as a figment provider that remembers where each value stands.
+//!
+//! figment merges the layers and keeps for every value which provider gave it. The line is ours: each layer holds a
+//! [`Place`] for each path, so that the merged value leads back to `gantry.yaml:4:9`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use figment::value::{Dict, Map};
+use figment::{Metadata, Profile, Provider};
+
+use crate::problem::{Location, Problem};
+
+/// What kind of place a setting comes from; a later one wins over an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    Default,
+    /// `~/.config/gantry/config.yaml`.
+    User,
+    /// `gantry.yaml`.
+    Project,
+    /// `-c FILE`.
+    File,
+    /// A Config document among the manifests.
+    Manifests,
+    /// `GANTRY_…`.
+    Environment,
+    Flag,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Layer::Default => "default",
+            Layer::User => "user file",
+            Layer::Project => "project file",
+            Layer::File => "-c file",
+            Layer::Manifests => "manifests",
+            Layer::Environment => "environment",
+            Layer::Flag => "flag",
+        })
+    }
+}
+
+/// Where a value was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: it is the default.
+    Default,
+    /// In a file.
+    File(Location),
+    /// By the environment variable of this name.
+    Variable(String),
+    /// By this flag.
+    Flag(&'static str),
+}
+
+impl Place {
+    /// A problem with what stands here.
+    pub fn problem(&self, message: impl fmt::Display) -> Problem {
+        match self {
+            Place::Default => Problem::new(message.to_string()),
+            Place::File(location) => Problem::new(message.to_string()).at(location.clone()),
+            Place::Variable(name) => Problem::new(format!("{name}: {message}")),
+            Place::Flag(name) => Problem::new(format!("{name}: {message}")),
+        }
+    }
+
+    /// The file, line and column, for a value that stands in a file.
+    pub fn location(&self) -> Option<&Location> {
+        match self {
+            Place::File(location) => Some(location),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Default => Ok(()),
+            Place::File(location) => location.fmt(f),
+            Place::Variable(name) => f.write_str(name),
+            Place::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// The keys that lead to a value; list items count from 0, checks go by their name.
+pub(super) type Path = Vec<String>;
+
+/// Where a key and its value stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Places {
+    pub key: Place,
+    pub value: Place,
+}
+
+/// Everything that one document, or the environment, or the flags, set.
+#[derive(Debug, Clone)]
+pub(super) struct LayerData {
+    pub layer: Layer,
+    /// Tells the document from others of the same layer.
+    pub name: String,
+    pub values: Dict,
+    pub places: BTreeMap<Path, Places>,
+    /// The names in `preflightRules` in their order; `None` where the key is absent.
+    pub rules: Option<Vec<String>>,
+}
+
+impl LayerData {
+    pub fn new(layer: Layer, name: impl Into<String>) -> Self {
+        LayerData { layer, name: name.into(), values: Dict::new(), places: BTreeMap::new(), rules: None }
+    }
+
+    /// Sets the value at a dotted path of the table of keys, from one place.
+    pub fn set(&mut self, path: &str, value: figment::value::Value, place: Place) {
+        let steps: Path = path.split('.').map(str::to_owned).collect();
+        let mut dict = &mut self.values;
+        let (parents, last) = match steps.split_last() {
+            Some((last, parents)) => (parents, last),
+            None => return,
+        };
+        for step in parents {
+            let below = dict.entry(step.clone()).or_insert_with(|| Dict::new().into());
+            match below {
+                figment::value::Value::Dict(_, below) => dict = below,
+                _ => return,
+            }
+        }
+        dict.insert(last.clone(), value);
+        self.places.insert(steps, Places { key: place.clone(), value: place });
+    }
+}
+
+impl Provider for LayerData {
+    fn metadata(&self) -> Metadata {
+        Metadata::from(self.layer.to_string(), self.name.clone())
+    }
+
+    fn data(&self) -> figment::Result<Map<Profile, Dict>> {
+        Ok(Profile::Default.collect(self.values.clone()))
+    }
+}

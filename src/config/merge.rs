@@ -1,0 +1,141 @@
+//! The layers merged into one tree in which every value knows where it comes from.
+
+use std::collections::BTreeMap;
+
+use figment::Figment;
+use figment::value::{Tag, Value};
+use serde_json::{Map, Value as Json};
+
+use super::keys::KEYS;
+use super::layer::{Layer, LayerData, Path, Place, Places};
+use super::raw::Raw;
+
+/// A merged value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located {
+    pub data: LocatedData,
+    /// The layer that gave it; of a mapping, the last one that added to it.
+    pub layer: Layer,
+    /// Where the value stands.
+    pub place: Place,
+    /// Where its key stands.
+    pub key: Place,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum LocatedData {
+    /// Null, boolean, number or string.
+    Scalar(Json),
+    List(Vec<Located>),
+    Map(BTreeMap<String, Located>),
+}
+
+impl Located {
+    /// The entries of a mapping; none for anything else.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Located)> {
+        let map = match &self.data {
+            LocatedData::Map(map) => Some(map),
+            _ => None,
+        };
+        map.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// The value below a key of a mapping.
+    pub fn get(&self, key: &str) -> Option<&Located> {
+        match &self.data {
+            LocatedData::Map(map) => map.get(key),
+            _ => None,
+        }
+    }
+
+    /// The value below a dotted path of keys.
+    pub(super) fn at(&self, path: &str) -> Option<&Located> {
+        path.split('.').try_fold(self, |node, step| node.get(step))
+    }
+
+    pub fn to_value(&self) -> Json {
+        match &self.data {
+            LocatedData::Scalar(value) => value.clone(),
+            LocatedData::List(items) => items.iter().map(Located::to_value).collect(),
+            LocatedData::Map(map) => {
+                Json::Object(map.iter().map(|(key, value)| (key.clone(), value.to_value())).collect::<Map<_, _>>())
+            }
+        }
+    }
+}
+
+/// All layers as one.
+pub(super) struct Merged {
+    pub raw: Raw,
+    pub tree: Located,
+    /// The names in `preflightRules` in the order in which they first appear; `None` if no layer has the key.
+    pub rules: Option<Vec<String>>,
+}
+
+/// The layer below all others.
+pub(super) fn defaults() -> LayerData {
+    let mut layer = LayerData::new(Layer::Default, "defaults");
+    for key in KEYS {
+        let value = key.default.and_then(|text| key.read_text(text).ok());
+        if let Some(Ok(value)) = value.map(|value| Value::serialize(&value)) {
+            layer.set(key.path, value, Place::Default);
+        }
+    }
+    layer
+}
+
+/// Merges the layers; a later one wins.
+pub(super) fn merge(layers: &[LayerData]) -> figment::Result<Merged> {
+    let figment = layers.iter().fold(Figment::new(), |figment, layer| figment.merge(layer));
+    let raw = figment.extract()?;
+    let origins = Origins { figment: &figment, layers };
+    let tree = origins.locate(&figment.find_value("")?, &mut Vec::new());
+    let mut rules: Option<Vec<String>> = None;
+    for name in layers.iter().filter_map(|layer| layer.rules.as_ref()) {
+        let known = rules.get_or_insert_default();
+        let new: Vec<String> = name.iter().filter(|name| !known.contains(name)).cloned().collect();
+        known.extend(new);
+    }
+    Ok(Merged { raw, tree, rules })
+}
+
+struct Origins<'a> {
+    figment: &'a Figment,
+    layers: &'a [LayerData],
+}
+
+impl Origins<'_> {
+    /// figment tags each value with the provider that gave it; the provider's layer knows the line.
+    fn origin(&self, tag: Tag, path: &Path) -> (Layer, Places) {
+        let nowhere = Places { key: Place::Default, value: Place::Default };
+        let Some(metadata) = self.figment.get_metadata(tag) else {
+            return (Layer::Default, nowhere);
+        };
+        let same = |layer: &&LayerData| figment::Provider::metadata(*layer) == *metadata;
+        match self.layers.iter().find(same) {
+            Some(layer) => (layer.layer, layer.places.get(path).cloned().unwrap_or(nowhere)),
+            None => (Layer::Default, nowhere),
+        }
+    }
+
+    fn locate(&self, value: &Value, path: &mut Path) -> Located {
+        let (layer, places) = self.origin(value.tag(), path);
+        let mut inner = |step: String, value: &Value| {
+            path.push(step);
+            let located = self.locate(value, path);
+            path.pop();
+            located
+        };
+        let data = match value {
+            Value::Dict(_, dict) => {
+                LocatedData::Map(dict.iter().map(|(key, value)| (key.clone(), inner(key.clone(), value))).collect())
+            }
+            Value::Array(_, items) => {
+                let items = items.iter().enumerate().map(|(index, item)| inner(index.to_string(), item));
+                LocatedData::List(items.collect())
+            }
+            scalar => LocatedData::Scalar(scalar.deserialize().unwrap_or_default()),
+        };
+        Located { data, layer, place: places.value, key: places.key }
+    }
+}

@@ -1,0 +1,97 @@
+//! A Config as it is written, before it is validated.
+//!
+//! figment fills [`Raw`] from the merged layers and schemars makes the JSON Schema of configuration files from it, so
+//! its comments are what a user's editor shows.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Configuration of gantry.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "gantry Config")]
+pub(super) struct Raw {
+    /// The preflight checks that run, with their configuration. Entries of several files merge by name.
+    /// Without this key in any file, CRDUpgradeSafety runs.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<RawRule>>")]
+    pub preflight_rules: Option<BTreeMap<String, RawSwitch>>,
+    /// Every finding of the run is a warning. "Could not check" stays an error.
+    pub warn_only: Option<bool>,
+    /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster.
+    #[schemars(regex(pattern = r"^(kube|dir:.+)$"))]
+    pub target: Option<String>,
+    /// The kubeconfig file. A relative path starts at the folder of the config file. Not allowed in gantry.yaml.
+    #[schemars(length(min = 1))]
+    pub kubeconfig: Option<String>,
+    /// The context of the kubeconfig.
+    #[schemars(length(min = 1))]
+    pub context: Option<String>,
+    /// The namespace of namespaced objects whose manifest names none.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// The name under which the cluster records who owns the applied fields.
+    #[schemars(length(min = 1, max = 128))]
+    pub field_manager: Option<String>,
+    /// Take over fields that other field managers own.
+    pub force_conflicts: Option<bool>,
+    /// Time limits.
+    pub timeouts: Option<RawTimeouts>,
+    /// The formats of the report, each as FORMAT or FORMAT=FILE.
+    #[schemars(length(min = 1), inner(regex(pattern = r"^(human|json)(=.+)?$")))]
+    pub output: Option<Vec<String>>,
+    /// When the terminal output is coloured.
+    #[schemars(with = "Option<RawColor>")]
+    pub color: Option<String>,
+}
+
+/// Time limits, written as 30s, 2m or 1h30m.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "Timeouts")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawTimeouts {
+    /// The limit of one request to the API server.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub request: Option<String>,
+    /// How long to wait until an applied CRD is Established.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub established: Option<String>,
+}
+
+/// When to colour.
+#[derive(JsonSchema)]
+#[schemars(rename = "Color")]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)] // Only its schema is used.
+enum RawColor {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What figment leaves of an entry: the name is its key.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSwitch {
+    pub enabled: Option<bool>,
+    /// Read with the places of its values from the merged tree instead.
+    #[serde(default, rename = "config")]
+    pub _config: Map<String, Value>,
+}
+
+/// One preflight check.
+#[derive(JsonSchema)]
+#[schemars(rename = "PreflightRule")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawRule {
+    /// The name of the check.
+    name: String,
+    /// false switches a check off that another file switched on, true on again.
+    enabled: Option<bool>,
+    /// The configuration of the check.
+    config: Option<Map<String, Value>>,
+}

@@ -1,0 +1,67 @@
+//! `gantry config schema`: the JSON Schema of configuration files, for editors and for CI.
+
+use serde_json::{Map, Value, json};
+
+use super::check::KnownCheck;
+use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, Kind};
+use super::raw::Raw;
+
+/// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check.
+///
+/// Documents of kapp are not described: they hold much that is not gantry's.
+pub fn schema(known: &[KnownCheck]) -> Value {
+    let mut schema = schemars::schema_for!(Raw).to_value();
+    schema["required"] = json!(["apiVersion", "kind"]);
+    let mut properties = Map::new();
+    properties.insert(
+        "apiVersion".into(),
+        json!({"const": API_VERSION, "description": format!("Documents of {KAPP_API_VERSION} are read too.")}),
+    );
+    properties.insert("kind".into(), json!({"const": KIND}));
+    properties.insert("metadata".into(), json!({"type": "object", "description": "Not read."}));
+    if let Some(Value::Object(own)) = schema.get_mut("properties").map(Value::take) {
+        properties.extend(own);
+    }
+    for key in KEYS.iter().filter(|key| key.kind != Kind::Rules && !key.path.contains('.')) {
+        if let (Some(Value::Object(property)), Some(default)) = (properties.get_mut(key.path), key.default) {
+            property.insert("default".into(), key.read_text(default).unwrap_or_default());
+        }
+    }
+    schema["properties"] = Value::Object(properties);
+    let timeouts = KEYS.iter().filter_map(|key| Some((key.path.strip_prefix("timeouts.")?, key.default?)));
+    for (name, default) in timeouts {
+        set(&mut schema, &format!("/$defs/Timeouts/properties/{name}"), "default", json!(default));
+    }
+    let names: Vec<&str> = known.iter().map(|check| check.name).collect();
+    set(&mut schema, "/$defs/PreflightRule/properties/name", "enum", json!(names));
+    let configs = known.iter().map(config_of).collect();
+    set(&mut schema, "/$defs/PreflightRule", "allOf", Value::Array(configs));
+    schema
+}
+
+/// The names of the properties that stand at the top of a document, `apiVersion` and `kind` included.
+#[cfg(test)]
+pub(super) fn top_level(schema: &Value) -> Vec<&str> {
+    let properties = schema.pointer("/properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+}
+
+fn set(schema: &mut Value, pointer: &str, key: &str, value: Value) {
+    if let Some(Value::Object(object)) = schema.pointer_mut(pointer) {
+        object.insert(key.into(), value);
+    }
+}
+
+/// What `config` of one check may hold.
+fn config_of(check: &KnownCheck) -> Value {
+    let keys: Map<String, Value> = check.keys().into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
+    json!({
+        "if": {"properties": {"name": {"const": check.name}}},
+        "then": {"properties": {"config": {
+            "description": check.about,
+            "type": ["object", "null"],
+            "properties": keys,
+            "additionalProperties": false,
+        }}},
+    })
+}

@@ -1,0 +1,177 @@
+//! Which checks run.
+//!
+//! A flag (or variable) that names checks decides alone; without one the files decide; without files the default
+//! check runs. Whatever is wrong with a name or with a check's configuration is found here, before any request, also
+//! for checks that are off.
+
+use crate::problem::{Problem, did_you_mean};
+use crate::report::Mode;
+
+use super::check::{ConfigMap, KnownCheck};
+use super::environment::Named;
+use super::keys::{DEFAULT_CHECK, RULES};
+use super::layer::{Layer, LayerData, Place};
+use super::merge::Merged;
+
+/// A check that runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectedCheck {
+    pub name: &'static str,
+    pub mode: Mode,
+    pub config: ConfigMap,
+}
+
+/// Whether a check runs, and who said so.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Switch {
+    pub name: String,
+    pub enabled: bool,
+    pub layer: Layer,
+    pub place: Place,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    /// Every check that is configured or runs.
+    pub switches: Vec<Switch>,
+    pub checks: Vec<SelectedCheck>,
+    pub problems: Vec<Problem>,
+    pub notices: Vec<Problem>,
+}
+
+/// Selects among `known`. `named` is what the flag, or else the variable, names.
+pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData], known: &[KnownCheck]) -> Selection {
+    let mut selection = Selection::default();
+    selection.check_names_in_files(layers, known);
+    selection.switches = match (named, &merged.rules) {
+        (Some(named), rules) => {
+            selection.check_names(named, known);
+            by_name(named, rules.as_deref().unwrap_or_default())
+        }
+        (None, Some(rules)) => rules.iter().map(|name| by_files(name, merged)).collect(),
+        (None, None) => {
+            vec![Switch { name: DEFAULT_CHECK.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }]
+        }
+    };
+    for check in known {
+        let config = config_of(check.name, merged);
+        let mode = match check.read(&config) {
+            Ok(mode) => mode,
+            Err(problems) => {
+                selection.problems.extend(problems);
+                continue;
+            }
+        };
+        if selection.switches.iter().any(|switch| switch.enabled && switch.name == check.name) {
+            selection.checks.push(SelectedCheck { name: check.name, mode, config });
+        }
+    }
+    // In the order in which they were asked for.
+    let order = |check: &SelectedCheck| selection.switches.iter().position(|switch| switch.name == check.name);
+    selection.checks.sort_by_key(order);
+    selection.notice_what_is_off(layers);
+    selection
+}
+
+fn config_of(name: &str, merged: &Merged) -> ConfigMap {
+    let rules = merged.tree.get(RULES);
+    ConfigMap(rules.and_then(|rules| rules.get(name)?.get("config")).cloned())
+}
+
+/// Exactly the named ones run; configured ones are listed as off.
+fn by_name(named: &Named, configured: &[String]) -> Vec<Switch> {
+    let layer = match named.place {
+        Place::Variable(_) => Layer::Environment,
+        _ => Layer::Flag,
+    };
+    let switch = |name: &String, enabled| Switch { name: name.clone(), enabled, layer, place: named.place.clone() };
+    let mut switches: Vec<Switch> = named.names.iter().map(|name| switch(name, true)).collect();
+    let off = configured.iter().filter(|name| !named.names.contains(name));
+    switches.extend(off.map(|name| switch(name, false)));
+    switches
+}
+
+fn by_files(name: &str, merged: &Merged) -> Switch {
+    let raw = merged.raw.preflight_rules.as_ref().and_then(|rules| rules.get(name));
+    let enabled = raw.and_then(|rule| rule.enabled).unwrap_or(true);
+    let rule = merged.tree.get(RULES).and_then(|rules| rules.get(name));
+    // Without `enabled`, the entry itself is what switches the check on.
+    let (layer, place) = match rule {
+        Some(rule) => match rule.get("enabled") {
+            Some(enabled) => (enabled.layer, enabled.place.clone()),
+            None => (rule.layer, rule.key.clone()),
+        },
+        None => (Layer::Default, Place::Default),
+    };
+    Switch { name: name.to_owned(), enabled, layer, place }
+}
+
+impl Selection {
+    fn check_names_in_files(&mut self, layers: &[LayerData], known: &[KnownCheck]) {
+        for layer in layers {
+            for name in layer.rules.iter().flatten().filter(|name| !is_known(name, known)) {
+                let message = format!("unknown preflight check in configuration: {name:?}");
+                let places = layer.places.get([RULES.to_owned(), name.clone()].as_slice());
+                let problem = match places {
+                    Some(places) => places.key.problem(message),
+                    None => Problem::new(message),
+                };
+                self.problems.push(problem.help(near(name, known)));
+            }
+        }
+    }
+
+    fn check_names(&mut self, named: &Named, known: &[KnownCheck]) {
+        let from = match &named.place {
+            Place::Variable(name) => format!("{name} names it; "),
+            _ => String::new(),
+        };
+        for (index, name) in named.names.iter().enumerate() {
+            if named.names[..index].contains(name) {
+                let problem = Problem::new(format!("duplicate preflight check {name:?} specified"));
+                self.problems.push(problem.help(format!("{from}name each check once")));
+            } else if !is_known(name, known) {
+                let problem = Problem::new(format!("unknown preflight check {name:?} specified"));
+                self.problems.push(problem.help(format!("{from}{}", near(name, known))));
+            }
+        }
+    }
+
+    /// Fewer checks than somebody may believe is worth a word.
+    fn notice_what_is_off(&mut self, layers: &[LayerData]) {
+        for switch in self.switches.iter().filter(|switch| !switch.enabled && switch.layer == Layer::Manifests) {
+            let message = format!("a Config document among the manifests switches the check {:?} off", switch.name);
+            self.notices
+                .push(switch.place.problem(message).help(format!("--preflight {} runs it all the same", switch.name)));
+        }
+        let mut inherited = false;
+        for layer in layers {
+            match &layer.rules {
+                Some(names) if names.is_empty() && inherited => {
+                    let place = layer.places.get([RULES.to_owned()].as_slice());
+                    let message = format!("an empty {RULES} switches no inherited check off");
+                    let notice = place.map_or(Problem::new(message.clone()), |places| places.key.problem(message));
+                    self.notices.push(notice.help("write {name: …, enabled: false} for each"));
+                }
+                Some(names) => inherited |= !names.is_empty(),
+                None => {}
+            }
+        }
+        if self.problems.is_empty() && self.checks.is_empty() {
+            let message = format!("no preflight check runs: {RULES} enables none");
+            self.notices.push(Problem::new(message).help(format!("--preflight {DEFAULT_CHECK} runs one all the same")));
+        }
+    }
+}
+
+fn is_known(name: &str, known: &[KnownCheck]) -> bool {
+    known.iter().any(|check| check.name == name)
+}
+
+fn near(name: &str, known: &[KnownCheck]) -> String {
+    let names: Vec<&str> = known.iter().map(|check| check.name).collect();
+    match did_you_mean(name, names.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("known checks: {}", names.join(", ")),
+    }
+}

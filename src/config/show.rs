@@ -1,0 +1,173 @@
+//! `gantry config show`: the merged configuration, each value with the place that it comes from.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::yaml::{self, Data};
+
+use super::keys::{API_VERSION, KEYS, KIND, RULES};
+use super::layer::{Layer, Place};
+use super::merge::{Located, LocatedData};
+use super::{Settings, select::Switch};
+
+/// One value of the merged configuration.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// `preflightRules[CRDUpgradeSafety].config.mode`.
+    pub path: String,
+    pub value: Value,
+    /// `project file`.
+    pub layer: String,
+    /// `gantry.yaml:4:11`, `GANTRY_COLOR`, `--color`; empty for a default.
+    pub source: String,
+}
+
+/// Comments do not go further to the right than this, however long one line is.
+const MAX_COMMENT_COLUMN: usize = 56;
+
+/// A line of YAML and what stands behind it.
+struct Line {
+    yaml: String,
+    comment: Option<String>,
+}
+
+impl Settings {
+    /// Every value in the order of the documentation, as data.
+    pub fn list(&self) -> Vec<Setting> {
+        let mut list = Vec::new();
+        for switch in &self.switches {
+            let path = format!("{RULES}[{}]", switch.name);
+            list.push(Setting {
+                path: format!("{path}.enabled"),
+                value: switch.enabled.into(),
+                layer: switch.layer.to_string(),
+                source: switch.place.to_string(),
+            });
+            if let Some(config) = self.check_config(switch) {
+                leaves(&format!("{path}.config"), config, &mut list);
+            }
+        }
+        for key in KEYS.iter().filter(|key| key.path != RULES) {
+            if let Some(found) = self.tree.at(key.path) {
+                leaves(key.path, found, &mut list);
+            }
+        }
+        list
+    }
+
+    /// The merged configuration as a Config that can be loaded again, with the origin of each value behind it.
+    pub fn show(&self) -> String {
+        let plain = |yaml: String| Line { yaml, comment: None };
+        let mut lines = vec![plain(format!("apiVersion: {API_VERSION}")), plain(format!("kind: {KIND}"))];
+        let open = if self.switches.is_empty() { " []" } else { "" };
+        lines.push(plain(format!("{RULES}:{open}")));
+        for switch in &self.switches {
+            lines.push(plain(format!("- name: {}", scalar(&switch.name.as_str().into()))));
+            let comment = Some(origin(switch.layer, &switch.place));
+            lines.push(Line { yaml: format!("  enabled: {}", switch.enabled), comment });
+            if let Some(config) = self.check_config(switch) {
+                write("  config:", 4, config, &mut lines);
+            }
+        }
+        let mut parent = "";
+        for key in KEYS.iter().filter(|key| key.path != RULES) {
+            let Some(found) = self.tree.at(key.path) else { continue };
+            match key.path.split_once('.') {
+                None => write(&format!("{}:", key.path), 2, found, &mut lines),
+                Some((above, name)) => {
+                    if parent != above {
+                        lines.push(plain(format!("{above}:")));
+                        parent = above;
+                    }
+                    write(&format!("  {name}:"), 4, found, &mut lines);
+                }
+            }
+        }
+        align(&lines)
+    }
+
+    fn check_config(&self, switch: &Switch) -> Option<&Located> {
+        self.tree.get(RULES)?.get(&switch.name)?.get("config")
+    }
+}
+
+fn leaves(path: &str, node: &Located, list: &mut Vec<Setting>) {
+    match &node.data {
+        LocatedData::Map(map) if !map.is_empty() => {
+            map.iter().for_each(|(key, value)| leaves(&format!("{path}.{key}"), value, list));
+        }
+        _ => list.push(Setting {
+            path: path.to_owned(),
+            value: node.to_value(),
+            layer: node.layer.to_string(),
+            source: node.place.to_string(),
+        }),
+    }
+}
+
+/// Writes `node` behind `head` (`key:` or `-`) with what is below it at `indent`.
+fn write(head: &str, indent: usize, node: &Located, lines: &mut Vec<Line>) {
+    let comment = Some(origin(node.layer, &node.place));
+    let margin = " ".repeat(indent);
+    match &node.data {
+        LocatedData::Scalar(value) => lines.push(Line { yaml: format!("{head} {}", scalar(value)), comment }),
+        LocatedData::List(items) if items.is_empty() => lines.push(Line { yaml: format!("{head} []"), comment }),
+        LocatedData::Map(map) if map.is_empty() => lines.push(Line { yaml: format!("{head} {{}}"), comment }),
+        LocatedData::List(items) => {
+            lines.push(Line { yaml: head.to_owned(), comment: None });
+            items.iter().for_each(|item| write(&format!("{margin}-"), indent + 2, item, lines));
+        }
+        LocatedData::Map(map) => {
+            lines.push(Line { yaml: head.to_owned(), comment: None });
+            for (key, value) in map {
+                write(&format!("{margin}{}:", scalar(&key.as_str().into())), indent + 2, value, lines);
+            }
+        }
+    }
+}
+
+fn origin(layer: Layer, place: &Place) -> String {
+    let place = match place {
+        Place::File(location) => format!("{}:{}", location.file, location.line),
+        other => other.to_string(),
+    };
+    let text = format!("{layer} {place}");
+    // A file name may hold anything; a comment ends with its line.
+    let visible = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    text.trim_end().chars().map(visible).collect()
+}
+
+/// A scalar as YAML: plain if it then reads as itself, else as JSON.
+fn scalar(value: &Value) -> String {
+    if let Value::String(text) = value {
+        let simple = |c: char| c.is_alphanumeric() || "-_./=+".contains(c);
+        let reads_as_itself =
+            || yaml::parse(text).is_ok_and(|node| node.is_some_and(|node| node.data == Data::Scalar(value.clone())));
+        if text.chars().all(simple) && !text.starts_with(['-', '.', '=']) && reads_as_itself() {
+            return text.clone();
+        }
+        let visible = |c: char| match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(c)),
+            _ => c.to_string(),
+        };
+        return value.to_string().chars().map(visible).collect();
+    }
+    value.to_string()
+}
+
+fn align(lines: &[Line]) -> String {
+    let width = |line: &Line| line.yaml.chars().count();
+    let commented = lines.iter().filter(|line| line.comment.is_some());
+    let column = commented.map(width).filter(|width| *width <= MAX_COMMENT_COLUMN).max().unwrap_or(0);
+    let mut out = String::new();
+    for line in lines {
+        out.push_str(&line.yaml);
+        if let Some(comment) = &line.comment {
+            out.push_str(&" ".repeat(column.saturating_sub(width(line))));
+            out.push_str("  # ");
+            out.push_str(comment);
+        }
+        out.push('\n');
+    }
+    out
+}

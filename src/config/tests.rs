@@ -1,0 +1,572 @@
+//! The layers from end to end: files in, settings or problems out.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::manifest::Source;
+use crate::report::Mode;
+
+use super::*;
+
+fn configure_safety(reader: &mut ConfigReader<'_>) {
+    reader.choice("failMode", "What an unknown change does.", &[("open", false), ("closed", true)], true);
+}
+
+fn configure_permissions(reader: &mut ConfigReader<'_>) {
+    reader.strings("verbs", "The verbs.");
+    reader.integer("limit", "How many.", 3);
+    reader.bool("deep", "Whether.", false);
+    reader.string("user", "Who.");
+    reader.duration("patience", "How long.", Duration::from_secs(1));
+    if let Some(nested) = reader.value("nested", serde_json::json!({"type": "object"})) {
+        for (key, value) in nested.entries().filter(|(key, _)| *key != "fine") {
+            reader.problem(&format!("nested.{key}"), value, "is not fine");
+        }
+    }
+}
+
+const KNOWN: &[KnownCheck] = &[
+    KnownCheck { name: "CRDUpgradeSafety", about: "CRDs stay safe.", configure: configure_safety },
+    KnownCheck { name: "PermissionValidation", about: "Rights are there.", configure: configure_permissions },
+];
+
+/// A folder with config files, and what a load in it says.
+struct Bed {
+    folder: TempDir,
+    loader: Loader,
+    manifests: Vec<Origin>,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        let home = folder.path().join("home").to_str().unwrap().to_owned();
+        let variable = if cfg!(windows) { "APPDATA" } else { "HOME" };
+        let environment = [(variable.to_owned(), home)].into();
+        let loader = Loader { environment, working_directory: work, ..Loader::default() };
+        Bed { folder, loader, manifests: Vec::new() }
+    }
+
+    fn file(self, name: &str, body: &str) -> Self {
+        let path = self.loader.working_directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, gantry(body)).unwrap();
+        self
+    }
+
+    fn raw_file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.loader.working_directory.join(name), text).unwrap();
+        self
+    }
+
+    fn user(self, body: &str) -> Self {
+        let below = if cfg!(windows) { "home/gantry" } else { "home/.config/gantry" };
+        let folder = self.folder.path().join(below);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.yaml"), gantry(body)).unwrap();
+        self
+    }
+
+    /// `-c`
+    fn with(mut self, name: &str, body: &str) -> Self {
+        self.loader.files.push(name.into());
+        self.file(name, body)
+    }
+
+    fn manifest(mut self, text: &str) -> Self {
+        let before = "kind: Other\n---\n";
+        let source = Source { name: "manifests/config.yaml".into(), text: format!("{before}{text}") };
+        let bytes = before.len()..source.text.len();
+        self.manifests.push(Origin { source: Arc::new(source), document: 2, line: 3, bytes, within: Vec::new() });
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.loader.environment.insert(name.into(), value.into());
+        self
+    }
+
+    fn preflight(mut self, value: &str) -> Self {
+        self.loader.overrides.preflight.push(value.into());
+        self
+    }
+
+    fn try_load(&self) -> Result<Loaded> {
+        self.loader.load(&self.manifests, KNOWN)
+    }
+
+    fn load(&self) -> Loaded {
+        self.try_load().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn settings(&self) -> Settings {
+        self.load().settings
+    }
+
+    /// `place: message | help`
+    fn problems(&self) -> Vec<String> {
+        match self.try_load() {
+            Ok(_) => Vec::new(),
+            Err(Error::Usage(problems)) => problems.iter().map(say).collect(),
+            Err(error) => panic!("not a usage error: {error}"),
+        }
+    }
+
+    fn checks(&self) -> Vec<&'static str> {
+        self.settings().checks.iter().map(|check| check.name).collect()
+    }
+}
+
+fn gantry(body: &str) -> String {
+    format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{body}")
+}
+
+fn kapp(body: &str) -> String {
+    format!("apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\n{body}")
+}
+
+fn say(problem: &Problem) -> String {
+    match &problem.help {
+        Some(help) => format!("{problem} | {help}"),
+        None => problem.to_string(),
+    }
+}
+
+fn source<'a>(list: &'a [Setting], path: &str) -> (&'a str, &'a str) {
+    let found = list.iter().find(|setting| setting.path == path).unwrap_or_else(|| panic!("no {path} in {list:#?}"));
+    (&found.layer, &found.source)
+}
+
+#[test]
+fn without_any_layer_the_default_check_runs_with_defaults() {
+    let settings = Bed::new().settings();
+    assert_eq!(settings.checks.len(), 1);
+    assert_eq!(settings.checks[0].name, "CRDUpgradeSafety");
+    assert_eq!(settings.checks[0].mode, Mode::Error);
+    assert_eq!(
+        (settings.field_manager.as_str(), settings.warn_only, settings.force_conflicts),
+        ("gantry", false, false)
+    );
+    assert_eq!(settings.target, TargetSpec::Kube);
+    assert_eq!(settings.timeouts.request, Duration::from_secs(30));
+    assert_eq!(settings.output.len(), 1);
+    assert_eq!(source(&settings.list(), "fieldManager"), ("default", ""));
+}
+
+/// Takes the layers away from the top, and the next lower one shows.
+#[test]
+fn a_later_layer_wins_and_is_named() {
+    let mut bed = Bed::new()
+        .user("fieldManager: user\nnamespace: user\n")
+        .file("gantry.yaml", "fieldManager: project\n")
+        .with("a.yaml", "fieldManager: a\n")
+        .with("b.yaml", "\nfieldManager: b\n")
+        .variable("GANTRY_FIELD_MANAGER", "variable");
+    bed.loader.overrides.field_manager = Some("flag".into());
+    let shown = |bed: &Bed| {
+        let settings = bed.settings();
+        let list = settings.list();
+        let (layer, place) = source(&list, "fieldManager");
+        (settings.field_manager.clone(), format!("{layer} {place}"))
+    };
+    let expect = |value: &str, place: &str| (value.to_owned(), place.to_owned());
+
+    assert_eq!(shown(&bed), expect("flag", "flag --field-manager"));
+    bed.loader.overrides.field_manager = None;
+    assert_eq!(shown(&bed), expect("variable", "environment GANTRY_FIELD_MANAGER"));
+    bed.loader.environment.remove("GANTRY_FIELD_MANAGER");
+    assert_eq!(shown(&bed), expect("b", "-c file b.yaml:4:15"));
+    bed.loader.files.pop();
+    assert_eq!(shown(&bed), expect("a", "-c file a.yaml:3:15"));
+    bed.loader.files.pop();
+    assert_eq!(shown(&bed), expect("project", "project file gantry.yaml:3:15"));
+    assert_eq!(bed.settings().namespace.as_deref(), Some("user"));
+    std::fs::remove_file(bed.loader.working_directory.join("gantry.yaml")).unwrap();
+    let (value, place) = shown(&bed);
+    assert_eq!(value, "user");
+    assert!(place.starts_with("user file ") && place.ends_with("config.yaml:3:15"), "{place}");
+}
+
+#[test]
+fn rules_merge_by_name_and_by_key() {
+    let bed = Bed::new()
+        .file("gantry.yaml", "preflightRules:\n- name: PermissionValidation\n  config: {verbs: [get, list], limit: 5}\n- name: CRDUpgradeSafety\n  config:\n    mode: warn\n")
+        .with("b.yaml", "preflightRules:\n- name: CRDUpgradeSafety\n  config: {failMode: open}\n- name: PermissionValidation\n  config: {verbs: [patch]}\n");
+    let settings = bed.settings();
+    let names: Vec<&str> = settings.checks.iter().map(|check| check.name).collect();
+    assert_eq!(names, ["PermissionValidation", "CRDUpgradeSafety"], "the order of first appearance");
+    assert_eq!(settings.checks[1].mode, Mode::Warn);
+    let list = settings.list();
+    assert_eq!(source(&list, "preflightRules[CRDUpgradeSafety].config.mode"), ("project file", "gantry.yaml:8:11"));
+    assert_eq!(source(&list, "preflightRules[CRDUpgradeSafety].config.failMode"), ("-c file", "b.yaml:5:22"));
+    let verbs = list.iter().find(|setting| setting.path.ends_with("verbs")).unwrap();
+    assert_eq!((verbs.value.to_string().as_str(), verbs.source.as_str()), ("[\"patch\"]", "b.yaml:7:19"));
+    assert_eq!(source(&list, "preflightRules[PermissionValidation].config.limit").0, "project file");
+}
+
+#[test]
+fn enabled_switches_inherited_checks_off_and_on() {
+    let base = "preflightRules:\n- name: CRDUpgradeSafety\n- name: PermissionValidation\n";
+    let off = "preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n";
+    let mention = "preflightRules:\n- {name: CRDUpgradeSafety, config: {mode: warn}}\n";
+    let on = "preflightRules:\n- {name: CRDUpgradeSafety, enabled: true}\n";
+    assert_eq!(Bed::new().with("a", base).with("b", off).checks(), ["PermissionValidation"]);
+    assert_eq!(Bed::new().with("a", base).with("b", off).with("c", mention).checks(), ["PermissionValidation"]);
+    assert_eq!(
+        Bed::new().with("a", base).with("b", off).with("c", on).checks(),
+        ["CRDUpgradeSafety", "PermissionValidation"]
+    );
+}
+
+#[test]
+fn no_check_is_said_aloud() {
+    for body in ["preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n"] {
+        let loaded = Bed::new().file("gantry.yaml", body).load();
+        assert!(loaded.settings.checks.is_empty());
+        assert!(say(&loaded.notices[0]).starts_with("no preflight check runs"), "{:?}", loaded.notices);
+    }
+    // Null is as good as nothing there.
+    assert_eq!(Bed::new().file("gantry.yaml", "preflightRules:\n").checks(), ["CRDUpgradeSafety"]);
+    let over = Bed::new()
+        .file("gantry.yaml", "preflightRules: [{name: CRDUpgradeSafety}]\n")
+        .with("b", "preflightRules: []\n");
+    assert_eq!(over.checks(), ["CRDUpgradeSafety"]);
+    assert_eq!(
+        over.load().notices.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["b:3:1: an empty preflightRules switches no inherited check off"]
+    );
+}
+
+#[test]
+fn named_checks_run_and_no_others() {
+    let files = "preflightRules:\n- {name: CRDUpgradeSafety, enabled: false, config: {mode: warn}}\n- name: PermissionValidation\n";
+    let bed = Bed::new().file("gantry.yaml", files).preflight("CRDUpgradeSafety");
+    assert_eq!(bed.checks(), ["CRDUpgradeSafety"]);
+    assert_eq!(bed.settings().checks[0].mode, Mode::Warn, "with its configuration from the files");
+    let both = Bed::new().preflight("PermissionValidation, CRDUpgradeSafety");
+    assert_eq!(both.checks(), ["PermissionValidation", "CRDUpgradeSafety"]);
+    let twice = Bed::new().preflight("PermissionValidation").preflight("CRDUpgradeSafety");
+    assert_eq!(twice.checks(), ["PermissionValidation", "CRDUpgradeSafety"]);
+    let variable = Bed::new().file("gantry.yaml", files).variable("GANTRY_PREFLIGHT", "CRDUpgradeSafety");
+    assert_eq!(variable.checks(), ["CRDUpgradeSafety"]);
+    assert_eq!(variable.preflight("PermissionValidation").checks(), ["PermissionValidation"]);
+}
+
+#[test]
+fn wrong_names_are_refused_in_kapps_words() {
+    assert_eq!(
+        Bed::new().preflight("CRDUpgradeSafty,Nope,PermissionValidation,PermissionValidation").problems(),
+        [
+            "unknown preflight check \"CRDUpgradeSafty\" specified | did you mean \"CRDUpgradeSafety\"?",
+            "unknown preflight check \"Nope\" specified | known checks: CRDUpgradeSafety, PermissionValidation",
+            "duplicate preflight check \"PermissionValidation\" specified | name each check once",
+        ]
+    );
+    assert_eq!(
+        Bed::new().preflight("").problems(),
+        ["unknown preflight check \"\" specified | known checks: CRDUpgradeSafety, PermissionValidation"]
+    );
+    let files = "preflightRules:\n- name: CRDUpgradeSafety\n- name: crdUpgradeSafety\n- name: CRDUpgradeSafety\n";
+    assert_eq!(
+        Bed::new().file("gantry.yaml", files).problems(),
+        [
+            "gantry.yaml:6:9: duplicate preflight check in configuration: \"CRDUpgradeSafety\" | it stands at gantry.yaml:4:9 already; keep one of them",
+            "gantry.yaml:5:9: unknown preflight check in configuration: \"crdUpgradeSafety\" | did you mean \"CRDUpgradeSafety\"?",
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_check_configuration_is_told_with_its_line_even_when_the_check_is_off() {
+    let files = "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n    mode: eror\n    failmode: open\n    mood: 1\n- name: PermissionValidation\n  enabled: false\n  config: {verbs: [get, 1], limit: -1, deep: maybe, user: 3, patience: 0s, nested: {fine: 1, bad: 2}}\n";
+    assert_eq!(
+        Bed::new().file("gantry.yaml", files).problems(),
+        [
+            "gantry.yaml:6:11: preflightRules[CRDUpgradeSafety].config.mode: \"eror\" is not one of error, warn (did you mean \"error\"?)",
+            "gantry.yaml:7:5: unknown key \"preflightRules[CRDUpgradeSafety].config.failmode\" | did you mean \"failMode\"?",
+            "gantry.yaml:8:5: unknown key \"preflightRules[CRDUpgradeSafety].config.mood\" | did you mean \"mode\"?",
+            "gantry.yaml:11:19: preflightRules[PermissionValidation].config.verbs: [\"get\",1] is not a list of strings",
+            "gantry.yaml:11:36: preflightRules[PermissionValidation].config.limit: -1 is not a whole number from 0",
+            "gantry.yaml:11:46: preflightRules[PermissionValidation].config.deep: \"maybe\" is not true or false",
+            "gantry.yaml:11:59: preflightRules[PermissionValidation].config.user: 3 is not a string",
+            "gantry.yaml:11:72: preflightRules[PermissionValidation].config.patience: \"0s\" must be longer than zero",
+            "gantry.yaml:11:99: preflightRules[PermissionValidation].config.nested.bad: is not fine",
+        ]
+    );
+}
+
+#[test]
+fn a_document_is_strict_and_tells_everything_at_once() {
+    let body = "warnonly: true\nwarnOnly: \"yes\"\ntimeouts: {request: 5, establishd: 1m}\nfieldManager: ''\nnamespace: Bad_Name\ncolor: allways\ntarget: cluster\noutput: [sarif]\ncontext: 7\nzzz: 1\npreflightRules:\n- CRDUpgradeSafety\n- config: {}\n- {name: CRDUpgradeSafety, enable: false, config: []}\n";
+    let problems = Bed::new().file("gantry.yaml", body).problems();
+    let found: Vec<&str> = problems.iter().map(String::as_str).collect();
+    assert_eq!(
+        found[..9],
+        [
+            "gantry.yaml:3:1: unknown key \"warnonly\" | did you mean \"warnOnly\"?",
+            "gantry.yaml:4:11: warnOnly: \"yes\" is not true or false",
+            "gantry.yaml:5:21: timeouts.request: 5 is not a string",
+            "gantry.yaml:5:24: unknown key \"timeouts.establishd\" | did you mean \"established\"?",
+            "gantry.yaml:6:15: fieldManager: the value is empty",
+            "gantry.yaml:7:12: namespace: \"Bad_Name\" is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with a letter or digit",
+            "gantry.yaml:8:8: color: \"allways\" is not one of auto, always, never (did you mean \"always\"?)",
+            "gantry.yaml:9:9: target: unknown target \"cluster\"; known: kube, dir:PATH",
+            "gantry.yaml:10:9: output: unknown format \"sarif\"; known: human, json",
+        ]
+    );
+    assert!(
+        found[10].starts_with("gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, warnOnly"),
+        "{found:#?}"
+    );
+    assert_eq!(
+        found[11..],
+        [
+            "gantry.yaml:14:3: preflightRules[0] is not a mapping | write \"- name: CRDUpgradeSafety\"",
+            "gantry.yaml:15:3: preflightRules[1] has no name | name the check: - name: CRDUpgradeSafety",
+            "gantry.yaml:16:28: unknown key \"preflightRules[CRDUpgradeSafety].enable\" | did you mean \"enabled\"?",
+            "gantry.yaml:16:51: preflightRules[CRDUpgradeSafety].config is not a mapping",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_config_is_refused_with_its_line() {
+    let file = "kind: Config\n---\napiVersion: v1\nkind: ConfigMap\n---\napiVersion: gantry.dev/v1alpha2\nkind: Config\n---\napiVersion: gantry.dev/v1alpha1\nkind: config\n---\na: [\n";
+    let mut bed = Bed::new().raw_file("c.yaml", file);
+    bed.loader.files.push("c.yaml".into());
+    let problems = bed.problems();
+    assert!(problems[0].starts_with(
+        "c.yaml:1:1: this is not a configuration: apiVersion and kind are missing | a config file begins"
+    ));
+    assert!(
+        problems[1].starts_with(
+            "c.yaml:3:13: this is not a configuration but a ConfigMap of v1 | manifests are given with -f"
+        )
+    );
+    assert_eq!(
+        problems[2],
+        "c.yaml:6:13: unknown apiVersion \"gantry.dev/v1alpha2\" of a Config | did you mean \"gantry.dev/v1alpha1\"?"
+    );
+    assert_eq!(problems[3], "c.yaml:10:7: unknown kind \"config\" of gantry.dev/v1alpha1 | did you mean \"Config\"?");
+    assert!(problems[4].starts_with("c.yaml:13:") || problems[4].starts_with("c.yaml:12:"), "{}", problems[4]);
+    assert_eq!(problems.len(), 5);
+}
+
+#[test]
+fn a_key_written_twice_is_refused() {
+    assert_eq!(
+        Bed::new().file("gantry.yaml", "warnOnly: true\nwarnOnly: false\n").problems(),
+        [
+            "gantry.yaml:4:1: the key \"warnOnly\" is written twice | it stands at gantry.yaml:3:1 already; keep one of them"
+        ]
+    );
+}
+
+#[test]
+fn a_named_file_must_be_there_and_others_need_not() {
+    let mut bed = Bed::new();
+    assert!(bed.problems().is_empty());
+    bed.loader.files = vec!["gone.yaml".into(), ".".into()];
+    assert_eq!(
+        bed.problems(),
+        [
+            "cannot read the config file gone.yaml: there is no such file",
+            "cannot read the config file .: it is a directory"
+        ]
+    );
+    let path = bed.loader.working_directory.join("latin.yaml");
+    std::fs::write(path, b"apiVersion: x\nkind: \xe9\n").unwrap();
+    bed.loader.files = vec!["latin.yaml".into()];
+    assert_eq!(bed.problems(), ["cannot read the config file latin.yaml: it is not UTF-8 (line 2)"]);
+}
+
+#[test]
+fn kapps_other_keys_are_named_once_and_left_alone() {
+    let body = "minimumRequiredVersion: 0.60.0\nrebaseRules: []\nwaitRules: []\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n";
+    let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(body));
+    bed.loader.files.push("kapp.yaml".into());
+    let loaded = bed.load();
+    assert_eq!(loaded.settings.checks[0].mode, Mode::Warn);
+    assert_eq!(
+        loaded.notices.iter().map(say).collect::<Vec<_>>(),
+        [
+            "kapp.yaml:1:1: left alone in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules | gantry reads preflightRules of it and nothing else"
+        ]
+    );
+    let bed = bed.raw_file("kapp.yaml", &kapp("preflightRule: []\n"));
+    assert!(say(&bed.load().notices[0]).ends_with("did you mean \"preflightRules\" by \"preflightRule\"?"));
+    let bed = bed.raw_file("kapp.yaml", &kapp("preflightRules: [{name: CRDUpgradeSafety, config: {mod: warn}}]\n"));
+    assert_eq!(bed.problems().len(), 1, "the configuration of a check is strict in kapp's documents too");
+}
+
+#[test]
+fn documents_among_the_manifests_configure_checks_and_nothing_else() {
+    let bed = Bed::new()
+        .manifest(&kapp("rebaseRules: []\npreflightRules:\n- name: PermissionValidation\n  config: {limit: 9}\n"));
+    assert_eq!(bed.checks(), ["PermissionValidation"]);
+    let list = bed.settings().list();
+    assert_eq!(
+        source(&list, "preflightRules[PermissionValidation].config.limit"),
+        ("manifests", "manifests/config.yaml:8:19")
+    );
+    for key in KEYS.iter().filter(|key| key.path != keys::RULES && !key.path.contains('.')) {
+        let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();
+        let expected =
+            format!("manifests/config.yaml:5:1: {:?} cannot be set by a Config document among the manifests", key.path);
+        assert!(problems.len() == 1 && problems[0].starts_with(&expected), "{problems:?}");
+    }
+    assert_eq!(Bed::new().manifest(&gantry("timeouts: {request: 1s}\n")).problems().len(), 1);
+}
+
+#[test]
+fn manifests_that_switch_a_check_off_are_named() {
+    let bed = Bed::new()
+        .file("gantry.yaml", "preflightRules:\n- name: CRDUpgradeSafety\n- name: PermissionValidation\n")
+        .manifest(&gantry("preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n"));
+    let loaded = bed.load();
+    assert_eq!(loaded.settings.checks.len(), 1);
+    assert_eq!(
+        loaded.notices.iter().map(say).collect::<Vec<_>>(),
+        [
+            "manifests/config.yaml:6:37: a Config document among the manifests switches the check \"CRDUpgradeSafety\" off | --preflight CRDUpgradeSafety runs it all the same"
+        ]
+    );
+}
+
+#[test]
+fn a_config_in_a_list_is_found() {
+    use crate::resource::Step;
+    let mut bed = Bed::new().manifest("kind: List\napiVersion: v1\nitems:\n- apiVersion: gantry.dev/v1alpha1\n  kind: Config\n  preflightRules: [{name: PermissionValidation}]\n");
+    bed.manifests[0].within = vec![Step::Key("items".into()), Step::Index(0)];
+    assert_eq!(bed.checks(), ["PermissionValidation"]);
+}
+
+#[test]
+fn the_project_file_cannot_name_a_kubeconfig() {
+    let problems = Bed::new().file("gantry.yaml", "kubeconfig: evil\n").problems();
+    assert!(
+        problems[0].starts_with("gantry.yaml:3:1: \"kubeconfig\" cannot be set by the project file"),
+        "{problems:?}"
+    );
+    assert_eq!(Bed::new().with("mine.yaml", "kubeconfig: mine\n").settings().kubeconfig, Some("mine".into()));
+}
+
+#[test]
+fn paths_start_at_the_file_that_names_them() {
+    let mut bed = Bed::new().file("gantry.yaml", "target: dir:live\noutput: [human, json=out/report.json]\n");
+    let deep = bed.loader.working_directory.join("deep");
+    std::fs::create_dir(&deep).unwrap();
+    bed.loader.working_directory = deep;
+    let settings = bed.settings();
+    assert_eq!(settings.target, TargetSpec::Dir(Path::new("..").join("live")));
+    assert_eq!(settings.output[1].file, Some(Path::new("..").join("out/report.json")));
+    bed.loader.overrides.target = Some(TargetSpec::Dir("live".into()));
+    assert_eq!(bed.settings().target, TargetSpec::Dir("live".into()), "but a flag's at the working directory");
+}
+
+#[test]
+fn what_is_shown_loads_again_and_means_the_same() {
+    let bed = Bed::new()
+        .file("gantry.yaml", "preflightRules:\n- name: PermissionValidation\n  config:\n    verbs: [get, 'yes', \"a: b # c\"]\n    user: 'null'\n- {name: CRDUpgradeSafety, enabled: false, config: {mode: warn}}\ntimeouts: {request: 1m30s}\n")
+        .variable("GANTRY_WARN_ONLY", "true");
+    let settings = bed.settings();
+    let shown = settings.show();
+    insta::assert_snapshot!(shown, @"");
+    let mut again = Bed::new().raw_file("shown.yaml", &shown);
+    again.loader.files.push("shown.yaml".into());
+    let again = again.settings();
+    assert_eq!(again.checks.len(), settings.checks.len());
+    let values = |settings: &Settings| {
+        settings.list().into_iter().map(|setting| (setting.path, setting.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(values(&again), values(&settings));
+}
+
+#[test]
+fn what_is_shown_of_a_flag_runs_the_same_checks() {
+    let bed = Bed::new()
+        .file("gantry.yaml", "preflightRules: [{name: CRDUpgradeSafety}]\n")
+        .preflight("PermissionValidation");
+    let mut again = Bed::new().raw_file("shown.yaml", &bed.settings().show());
+    again.loader.files.push("shown.yaml".into());
+    assert_eq!(again.checks(), ["PermissionValidation"]);
+}
+
+#[test]
+fn the_schema_and_the_validator_know_the_same_keys() {
+    let schema = schema(KNOWN);
+    let mut described: Vec<String> = schema::top_level(&schema).into_iter().map(str::to_owned).collect();
+    let timeouts = schema["$defs"]["Timeouts"]["properties"].as_object().unwrap();
+    described.retain(|name| name != "timeouts");
+    described.extend(timeouts.keys().map(|name| format!("timeouts.{name}")));
+    let mut known: Vec<String> = keys::ENVELOPE.iter().map(|name| (*name).to_owned()).collect();
+    known.extend(KEYS.iter().map(|key| key.path.to_owned()));
+    described.sort();
+    known.sort();
+    assert_eq!(described, known);
+    let mut rule: Vec<&str> =
+        schema["$defs"]["PreflightRule"]["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    rule.sort_unstable();
+    let mut rule_keys = keys::RULE_KEYS.to_vec();
+    rule_keys.sort_unstable();
+    assert_eq!(rule, rule_keys);
+}
+
+/// The schema refuses what the validator refuses, and the other way round.
+#[test]
+fn the_schema_and_the_validator_agree() {
+    let validator = jsonschema::validator_for(&schema(KNOWN)).unwrap();
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nnamespace: n\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}]\n";
+    let good =
+        ["", all, "preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", "warnOnly:\n"];
+    let bad = [
+        "warnonly: true\n",
+        "warnOnly: 'true'\n",
+        "target: cluster\n",
+        "kubeconfig: ''\n",
+        "context: 1\n",
+        "namespace: A\n",
+        "fieldManager: ''\n",
+        "timeouts: {request: 30}\n",
+        "timeouts: {request: 30}\n",
+        "timeouts: {other: 30s}\n",
+        "output: []\n",
+        "output: human\n",
+        "output: [xml]\n",
+        "color: allways\n",
+        "preflightRules: {}\n",
+        "preflightRules: [{config: {}}]\n",
+        "preflightRules: [{name: Nope}]\n",
+        "preflightRules: [{name: CRDUpgradeSafety, on: 1}]\n",
+        "preflightRules: [{name: CRDUpgradeSafety, config: {mode: loud}}]\n",
+        "preflightRules: [{name: CRDUpgradeSafety, config: {verbs: []}}]\n",
+        "preflightRules: [{name: PermissionValidation, config: {limit: -1}}]\n",
+    ];
+    for (bodies, valid) in [(&good[..], true), (&bad[..], false)] {
+        for body in bodies {
+            let document = crate::yaml::parse(&gantry(body)).unwrap().unwrap().to_value();
+            assert_eq!(validator.is_valid(&document), valid, "the schema on {body}");
+            assert_eq!(Bed::new().with("c.yaml", body).problems().is_empty(), valid, "the validator on {body}");
+        }
+    }
+}
+
+#[test]
+fn the_documentation_names_every_key_and_variable() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for key in KEYS {
+        assert!(text.contains(&format!("`{}`", key.path)), "{} is missing", key.path);
+        for name in key.variable().into_iter().chain(key.flag.map(str::to_owned)) {
+            assert!(text.contains(&format!("`{name}`")), "{name} is missing");
+        }
+        if let Some(default) = key.default {
+            let row = text.lines().find(|line| line.starts_with(&format!("| `{}`", key.path))).unwrap_or_default();
+            assert!(row.contains(&format!("`{default}`")), "the default of {} is missing: {row}", key.path);
+        }
+    }
+    assert!(text.contains(PREFLIGHT_VARIABLE));
+}
