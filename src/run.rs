@@ -4,16 +4,18 @@ mod flow;
 mod output;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
 use tokio::sync::watch;
 
-use crate::cli::{Cli, Command, ConfigArgs, ConfigCommand, Format, RulesArgs};
-use crate::config;
+use crate::cli::{Cli, ColorChoice, Command, ConfigCommand, ConfigFlags, Format};
+use crate::config::{self, Loader, Overrides};
 use crate::manifest;
-use crate::preflight;
-use crate::problem::{Error, Problem};
+use crate::preflight::{explain, registry};
+use crate::problem::{Error, Problem, Result};
+use crate::report::human::{Sources, write_problems};
+use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
 pub struct Host {
@@ -52,20 +54,74 @@ impl From<&Error> for Exit {
     }
 }
 
-/// Runs one command to its end.
-pub async fn run(cli: Cli, host: &mut Host) -> Exit {
-    match cli.command {
-        Command::Deploy(args) => flow::run(&args.flow, Some(&args), host).await,
-        Command::Check(args) => flow::run(&args.flow, None, host).await,
-        Command::Rules(args) => rules(&args, host),
-        Command::Config(args) => show_config(&args, host),
+impl Host {
+    /// Whether to colour a stream.
+    fn color(&self, choice: ColorChoice, is_terminal: bool) -> bool {
+        ui::color::decide(choice, |name| self.environment.get(name).cloned(), is_terminal)
+    }
+
+    /// Says what stopped a command that has no report.
+    fn complain(&mut self, error: &Error) -> Exit {
+        let mut sources = Sources::default();
+        for at in error.problems().iter().filter_map(|problem| problem.at.as_ref()) {
+            sources.read(&at.file);
+        }
+        let color = self.color(ColorChoice::Auto, self.stderr_is_terminal);
+        let _ = write_problems(error.problems(), &sources, color, &mut self.stderr);
+        Exit::from(error)
+    }
+
+    /// Prints the whole answer of a command.
+    fn say(&mut self, text: &str) -> Exit {
+        match self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()) {
+            Ok(()) => Exit::Success,
+            // The reader has what it wanted (`gantry rules | head`).
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+            Err(error) => self.complain(&Error::failed(Problem::new(format!("cannot write: {error}")))),
+        }
     }
 }
 
-fn rules(args: &RulesArgs, host: &mut Host) -> Exit {
-    let _ = (args, host);
-    Exit::Success
+/// Runs one command to its end.
+pub async fn run(cli: Cli, host: &mut Host) -> Exit {
+    let answer = match &cli.command {
+        Command::Deploy(args) => return flow::run(&args.flow, Some(args), host).await,
+        Command::Check(args) => return flow::run(&args.flow, None, host).await,
+        Command::Rules(args) => match &args.name {
+            None => Ok(explain::list()),
+            Some(name) => explain::explain(name),
+        },
+        Command::Config(args) => match &args.command {
+            ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),
+            ConfigCommand::Show { config, files, output } => show(config, files, *output, host),
+        },
+    };
+    match answer {
+        Ok(text) => host.say(&text),
+        Err(error) => host.complain(&error),
+    }
 }
-fn show_config(_args: &ConfigArgs, _host: &mut Host) -> Exit {
-    Exit::Success
+
+/// The merged configuration with the origin of each value.
+fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mut Host) -> Result<String> {
+    let loader = Loader {
+        environment: host.environment.clone(),
+        working_directory: host.working_directory.clone(),
+        files: flags.config_files.clone(),
+        overrides: Overrides::default(),
+    };
+    let manifests = match files {
+        [] => manifest::Loaded::default(),
+        files => manifest::load(files, &mut host.stdin).map_err(Error::Failed)?,
+    };
+    let origins = manifests.configs.iter().map(|document| &document.origin);
+    let loaded = loader.load(origins, &registry::known())?;
+    Ok(match output.unwrap_or(Format::Human) {
+        Format::Human => loaded.settings.show(),
+        Format::Json => pretty(&serde_json::json!(loaded.settings.list())),
+    })
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+pub use clap::ColorChoice;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::target::TargetSpec;
@@ -157,13 +158,6 @@ pub enum ConfigCommand {
 pub enum Format {
     Human,
     Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
-    Auto,
-    Always,
-    Never,
 }
 
 /// `FORMAT` or `FORMAT=FILE`.

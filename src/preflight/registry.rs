@@ -2,13 +2,10 @@
 //!
 //! A plain sorted list; the tests below hold it to its promises.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-
 use super::Check;
 use super::crd_upgrade_safety;
 use super::rule::RuleDoc;
+use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
 
 /// A check as the rest of the program knows it.
 #[derive(Debug, Clone, Copy)]
@@ -19,21 +16,11 @@ pub struct CheckEntry {
     pub summary: &'static str,
     /// The page of the documentation, from the root of the repository.
     pub docs: &'static str,
-    /// What `config` takes for this check, sorted by name. `mode` is not here: every check has it.
-    pub keys: &'static [ConfigKey],
     pub rules: fn() -> Vec<&'static RuleDoc>,
-    /// Makes the check from its `config`, whose keys and values have been held against `keys` already.
-    pub build: fn(&BTreeMap<String, Value>) -> Box<dyn Check>,
-}
-
-/// A key that takes one of a few words.
-#[derive(Debug, Clone, Copy)]
-pub struct ConfigKey {
-    pub name: &'static str,
-    /// The allowed values, sorted.
-    pub values: &'static [&'static str],
-    pub default: &'static str,
-    pub doc: &'static str,
+    /// Declares the check's own keys by reading them. `mode` is not among them: every check has it.
+    pub configure: fn(&mut ConfigReader<'_>),
+    /// Makes the check from a configuration that `configure` has found good.
+    pub build: fn(&ConfigMap) -> Box<dyn Check>,
 }
 
 /// Every check, sorted by name.
@@ -47,6 +34,24 @@ pub fn find(name: &str) -> Option<&'static CheckEntry> {
 /// The names of all checks.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|check| check.name)
+}
+
+/// Every check as the configuration knows it.
+pub fn known() -> Vec<KnownCheck> {
+    CHECKS
+        .iter()
+        .map(|check| KnownCheck { name: check.name, about: check.summary, configure: check.configure })
+        .collect()
+}
+
+impl CheckEntry {
+    /// The keys of the check's `config`, in the order in which it reads them.
+    pub fn keys(&self) -> Vec<KeyDescription> {
+        let nothing = ConfigMap::default();
+        let mut reader = ConfigReader::new(self.name, &nothing);
+        (self.configure)(&mut reader);
+        reader.keys()
+    }
 }
 
 #[cfg(test)]
@@ -71,7 +76,6 @@ mod tests {
             let rules: Vec<&str> = (check.rules)().iter().map(|rule| rule.name).collect();
             assert!(is_sorted(rules.iter().copied()), "{rules:?}");
             assert!(rules.iter().all(|name| is_pascal_case(name)), "{rules:?}");
-            assert!(is_sorted(check.keys.iter().map(|key| key.name)), "{}", check.name);
         }
     }
 
@@ -91,19 +95,11 @@ mod tests {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(check.docs);
             let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", check.docs));
             let rules = (check.rules)();
-            let words = rules.iter().map(|rule| rule.name).chain(check.keys.iter().map(|key| key.name));
+            let keys = check.keys();
+            let words = rules.iter().map(|rule| rule.name).chain(keys.iter().map(|key| key.name));
             for word in words {
                 assert!(page.contains(word), "{} does not mention {word}", check.docs);
             }
-        }
-    }
-
-    #[test]
-    fn defaults_are_among_the_allowed_values() {
-        for key in CHECKS.iter().flat_map(|check| check.keys) {
-            assert!(key.values.contains(&key.default), "{}", key.name);
-            assert!(is_sorted(key.values.iter().copied()), "{}", key.name);
-            assert!(!key.doc.is_empty());
         }
     }
 }

@@ -6,11 +6,13 @@ use super::output::Output;
 use super::{Exit, Host};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
-use crate::config::Settings;
-use crate::manifest::{self, Loaded};
+use crate::config::{Loader, Overrides, Settings};
+use crate::manifest::{self, Manifest};
 use crate::plan::{self, Action, Plan, PlanOptions};
+use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled};
 use crate::problem::{Error, Problem, Result};
+use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report};
 use crate::target::{Connection, Target};
 use crate::ui::confirm;
@@ -18,7 +20,12 @@ use crate::ui::progress::Progress;
 
 /// Runs the flow and prints what came of it.
 pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) -> Exit {
-    let mut output = Output::new(args, host);
+    let purpose = match deploy {
+        None => Purpose::Check,
+        Some(deploy) if deploy.dry_run => Purpose::DryRun,
+        Some(_) => Purpose::Deploy,
+    };
+    let mut output = Output::new(args, purpose);
     let mut report = Report::default();
     let exit = match steps(args, deploy, host, &mut output, &mut report).await {
         Ok(exit) => exit,
@@ -31,9 +38,9 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
     };
     match output.finish(host, &report) {
         Ok(()) => exit,
-        Err(problem) => {
-            output.problems(host, &[problem]);
-            Exit::Failed
+        Err(error) => {
+            output.problems(host, error.problems());
+            Exit::from(&error)
         }
     }
 }
@@ -51,7 +58,7 @@ async fn steps(
 
     let mut stop = host.stop.clone();
     let looked_at = tokio::select! {
-        result = look(&settings, manifests.manifests, &enabled, &progress, report) => result?,
+        result = look(&settings, manifests, &enabled, &progress, report) => result?,
         _ = stop.wait_for(|stop| *stop) => {
             return Err(Error::failed(Problem::new("interrupted; nothing was written")));
         }
@@ -60,7 +67,7 @@ async fn steps(
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
-    output.report(host, report)?;
+    output.review(host, report)?;
     if exit != Exit::Success || !writes {
         return Ok(exit);
     }
@@ -69,7 +76,7 @@ async fn steps(
     }
     // Off a terminal nobody can answer: the checks are the gate.
     let asks = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
-    if asks && !confirmed(host).await {
+    if asks && !confirmed(host, question(report, &target)).await {
         return Err(Error::failed(Problem::new("not confirmed; nothing was written")));
     }
 
@@ -77,35 +84,58 @@ async fn steps(
     Ok(conclude(report, applied))
 }
 
-/// Reads configuration and manifests. A broken configuration is said even when the manifests are broken too.
+/// Reads configuration and manifests. A broken configuration is said even when the manifests are broken too: its exit
+/// code is another.
 fn read_files(
     args: &FlowArgs,
     deploy: Option<&DeployArgs>,
     host: &mut Host,
     output: &mut Output,
-) -> Result<(Settings, Vec<Enabled>, Loaded)> {
-    let loaded = manifest::load(&args.files).map_err(Error::Failed)?;
-    let settings = Settings {
-        target: args.target.clone().unwrap_or(crate::target::TargetSpec::Kube),
-        context: args.context.clone(),
-        kubeconfig: args.kubeconfig.clone(),
-        namespace: None,
-        field_manager: "gantry".into(),
-        force_conflicts: deploy.is_some_and(|d| d.force_conflicts),
-        warn_only: args.warn_only,
-        request_timeout: None,
-        established_timeout: std::time::Duration::from_secs(60),
+) -> Result<(Settings, Vec<Enabled>, Vec<Manifest>)> {
+    let loader = Loader {
+        environment: host.environment.clone(),
+        working_directory: host.working_directory.clone(),
+        files: args.config.config_files.clone(),
+        overrides: Overrides {
+            preflight: args.preflight.clone(),
+            warn_only: args.warn_only,
+            target: args.target.clone(),
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.context.clone(),
+            namespace: args.namespace.clone(),
+            field_manager: deploy.and_then(|deploy| deploy.field_manager.clone()),
+            force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
+            output: args.output.clone(),
+            color: args.color,
+        },
     };
-    let e = &crate::preflight::registry::CHECKS[0];
-    let enabled =
-        vec![Enabled { name: e.name, mode: crate::report::Mode::Error, check: (e.build)(&Default::default()) }];
-    Ok((settings, enabled, loaded))
+    let manifests = manifest::load(&args.files, &mut host.stdin);
+    let configs = manifests.iter().flat_map(|loaded| &loaded.configs).map(|document| &document.origin);
+    let loaded = loader.load(configs, &registry::known())?;
+    let manifests = manifests.map_err(Error::Failed)?;
+
+    let settings = loaded.settings;
+    output.configure(&settings.output, settings.color, host)?;
+    for manifest in &manifests.manifests {
+        output.add_source(manifest.origin.source.clone());
+    }
+    output.notices(host, &loaded.notices);
+    output.notices(host, &manifests.notices);
+    let enabled = settings
+        .checks
+        .iter()
+        .filter_map(|selected| {
+            let entry = registry::find(selected.name)?;
+            Some(Enabled { name: entry.name, mode: selected.mode, check: (entry.build)(&selected.config) })
+        })
+        .collect();
+    Ok((settings, enabled, manifests.manifests))
 }
 
 /// Everything up to the report; reads only.
 async fn look(
     settings: &Settings,
-    loaded: Vec<manifest::Manifest>,
+    manifests: Vec<Manifest>,
     enabled: &[Enabled],
     progress: &Progress,
     report: &mut Report,
@@ -113,14 +143,14 @@ async fn look(
     let connection = Connection {
         kubeconfig: settings.kubeconfig.clone(),
         context: settings.context.clone(),
-        timeout: settings.request_timeout,
+        timeout: Some(settings.timeouts.request),
     };
     let target = Target::open(&settings.target, &connection).await?;
     report.target = target.describe();
 
     let stage = progress.stage("reading live objects", None);
     let options = PlanOptions { namespace: settings.namespace.as_deref(), field_manager: &settings.field_manager };
-    let plan = plan::build(loaded, &target, options, &|done, total| stage.set(done, total)).await?;
+    let plan = plan::build(manifests, &target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
     report.changes = plan.changes.iter().map(Into::into).collect();
 
@@ -149,17 +179,23 @@ fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
 }
 
 /// Asks whether to write. An interrupt is a no.
-async fn confirmed(host: &mut Host) -> bool {
+async fn confirmed(host: &mut Host, question: String) -> bool {
     let Some(mut stdin) = host.stdin.take() else { return false };
     let mut stop = host.stop.clone();
     // On a thread of its own, because a read from the terminal cannot be called off.
     let answer = tokio::task::spawn_blocking(move || {
-        confirm::confirm("Deploy?", &mut *stdin, &mut std::io::stderr()).unwrap_or(false)
+        confirm::confirm(&question, &mut *stdin, &mut std::io::stderr()).unwrap_or(false)
     });
     tokio::select! {
         answer = answer => answer.unwrap_or(false),
         _ = stop.wait_for(|stop| *stop) => false,
     }
+}
+
+fn question(report: &Report, target: &Target) -> String {
+    let Summary { created, updated, warnings, .. } = report.summary;
+    let warned = if warnings > 0 { format!(", in spite of {}", text::count(warnings, "warning")) } else { String::new() };
+    format!("Create {created} and update {updated} in {}{warned}?", target.describe())
 }
 
 async fn write(
@@ -172,7 +208,7 @@ async fn write(
     let options = ApplyOptions {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
-        established_timeout: settings.established_timeout,
+        established_timeout: settings.timeouts.established,
     };
     let stage = progress.stage("applying", None);
     apply::run(plan, target, &options, stop, &|event| match event {

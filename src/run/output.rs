@@ -1,42 +1,176 @@
-//! Where the report goes: one writer for each `-o`, problems to stderr, and the documented line at the very end.
+//! Where a run's words go: a writer for each `-o`, problems and notices to stderr, the documented line at the very end.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::Host;
-use crate::cli::{FlowArgs, Format, OutputSpec};
+use crate::cli::{ColorChoice, FlowArgs, Format, OutputSpec};
+use crate::manifest::Source;
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
-use crate::report::{self, Report, Severity};
+use crate::report::human::{self, HumanOptions, Purpose, Sources};
+use crate::report::{Outcome, Report, Severity, json};
+use crate::ui;
 
-/// The outputs of one run.
+/// The outputs of one run. Made from the flags before the configuration is known, so that its problems can be told.
 pub struct Output {
     specs: Vec<OutputSpec>,
-    quiet: bool,
+    color: ColorChoice,
+    options: HumanOptions,
+    sources: Sources,
+    /// Problems were written to stderr already and need not be repeated there.
+    told: bool,
 }
 
 impl Output {
-    pub fn new(args: &FlowArgs, _host: &Host) -> Self {
-        Output { specs: args.output.clone(), quiet: args.quiet }
-    }
-
-    pub fn quiet(&self) -> bool {
-        self.quiet
-    }
-
-    pub fn problems(&mut self, host: &mut Host, problems: &[Problem]) {
-        for p in problems {
-            let _ = writeln!(host.stderr, "error: {p}\n  help: {:?}", p.help);
+    pub fn new(args: &FlowArgs, purpose: Purpose) -> Self {
+        Output {
+            specs: args.output.clone(),
+            color: args.color.unwrap_or(ColorChoice::Auto),
+            options: HumanOptions {
+                verbose: args.verbose > 0,
+                quiet: args.quiet,
+                purpose,
+                ..HumanOptions::default()
+            },
+            sources: Sources::default(),
+            told: false,
         }
     }
 
-    pub fn report(&mut self, _host: &mut Host, _report: &Report) -> Result<()> {
+    pub fn quiet(&self) -> bool {
+        self.options.quiet
+    }
+
+    /// What the merged configuration says of output. A file that cannot be written is found out here, before
+    /// anything else happens.
+    pub fn configure(&mut self, specs: &[OutputSpec], color: ColorChoice, host: &Host) -> Result<()> {
+        self.specs = specs.to_vec();
+        self.color = color;
+        let mut problems = Vec::new();
+        if self.specs.iter().filter(|spec| spec.file.is_none()).count() > 1 {
+            problems.push(
+                Problem::new("two output formats for standard output")
+                    .help("write all but one of them to a file: -o json=FILE"),
+            );
+        }
+        for path in self.specs.iter().filter_map(|spec| spec.file.as_deref()) {
+            let path = host.working_directory.join(path);
+            // Without truncating: what is there stays until there is a report to replace it.
+            if let Err(error) = OpenOptions::new().create(true).append(true).open(&path) {
+                problems.push(unwritable(&path, &error));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
+    }
+
+    /// Keeps the text of a manifest file for excerpts.
+    pub fn add_source(&mut self, source: Arc<Source>) {
+        self.sources.add(source);
+    }
+
+    /// What the user should know and what stops nothing.
+    pub fn notices(&mut self, host: &mut Host, notices: &[Problem]) {
+        if self.quiet() {
+            return;
+        }
+        for notice in notices {
+            let text = crate::text::sanitize_block(&notice.to_string()).into_owned();
+            let help = notice.help.as_deref().map(|help| format!(" ({})", crate::text::sanitize(help)));
+            let _ = writeln!(host.stderr, "notice: {text}{}", help.unwrap_or_default());
+        }
+    }
+
+    /// Problems that stop the run, to stderr.
+    pub fn problems(&mut self, host: &mut Host, problems: &[Problem]) {
+        for file in problems.iter().filter_map(|problem| problem.at.as_ref()).map(|at| &at.file) {
+            self.sources.read(file);
+        }
+        let color = host.color(self.color, host.stderr_is_terminal);
+        let _ = human::write_problems(problems, &self.sources, color, &mut host.stderr);
+        self.told = true;
+    }
+
+    /// Everything that is known before anything is written, for people.
+    pub fn review(&mut self, host: &mut Host, report: &Report) -> Result<()> {
+        self.human(host, |options, sources, out| human::write_review(report, options, sources, out))
+    }
+
+    /// How it ended: the last words for people, the whole report for machines, the documented line on stderr.
+    pub fn finish(&mut self, host: &mut Host, report: &Report) -> Result<()> {
+        if !self.told {
+            self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out))?;
+        }
+        for spec in self.specs.clone().iter().filter(|spec| spec.format == Format::Json) {
+            match &spec.file {
+                None => json::write(report, &mut host.stdout).map_err(|error| lost(&error))?,
+                Some(path) => {
+                    let path = host.working_directory.join(path);
+                    let written = File::create(&path).and_then(|mut file| json::write(report, &mut file));
+                    written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
+                }
+            }
+        }
+        host.stdout.flush().map_err(|error| lost(&error))?;
+        for line in documented_lines(report) {
+            let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
+        }
         Ok(())
     }
 
-    pub fn finish(&mut self, host: &mut Host, report: &Report) -> std::result::Result<(), Problem> {
-        let _ = report::json::write(report, &mut host.stdout);
-        let _ = host.stdout.flush();
-        Ok(())
+    fn human(
+        &mut self,
+        host: &mut Host,
+        write: impl Fn(&HumanOptions, &Sources, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        // Without `-o` the report is for people.
+        let default = [OutputSpec { format: Format::Human, file: None }];
+        let specs = if self.specs.is_empty() { &default[..] } else { &self.specs };
+        for spec in specs.iter().filter(|spec| spec.format == Format::Human) {
+            match &spec.file {
+                None => {
+                    let options = HumanOptions {
+                        color: host.color(self.color, host.stdout_is_terminal),
+                        width: ui::width(host.stdout_is_terminal),
+                        ..self.options
+                    };
+                    write(&options, &self.sources, &mut host.stdout).map_err(|error| lost(&error))?;
+                }
+                Some(path) => {
+                    let path = host.working_directory.join(path);
+                    let file = OpenOptions::new().create(true).append(true).open(&path);
+                    let written = file.and_then(|mut file| write(&self.options, &self.sources, &mut file));
+                    written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
+                }
+            }
+        }
+        host.stdout.flush().map_err(|error| lost(&error))
     }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(format!("cannot write the report to {}: {error}", path.display()))
+}
+
+fn lost(error: &io::Error) -> Error {
+    Error::failed(Problem::new(format!("cannot write to standard output: {error}")))
+}
+
+/// One line for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
+fn documented_lines(report: &Report) -> Vec<String> {
+    if report.outcome != Outcome::Blocked {
+        return Vec::new();
+    }
+    let mut by_crd: Vec<(&str, Vec<&str>)> = Vec::new();
+    let findings = report.checks.iter().flat_map(|check| &check.findings);
+    for finding in findings.filter(|finding| finding.severity == Severity::Error) {
+        let Some(text) = &finding.documented else { continue };
+        match by_crd.iter_mut().find(|(name, _)| *name == finding.object.name) {
+            Some((_, texts)) => texts.push(text),
+            None => by_crd.push((&finding.object.name, vec![text])),
+        }
+    }
+    by_crd.into_iter().map(|(crd, texts)| documented::line(crd, texts)).collect()
 }

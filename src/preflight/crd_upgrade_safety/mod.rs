@@ -12,32 +12,29 @@ pub mod model;
 pub mod rules;
 mod words;
 
-use std::collections::BTreeMap;
 use std::panic;
-
-use serde_json::Value;
 
 use self::compare::RuleViolation;
 use self::model::{Malformed, Side};
-use super::registry::{CheckEntry, ConfigKey};
+use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+use crate::config::ConfigReader;
 use crate::plan::{Change, in_parallel};
 use crate::report::Severity;
 use crate::resource::RawObject;
 
+const NAME: &str = "CRDUpgradeSafety";
+
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: "CRDUpgradeSafety",
+    name: NAME,
     summary: "an upgrade of a CRD must not break the objects, clients and data that are there",
     docs: "docs/checks/CRDUpgradeSafety.md",
-    keys: &[ConfigKey {
-        name: "failMode",
-        values: &["closed", "open"],
-        default: "closed",
-        doc: "Whether a change that no rule judges blocks (closed) or is only reported (open).",
-    }],
     rules: rule_docs,
-    build,
+    configure: |reader| {
+        options(reader);
+    },
+    build: |config| Box::new(CrdUpgradeSafety { options: options(&mut ConfigReader::new(NAME, config)) }),
 };
 
 /// What becomes of a change that no rule judges.
@@ -65,17 +62,11 @@ fn rule_docs() -> Vec<&'static RuleDoc> {
     rules::RULES.iter().map(|rule| &rule.doc).collect()
 }
 
-fn build(config: &BTreeMap<String, Value>) -> Box<dyn Check> {
-    Box::new(CrdUpgradeSafety { options: options(config) })
-}
-
-/// The values were held against [`ENTRY`]'s keys when the configuration was read.
-fn options(config: &BTreeMap<String, Value>) -> Options {
-    let fail_mode = match config.get("failMode").and_then(Value::as_str) {
-        Some("open") => FailMode::Open,
-        _ => FailMode::Closed,
-    };
-    Options { fail_mode }
+/// Reads the check's own keys.
+fn options(reader: &mut ConfigReader<'_>) -> Options {
+    let about = "Whether a change that no rule judges blocks (closed) or is only reported (open).";
+    let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
+    Options { fail_mode: reader.choice("failMode", about, &choices, FailMode::default()) }
 }
 
 impl Check for CrdUpgradeSafety {
