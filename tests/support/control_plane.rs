@@ -1,0 +1,324 @@
+//! One etcd and one kube-apiserver on loopback, with their users.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::binaries::{Binaries, binaries};
+use super::supervisor::Supervisor;
+use super::{eventually, within_a_minute};
+
+/// How many users without rights [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
+pub const SPARE_USERS: usize = 16;
+
+const ETCD: &str = "etcd";
+const API_SERVER: &str = "kube-apiserver";
+
+/// A running pair of servers. Dropping it ends both; so does the end of the test process, of whatever kind.
+pub struct ControlPlane {
+    supervisor: Mutex<Supervisor>,
+    folder: PathBuf,
+    port: u16,
+    tokens: BTreeMap<String, String>,
+    users_given: AtomicUsize,
+    api: Api,
+}
+
+impl ControlPlane {
+    /// Starts a pair of one's own, for a test that harms it; all others share [`super::control_plane`].
+    pub fn start() -> Self {
+        let binaries = binaries();
+        let mut attempts = 3;
+        loop {
+            attempts -= 1;
+            match Self::try_start(&binaries) {
+                Ok(started) => return started,
+                // A free port can be taken by somebody else before the server binds it.
+                Err(log) if attempts > 0 && log.contains("address already in use") => {}
+                Err(log) => panic!("the control plane of the tests does not start: {log}"),
+            }
+        }
+    }
+
+    /// `Err` holds the end of the log of the server that ended.
+    fn try_start(binaries: &Binaries) -> Result<Self, String> {
+        let mut supervisor = Supervisor::start();
+        let folder = supervisor.folder().to_owned();
+        let [etcd, peer, port] = free_ports();
+        let etcd_url = format!("http://127.0.0.1:{etcd}");
+
+        supervisor.run(ETCD, &binaries.etcd, &etcd_arguments(&etcd_url, peer));
+        let log = folder.join("etcd.log");
+        // Not a connection: should another etcd own the port by now, it would answer just as well.
+        let ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("ready to serve client requests"));
+        wait_for(&mut supervisor, ETCD, ready)?;
+
+        let tokens = tokens();
+        fs::write(folder.join("tokens.csv"), token_file(&tokens)).expect("write the token file");
+        fs::write(folder.join("service-account.key"), signing_key()).expect("write the signing key");
+        supervisor.run(API_SERVER, &binaries.kube_apiserver, &api_server_arguments(&etcd_url, port));
+        let ca_file = folder.join("certs/apiserver.crt");
+        wait_for(&mut supervisor, API_SERVER, || is_pem_file(&ca_file))?;
+
+        let url = format!("https://127.0.0.1:{port}");
+        let api = Api::new(&url, Some(&ca_file), Some(&tokens["admin"]));
+        wait_for(&mut supervisor, API_SERVER, || api.is_ready())?;
+
+        for user in tokens.keys() {
+            let config = kubeconfig(&url, Some(&ca_file), user, &tokens[user]);
+            fs::write(folder.join(format!("{user}.kubeconfig")), config).expect("write a kubeconfig");
+        }
+        let supervisor = Mutex::new(supervisor);
+        let started = Self { supervisor, folder, port, tokens, users_given: AtomicUsize::new(0), api };
+        started.allow(
+            "reader",
+            &json!([
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+                {"nonResourceURLs": ["*"], "verbs": ["get"]},
+            ]),
+        );
+        Ok(started)
+    }
+
+    /// The API server's address, `https://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The certificate that the API server made for itself.
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.join("certs/apiserver.crt")
+    }
+
+    /// The servers' folder, which ends with them: data, logs, kubeconfigs.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The user's kubeconfig; its context is named `test`.
+    ///
+    /// Users are `admin` (may everything), `reader` (may get, list and watch everything), `nobody` (no rights), and
+    /// those that [`user`](Self::user) returns.
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.token(user);
+        self.folder.join(format!("{user}.kubeconfig"))
+    }
+
+    /// A user's bearer token. No output of gantry may ever hold it.
+    pub fn token(&self, user: &str) -> &str {
+        self.tokens.get(user).unwrap_or_else(|| panic!("the test bed has no user {user:?}"))
+    }
+
+    pub(super) fn tokens(&self) -> &BTreeMap<String, String> {
+        &self.tokens
+    }
+
+    /// A user of the test's own with just the rights of these RBAC rules, which apply in every namespace. No rules (an
+    /// empty list) are fine, too. Returns when the rights are in force.
+    pub fn user(&self, rules: &Value) -> String {
+        let given = self.users_given.fetch_add(1, Ordering::Relaxed);
+        assert!(given < SPARE_USERS, "all {SPARE_USERS} spare users of this test binary are in use: raise SPARE_USERS");
+        let user = format!("user-{given}");
+        self.allow(&user, rules);
+        user
+    }
+
+    /// Requests as the admin, without any of gantry's own code; `Api`'s methods are also there on this type itself.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Requests as some user.
+    pub fn api_as(&self, user: &str) -> Api {
+        Api::new(&self.url(), Some(&self.ca_file()), Some(self.token(user)))
+    }
+
+    /// Kills the API server, as a crash would. Only on a control plane of one's own.
+    pub fn kill_api_server(&self) {
+        self.supervisor().stop(API_SERVER);
+    }
+
+    /// Starts the killed API server on the same port with the same data, and waits until it is ready.
+    pub fn restart_api_server(&self) {
+        let mut supervisor = self.supervisor();
+        supervisor.start_again(API_SERVER);
+        wait_for(&mut supervisor, API_SERVER, || self.api.is_ready()).unwrap_or_else(|log| panic!("no restart: {log}"));
+    }
+
+    /// The process ids of etcd and the API server.
+    pub fn pids(&self) -> Vec<u32> {
+        let supervisor = self.supervisor();
+        [ETCD, API_SERVER].iter().filter_map(|name| supervisor.pid(name)).collect()
+    }
+
+    fn supervisor(&self) -> MutexGuard<'_, Supervisor> {
+        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Binds `rules` to `user` and waits until the authorizer, which learns of them by watching, answers accordingly.
+    fn allow(&self, user: &str, rules: &Value) {
+        const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+        let name = format!("test-{user}");
+        let role = json!({"metadata": {"name": name}, "rules": rules});
+        let binding = json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "User", "name": user}],
+        });
+        for (path, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+            let (status, answer) = self.api.post(&format!("{RBAC}/{path}"), &object);
+            assert_eq!(status, 201, "cannot create the {path} {name}: {answer}");
+        }
+        let Some(attributes) = rules.get(0).map(review_attributes) else { return };
+        let mut review = json!({"spec": {"user": user}});
+        review["spec"].as_object_mut().expect("an object").extend(attributes);
+        eventually(&format!("the rights of {user} come into force"), || {
+            let (_, answer) = self.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review);
+            (answer["status"]["allowed"] == true).then_some(())
+        });
+    }
+}
+
+impl std::ops::Deref for ControlPlane {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}
+
+/// A kubeconfig (JSON, which is YAML) with the one context `test`.
+pub fn kubeconfig(url: &str, ca_file: Option<&Path>, user: &str, token: &str) -> String {
+    let mut cluster = json!({"server": url});
+    if let Some(ca_file) = ca_file {
+        cluster["certificate-authority"] = json!(ca_file);
+    }
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": user, "user": {"token": token}}],
+    });
+    format!("{config:#}\n")
+}
+
+/// Three different ports that nobody listens on at this moment.
+fn free_ports() -> [u16; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback"));
+    listeners.each_ref().map(|listener| listener.local_addr().expect("the port of a listener").port())
+}
+
+fn etcd_arguments(url: &str, peer: u16) -> Vec<String> {
+    let peer_url = format!("http://127.0.0.1:{peer}");
+    vec![
+        "--name=test".into(),
+        "--data-dir=etcd".into(),
+        "--unsafe-no-fsync".into(),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        format!("--listen-peer-urls={peer_url}"),
+        format!("--initial-advertise-peer-urls={peer_url}"),
+        format!("--initial-cluster=test={peer_url}"),
+    ]
+}
+
+fn api_server_arguments(etcd_url: &str, port: u16) -> Vec<String> {
+    let fixed = [
+        "--bind-address=127.0.0.1",
+        // Without these two, the server looks for a network interface other than loopback to advertise itself on.
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        "--cert-dir=certs",
+        "--authorization-mode=RBAC",
+        "--token-auth-file=tokens.csv",
+        // Nobody makes the accounts that it would ask for: there is no controller manager.
+        "--disable-admission-plugins=ServiceAccount",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-account-key-file=service-account.key",
+        "--service-account-signing-key-file=service-account.key",
+        "--service-cluster-ip-range=10.0.0.0/24",
+    ];
+    let chosen = [format!("--etcd-servers={etcd_url}"), format!("--secure-port={port}")];
+    fixed.map(str::to_owned).into_iter().chain(chosen).collect()
+}
+
+/// Waits for a server that was just started; `Err` has the end of its log if it ended instead, or takes too long.
+fn wait_for(supervisor: &mut Supervisor, name: &str, ready: impl Fn() -> bool) -> Result<(), String> {
+    let outcome = within_a_minute(|| match ready() {
+        true => Some(Ok(())),
+        false => (!supervisor.is_alive(name)).then_some(Err("ended at once")),
+    });
+    outcome
+        .unwrap_or(Err("was not ready after a minute"))
+        .map_err(|what| format!("{name} {what}; its last lines:\n{}", supervisor.log_tail(name)))
+}
+
+fn is_pem_file(path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.trim_end().ends_with("-----END CERTIFICATE-----"))
+}
+
+fn tokens() -> BTreeMap<String, String> {
+    let spare = (0..SPARE_USERS).map(|n| format!("user-{n}"));
+    ["admin", "reader", "nobody"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(spare)
+        .map(|user| {
+            let token = format!("token-{:016x}{:016x}", random(), random());
+            (user, token)
+        })
+        .collect()
+}
+
+fn token_file(tokens: &BTreeMap<String, String>) -> String {
+    let line = |(user, token): (&String, &String)| {
+        let groups = if user == "admin" { ",\"system:masters\"" } else { "" };
+        format!("{token},{user},{user}{groups}\n")
+    };
+    tokens.iter().map(line).collect()
+}
+
+/// A P-256 private key in PEM, which the API server wants for signing service account tokens (no test uses one).
+///
+/// SEC 1 wraps the 32 bytes of the key in a fixed frame, and any number between 0 and the curve's order is a key.
+fn signing_key() -> String {
+    let mut der = vec![0x30, 0x31, 0x02, 0x01, 0x01, 0x04, 0x20];
+    der.extend((0..4).flat_map(|_| random().to_be_bytes()));
+    der[7] &= 0x7f; // below the order
+    der.extend([0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07]);
+    format!("-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n", BASE64.encode(der))
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(())
+}
+
+/// What to ask the server to find out whether a rule is in force: its first verb on its first resource or path.
+fn review_attributes(rule: &Value) -> serde_json::Map<String, Value> {
+    let first = |key: &str| rule[key][0].as_str().unwrap_or_default();
+    let mut attributes = serde_json::Map::new();
+    if rule["nonResourceURLs"].is_array() {
+        let asked = json!({"path": first("nonResourceURLs"), "verb": first("verbs")});
+        attributes.insert("nonResourceAttributes".into(), asked);
+    } else {
+        let (resource, subresource) = first("resources").split_once('/').unwrap_or((first("resources"), ""));
+        let name = first("resourceNames");
+        let asked = json!({
+            "group": first("apiGroups"), "resource": resource, "subresource": subresource, "name": name,
+            "verb": first("verbs"),
+        });
+        attributes.insert("resourceAttributes".into(), asked);
+    }
+    attributes
+}

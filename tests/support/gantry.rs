@@ -1,0 +1,249 @@
+//! Runs the built `gantry` as a person or a pipeline would, in surroundings that hold nothing of this machine.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Far beyond what any test needs: to end a hanging test, not to measure it.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// What a child process still needs of this process' environment.
+const INHERITED: [&str; 4] = ["PATH", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
+
+/// One invocation of `gantry`. Unless told otherwise: an empty home, an empty working directory, no environment, no
+/// standard input, and no terminal anywhere.
+pub struct Gantry {
+    home: TempDir,
+    arguments: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
+    working_directory: PathBuf,
+    stdin: Option<String>,
+}
+
+impl Gantry {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        let home = TempDir::new().expect("a temporary home");
+        let working_directory = home.path().join("work");
+        std::fs::create_dir(&working_directory).expect("a working directory");
+        Self { home, arguments: Vec::new(), environment: Vec::new(), working_directory, stdin: None }
+    }
+
+    pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        self
+    }
+
+    pub fn arg(self, argument: impl AsRef<OsStr>) -> Self {
+        self.args([argument])
+    }
+
+    /// Sets `KUBECONFIG`.
+    pub fn kubeconfig(self, path: impl AsRef<Path>) -> Self {
+        self.env("KUBECONFIG", path.as_ref())
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    pub fn cwd(mut self, path: impl AsRef<Path>) -> Self {
+        self.working_directory = path.as_ref().to_owned();
+        self
+    }
+
+    pub fn stdin(mut self, text: impl Into<String>) -> Self {
+        self.stdin = Some(text.into());
+        self
+    }
+
+    /// The home folder of this invocation, to put a user's configuration into.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Runs to the end.
+    #[track_caller]
+    pub fn run(self) -> Output {
+        self.spawn().wait()
+    }
+
+    /// Starts it, for a test that watches, interrupts or kills it.
+    #[track_caller]
+    pub fn spawn(self) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+        command.args(&self.arguments).current_dir(&self.working_directory).env_clear();
+        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.env("HOME", self.home.path()).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("start gantry");
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
+            // Of its own, since gantry may want to write before it has read all. It may also end without reading.
+            thread::spawn(move || pipe.write_all(text.as_bytes()));
+        }
+        let stdout = Stream::collect(child.stdout.take().expect("piped"));
+        let stderr = Stream::collect(child.stderr.take().expect("piped"));
+        let words: Vec<_> = self.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        Running { child, stdout, stderr, command: format!("gantry {}", words.join(" ")), _home: self.home }
+    }
+}
+
+/// A `gantry` that has not been waited for. Dropping it kills it.
+pub struct Running {
+    child: Child,
+    stdout: Arc<Stream>,
+    stderr: Arc<Stream>,
+    command: String,
+    _home: TempDir,
+}
+
+impl Running {
+    /// Waits until its standard error holds `text`.
+    #[track_caller]
+    pub fn wait_for_stderr(&mut self, text: &str) {
+        if !self.stderr.wait_until(|so_far, _| String::from_utf8_lossy(so_far).contains(text)) {
+            let _ = self.child.kill();
+            panic!("no {text:?} on stderr of `{}`, but:\n{}", self.command, self.stderr.text());
+        }
+    }
+
+    /// What a Ctrl-C at the terminal does.
+    pub fn interrupt(&mut self) {
+        let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().expect("run `kill`");
+        assert!(status.success(), "gantry has already ended:\n{}", self.stderr.text());
+    }
+
+    /// Ends it where it is, with no chance to react.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("kill gantry");
+    }
+
+    #[track_caller]
+    pub fn wait(mut self) -> Output {
+        let ended = self.stdout.wait_until(|_, ended| ended) && self.stderr.wait_until(|_, ended| ended);
+        if !ended {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().expect("wait for gantry");
+        let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+        let output = Output { code: status.code(), stdout, stderr, command: self.command.clone() };
+        assert!(ended, "no end after {DEADLINE:?}\n{output}");
+        output
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How it went. The assertions return the output again, so that they can be chained, and show all of it if they fail.
+pub struct Output {
+    /// `None` if a signal ended it.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    command: String,
+}
+
+impl Output {
+    #[track_caller]
+    pub fn code(&self, expected: i32) -> &Self {
+        assert!(self.code == Some(expected), "expected exit code {expected}\n{self}");
+        self
+    }
+
+    #[track_caller]
+    pub fn stdout_contains(&self, text: &str) -> &Self {
+        assert!(self.stdout.contains(text), "expected on stdout: {text}\n{self}");
+        self
+    }
+
+    #[track_caller]
+    pub fn stderr_contains(&self, text: &str) -> &Self {
+        assert!(self.stderr.contains(text), "expected on stderr: {text}\n{self}");
+        self
+    }
+
+    /// For what must never be shown, such as a token.
+    #[track_caller]
+    pub fn contains_nowhere(&self, text: &str) -> &Self {
+        assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "expected nowhere: {text}\n{self}");
+        self
+    }
+
+    /// Standard output as the JSON document that it has to be.
+    #[track_caller]
+    pub fn report(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("stdout is not one JSON document: {e}\n{self}"))
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or("by a signal".to_owned(), |code| format!("with code {code}"));
+        writeln!(f, "`{}` ended {code}", self.command)?;
+        write!(f, "--- stdout\n{}\n--- stderr\n{}\n---", self.stdout, self.stderr)
+    }
+}
+
+/// An output stream of a child process, collected by a thread of its own.
+#[derive(Default)]
+struct Stream {
+    /// The bytes so far, and whether there will be no more.
+    state: Mutex<(Vec<u8>, bool)>,
+    changed: Condvar,
+}
+
+impl Stream {
+    fn collect(mut from: impl Read + Send + 'static) -> Arc<Self> {
+        let stream = Arc::new(Self::default());
+        let writer = Arc::clone(&stream);
+        thread::spawn(move || {
+            let mut buffer = [0; 8192];
+            loop {
+                let read = from.read(&mut buffer).unwrap_or(0);
+                let mut state = writer.state.lock().expect("nobody panics with it");
+                state.0.extend(&buffer[..read]);
+                state.1 = read == 0;
+                writer.changed.notify_all();
+                if read == 0 {
+                    return;
+                }
+            }
+        });
+        stream
+    }
+
+    /// Whether `condition` (the bytes so far, whether it has ended) became true. Gives up at the end of the stream.
+    fn wait_until(&self, condition: impl Fn(&[u8], bool) -> bool) -> bool {
+        let deadline = Instant::now() + DEADLINE;
+        let mut state = self.state.lock().expect("nobody panics with it");
+        loop {
+            if condition(&state.0, state.1) {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.1 || left.is_zero() {
+                return false;
+            }
+            state = self.changed.wait_timeout(state, left).expect("nobody panics with it").0;
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.state.lock().expect("nobody panics with it").0).into_owned()
+    }
+}

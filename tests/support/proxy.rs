@@ -1,0 +1,283 @@
+//! A proxy on loopback in front of the API server, for what a test cannot make the server do on demand.
+//!
+//! `gantry` speaks plain HTTP to it; it passes requests on, over TLS and with the caller's own token. A test can see the
+//! requests, answer some of them itself, act just before one is passed on, or break the connection.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{Request, Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::api::client;
+use super::control_plane::{ControlPlane, kubeconfig};
+use super::eventually;
+
+/// A request as it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    pub method: String,
+    pub path: String,
+    /// Without the question mark; empty if there is none.
+    pub query: String,
+}
+
+impl Recorded {
+    /// Whether it may change something on the server. A review only asks a question, and a dry run changes nothing.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+            && !self.path.ends_with("reviews")
+            && !self.query.split('&').any(|pair| pair == "dryRun=All")
+    }
+}
+
+/// Picks requests: the `nth` one (from 1; all, without it) of those whose method, path and query fit.
+pub struct When {
+    method: String,
+    path_contains: String,
+    query_contains: String,
+    nth: Option<usize>,
+}
+
+impl When {
+    /// Requests of a method whose path holds this text. An empty text fits every one.
+    pub fn new(method: &str, path_contains: &str) -> Self {
+        Self { method: method.into(), path_contains: path_contains.into(), query_contains: String::new(), nth: None }
+    }
+
+    pub fn query(mut self, contains: &str) -> Self {
+        self.query_contains = contains.into();
+        self
+    }
+
+    pub fn nth(mut self, nth: usize) -> Self {
+        self.nth = Some(nth);
+        self
+    }
+
+    fn fits(&self, request: &Recorded) -> bool {
+        (self.method.is_empty() || self.method == request.method)
+            && request.path.contains(&self.path_contains)
+            && request.query.contains(&self.query_contains)
+    }
+}
+
+/// What to do with a picked request.
+#[derive(Clone)]
+enum Action {
+    Hook(Arc<dyn Fn() + Send + Sync>),
+    Answer(u16, Value),
+    Cut,
+    LoseAnswer,
+    Refuse,
+}
+
+struct Rule {
+    when: When,
+    seen: usize,
+    action: Action,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<Rule>,
+    recorded: Vec<Recorded>,
+}
+
+impl State {
+    /// Notes a request and returns what is to be done with it, in the order in which the test said so.
+    fn note(&mut self, request: Recorded) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for rule in self.rules.iter_mut().filter(|rule| rule.when.fits(&request)) {
+            rule.seen += 1;
+            if rule.when.nth.is_none_or(|nth| nth == rule.seen) {
+                actions.push(rule.action.clone());
+            }
+        }
+        self.recorded.push(request);
+        actions
+    }
+}
+
+/// The proxy; it ends when dropped.
+pub struct Proxy {
+    runtime: Option<Runtime>,
+    state: Arc<Mutex<State>>,
+    refuse: watch::Sender<bool>,
+    url: String,
+    tokens: BTreeMap<String, String>,
+    kubeconfigs: TempDir,
+}
+
+impl Proxy {
+    pub fn start(control_plane: &ControlPlane) -> Self {
+        let runtime = Runtime::new().expect("a runtime for the proxy");
+        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).expect("a free port on loopback");
+        let url = format!("http://{}", listener.local_addr().expect("the port of a listener"));
+        let state = Arc::<Mutex<State>>::default();
+        let (refuse, refused) = watch::channel(false);
+        let inside = runtime.enter();
+        let upstream = client(&control_plane.url(), Some(&control_plane.ca_file()), None);
+        let handler = Handler { upstream, state: Arc::clone(&state), refuse: refuse.clone() };
+        runtime.spawn(accept(listener, handler, refused));
+        drop(inside);
+        let tokens = control_plane.tokens().clone();
+        let kubeconfigs = TempDir::new().expect("a temporary folder");
+        Self { runtime: Some(runtime), state, refuse, url, tokens, kubeconfigs }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// As [`ControlPlane::kubeconfig`], but through the proxy.
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        let path = self.kubeconfigs.path().join(format!("{user}.kubeconfig"));
+        std::fs::write(&path, kubeconfig(&self.url, None, user, &self.tokens[user])).expect("write a kubeconfig");
+        path
+    }
+
+    /// Runs `hook` to its end before such a request is passed on.
+    pub fn before(&self, when: When, hook: impl Fn() + Send + Sync + 'static) {
+        self.rule(when, Action::Hook(Arc::new(hook)));
+    }
+
+    /// Answers such a request without asking the server.
+    pub fn answer(&self, when: When, status: u16, body: Value) {
+        self.rule(when, Action::Answer(status, body));
+    }
+
+    /// Closes the connection instead of passing such a request on.
+    pub fn cut(&self, when: When) {
+        self.rule(when, Action::Cut);
+    }
+
+    /// Passes such a request on, lets the server carry it out, and closes the connection instead of answering.
+    pub fn lose_answer(&self, when: When) {
+        self.rule(when, Action::LoseAnswer);
+    }
+
+    /// From such a request on, it included: all connections are closed and new ones refused, as if the server died.
+    pub fn refuse_from(&self, when: When) {
+        self.rule(when, Action::Refuse);
+    }
+
+    /// Closes all connections and refuses new ones.
+    pub fn refuse(&self) {
+        self.refuse.send_replace(true);
+        let address = self.url.trim_start_matches("http://");
+        eventually("the proxy refuses connections", || std::net::TcpStream::connect(address).err());
+    }
+
+    /// All requests so far, in the order of their arrival.
+    pub fn requests(&self) -> Vec<Recorded> {
+        lock(&self.state).recorded.clone()
+    }
+
+    /// Those of the requests that may have changed something.
+    pub fn writes(&self) -> Vec<Recorded> {
+        self.requests().into_iter().filter(Recorded::is_write).collect()
+    }
+
+    fn rule(&self, when: When, action: Action) {
+        lock(&self.state).rules.push(Rule { when, seen: 0, action });
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, handler: Handler, mut refused: watch::Receiver<bool>) {
+    // Dropped at the end, which ends the connections.
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = refused.wait_for(|refused| *refused) => return,
+        };
+        let Ok((stream, _)) = accepted else { continue };
+        let handler = handler.clone();
+        connections.spawn(async move {
+            let service = service_fn(move |request| handler.clone().handle(request));
+            // An error is a connection that was cut, by either side.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+#[derive(Clone)]
+struct Handler {
+    upstream: Client,
+    state: Arc<Mutex<State>>,
+    refuse: watch::Sender<bool>,
+}
+
+impl Handler {
+    /// An error makes the server of the connection close it without an answer.
+    async fn handle(self, request: Request<Incoming>) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
+        let recorded = Recorded {
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            query: request.uri().query().unwrap_or_default().to_owned(),
+        };
+        let actions = lock(&self.state).note(recorded);
+        let mut lose_answer = false;
+        for action in actions {
+            match action {
+                Action::Hook(hook) => tokio::task::spawn_blocking(move || hook()).await?,
+                Action::Answer(status, body) => return answer(status, &body),
+                Action::Cut => return Err("cut by the test".into()),
+                Action::LoseAnswer => lose_answer = true,
+                Action::Refuse => {
+                    self.refuse.send_replace(true);
+                    // The accepting task ends this one with all others.
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+        let response = self.pass_on(request).await?;
+        if lose_answer { Err("answer lost by the test".into()) } else { Ok(response) }
+    }
+
+    async fn pass_on(&self, request: Request<Incoming>) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
+        let (mut parts, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        // These describe the connection to the proxy, not the request.
+        for name in [header::HOST, header::CONNECTION, header::TRANSFER_ENCODING] {
+            parts.headers.remove(name);
+        }
+        let mut response = self.upstream.send(Request::from_parts(parts, Body::from(body.to_vec()))).await?;
+        for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
+            response.headers_mut().remove(name);
+        }
+        *response.version_mut() = http::Version::HTTP_11;
+        Ok(response)
+    }
+}
+
+fn answer(status: u16, body: &Value) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
+    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
+    Ok(response.body(Body::from(body.to_string().into_bytes()))?)
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
