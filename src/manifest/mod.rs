@@ -109,7 +109,7 @@ impl Spans {
         }
     }
 }
-pub fn load(inputs: &[String]) -> Result<Loaded, Vec<Problem>> {
+pub fn load(inputs: &[String], _stdin: &mut Option<Box<dyn std::io::BufRead + Send>>) -> Result<Loaded, Vec<Problem>> {
     let mut out = Loaded::default();
     let mut files = vec![];
     for i in inputs {

@@ -4,8 +4,11 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::registry::{self, CHECKS, CheckEntry};
 use super::rule::{Example, RuleDoc};
+use crate::config::KeyDescription;
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::report::{Breaks, Severity};
 
@@ -44,9 +47,8 @@ pub fn explain(name: &str) -> Result<String> {
 fn check_text(check: &CheckEntry) -> String {
     let mut text = format!("{}: {}\n", check.name, check.summary);
     line(&mut text, "\nConfiguration");
-    line(&mut text, "  mode: error|warn (error)  Whether errors of this check block a deploy or are warnings.");
-    for key in check.keys {
-        line(&mut text, &format!("  {}: {} ({})  {}", key.name, key.values.join("|"), key.default, key.doc));
+    for key in check.keys() {
+        line(&mut text, &format!("  {}", key_text(&key)));
     }
     line(&mut text, "\nRules");
     let rules = (check.rules)();
@@ -55,6 +57,20 @@ fn check_text(check: &CheckEntry) -> String {
         line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary));
     }
     text
+}
+
+/// `failMode: closed|open (closed)  Whether …`, from the JSON Schema of the key.
+fn key_text(key: &KeyDescription) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let values = match (key.schema["enum"].as_array(), key.schema["type"].as_str()) {
+        (Some(values), _) => values.iter().map(text).collect::<Vec<_>>().join("|"),
+        (None, kind) => kind.unwrap_or("value").to_owned(),
+    };
+    let default = match &key.schema["default"] {
+        Value::Null => String::new(),
+        default => format!(" ({})", text(default)),
+    };
+    format!("{}: {values}{default}  {}", key.name, text(&key.schema["description"]))
 }
 
 fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {

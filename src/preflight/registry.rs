@@ -38,19 +38,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Every check as the configuration knows it.
 pub fn known() -> Vec<KnownCheck> {
-    CHECKS
-        .iter()
-        .map(|check| KnownCheck { name: check.name, about: check.summary, configure: check.configure })
-        .collect()
+    CHECKS.iter().map(CheckEntry::known).collect()
 }
 
 impl CheckEntry {
-    /// The keys of the check's `config`, in the order in which it reads them.
+    /// The check as the configuration knows it.
+    pub fn known(&self) -> KnownCheck {
+        KnownCheck { name: self.name, about: self.summary, configure: self.configure }
+    }
+
+    /// The keys of the check's `config`, `mode` first.
     pub fn keys(&self) -> Vec<KeyDescription> {
-        let nothing = ConfigMap::default();
-        let mut reader = ConfigReader::new(self.name, &nothing);
-        (self.configure)(&mut reader);
-        reader.keys()
+        self.known().keys()
     }
 }
 

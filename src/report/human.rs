@@ -1,1 +1,100 @@
-//! The report for a person.
+//! The report for a person: what broke, where, who breaks, what to do.
+//!
+//! rustc's shape and kubectl's words. [`write_review`] says what a deploy would do and what the checks found, before
+//! anybody is asked; [`write_outcome`] says how it ended. Both are functions of the report: where an excerpt is to be
+//! shown, [`Excerpts`] gives the line. All text of the report is untrusted and goes through [`crate::text`].
+
+mod causes;
+mod checks;
+mod excerpt;
+mod finding;
+mod findings;
+mod flow;
+mod outcome;
+mod pen;
+mod plan;
+mod problems;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use super::Report;
+pub use problems::write_problems;
+pub use sources::Sources;
+
+use causes::ObjectCauses;
+use pen::Pen;
+
+/// The lines of the files that findings and problems point to.
+pub trait Excerpts {
+    /// A line, from 1, without its line break. `None` where the file or the line is not at hand.
+    fn line(&self, file: &str, line: usize) -> Option<&str>;
+}
+
+/// Which command the report is of: it decides what the last line promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Deploy,
+    DryRun,
+    Check,
+}
+
+/// How to write.
+#[derive(Debug, Clone, Copy)]
+pub struct HumanOptions {
+    pub color: bool,
+    /// Terminal columns; longer notes are wrapped.
+    pub width: usize,
+    /// Every object of the plan and every finding, infos and waived ones too.
+    pub verbose: bool,
+    /// Only findings that are errors, checks that did not pass, and an end that is not a success.
+    pub quiet: bool,
+    /// More findings of one object are counted, not shown (unless `verbose`).
+    pub max_findings_per_object: usize,
+    pub purpose: Purpose,
+}
+
+impl Default for HumanOptions {
+    fn default() -> Self {
+        HumanOptions {
+            color: false,
+            width: crate::ui::PIPED_WIDTH,
+            verbose: false,
+            quiet: false,
+            max_findings_per_object: 10,
+            purpose: Purpose::Deploy,
+        }
+    }
+}
+
+/// The whole report: the review, then the outcome.
+pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, out: &mut dyn Write) -> io::Result<()> {
+    write_review(report, options, excerpts, out)?;
+    write_outcome(report, options, excerpts, out)
+}
+
+/// The target, the plan, the findings, and a line for each check: all that is known before anything is written.
+pub fn write_review(
+    report: &Report,
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut pen = Pen::new(options, out);
+    let causes = ObjectCauses::of(report);
+    plan::write(report, options, &mut pen)?;
+    findings::write(&causes, options, excerpts, &mut pen)?;
+    checks::write(report, &causes, options, &mut pen)
+}
+
+/// What stopped the run, what became of each object where that is not plain, and one line that says how it ended.
+pub fn write_outcome(
+    report: &Report,
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    outcome::write(report, options, excerpts, &mut Pen::new(options, out))
+}

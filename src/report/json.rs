@@ -1,7 +1,137 @@
-//! The report as JSON (`-o json`).
+//! The report as JSON (`-o json`), and the JSON Schema that documents it.
+//!
+//! The bytes are a function of the report alone: keys come in the order of the fields, lists in the order of the
+//! run. `docs/report.schema.json` is made by [`schema`]; `UPDATE_DOCS=1 cargo test` writes it anew.
 
-pub fn write(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::{API_VERSION, Report};
+
+/// Writes the report, indented, with a line break at its end.
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
-    writeln!(out)
+    out.write_all(b"\n")
 }
-use super::Report;
+
+/// The JSON Schema (draft 2020-12) of what [`write`] writes.
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(Report).to_value();
+    schema["title"] = json!("gantry report");
+    // The types know these two only as text.
+    schema["properties"]["apiVersion"] = json!({"const": API_VERSION});
+    schema["properties"]["kind"] = json!({"const": "Report"});
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::report::samples;
+
+    fn as_text(report: &Report) -> String {
+        let mut out = Vec::new();
+        write(report, &mut out).expect("in memory");
+        String::from_utf8(out).expect("JSON is text")
+    }
+
+    #[test]
+    fn the_documented_schema_is_fresh() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.schema.json");
+        let fresh = format!("{:#}\n", schema());
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &fresh).expect("docs/ can be written");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == fresh, "docs/report.schema.json is stale: run UPDATE_DOCS=1 cargo test --lib report::json");
+    }
+
+    #[test]
+    fn every_sample_follows_the_schema_and_reads_back() {
+        let validator = jsonschema::validator_for(&schema()).expect("the schema is one");
+        for (name, report) in samples::all() {
+            let text = as_text(&report);
+            let value: Value = serde_json::from_str(&text).expect("JSON");
+            let errors: Vec<String> =
+                validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            assert!(errors.is_empty(), "{name}: {errors:#?}");
+            assert_eq!(serde_json::from_str::<Report>(&text).expect("a report"), report, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_schema_refuses_what_is_no_report() {
+        let validator = jsonschema::validator_for(&schema()).expect("the schema is one");
+        let good = serde_json::to_value(samples::blocked()).expect("a value");
+        assert!(validator.is_valid(&good));
+        for (pointer, wrong) in [
+            ("/kind", json!("Reports")),
+            ("/apiVersion", json!("v1")),
+            ("/outcome", json!("Blocked")),
+            ("/summary/errors", json!(-1)),
+            ("/checks/0/status", json!("ok")),
+            ("/checks/0/findings/0/breaks", json!(["stored_objects"])),
+            ("/changes/0/object/name", json!(null)),
+        ] {
+            let mut bad = good.clone();
+            *bad.pointer_mut(pointer).expect(pointer) = wrong;
+            assert!(!validator.is_valid(&bad), "{pointer}");
+        }
+    }
+
+    /// Others build on these names; a renamed field is a broken contract.
+    #[test]
+    fn the_field_names_are_the_contract() {
+        fn names(value: &Value, into: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(map) => map.iter().for_each(|(key, value)| {
+                    into.insert(key.clone());
+                    // Witness objects are the user's, not ours.
+                    if key != "object" && key != "oldObject" {
+                        names(value, into);
+                    }
+                }),
+                Value::Array(items) => items.iter().for_each(|item| names(item, into)),
+                _ => {}
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for (_, report) in samples::all() {
+            names(&serde_json::to_value(report).expect("a value"), &mut seen);
+        }
+        let expected = "action apiVersion breaks changes checks column created deleted desired documented errors file \
+            findings help infos kind label line live message mode name object oldObject outcome path result rule \
+            severity source status summary target unchanged updated verdict version waived warnings witnesses";
+        assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
+    }
+
+    #[test]
+    fn the_values_are_the_contract() {
+        use crate::report::{Action, Breaks, Outcome, Severity, Verdict, WitnessVerdict};
+        fn said<T: serde::Serialize>(values: &[T]) -> String {
+            serde_json::to_string(values).expect("JSON").replace(['[', ']', '"'], "").replace(',', " ")
+        }
+        use Outcome::{Blocked, Deployed, Failed, Planned, Unchanged};
+        assert_eq!(said(&[Deployed, Unchanged, Planned, Blocked, Failed]), "deployed unchanged planned blocked failed");
+        let actions = [Action::Create, Action::Update, Action::Unchanged, Action::Delete];
+        assert_eq!(said(&actions), "create update unchanged delete");
+        let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
+        assert_eq!(said(&severities), "error warning info waived");
+        let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];
+        assert_eq!(said(&breaks), "storedObjects writers readers data behaviour");
+        use Verdict::{DataLoss, Equal, Incomparable, Narrowing, Undecided, Widening};
+        let verdicts = [Equal, Widening, Narrowing, Incomparable, DataLoss, Undecided];
+        assert_eq!(said(&verdicts), "equal widening narrowing incomparable dataLoss undecided");
+        use WitnessVerdict::{Accepted, Defaulted, Pruned, Refused};
+        assert_eq!(said(&[Accepted, Refused, Pruned, Defaulted]), "accepted refused pruned defaulted");
+    }
+
+    #[test]
+    fn the_same_report_gives_the_same_bytes() {
+        assert_eq!(as_text(&samples::blocked()), as_text(&samples::blocked()));
+        assert!(as_text(&samples::blocked()).ends_with("}\n"));
+    }
+}

@@ -6,6 +6,8 @@
 
 pub mod human;
 pub mod json;
+#[cfg(test)]
+mod samples;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

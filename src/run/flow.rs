@@ -13,8 +13,9 @@ use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
-use crate::report::{CheckStatus, ErrorEntry, Outcome, Report};
+use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
 use crate::target::{Connection, Target};
+use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
 
@@ -194,7 +195,8 @@ async fn confirmed(host: &mut Host, question: String) -> bool {
 
 fn question(report: &Report, target: &Target) -> String {
     let Summary { created, updated, warnings, .. } = report.summary;
-    let warned = if warnings > 0 { format!(", in spite of {}", text::count(warnings, "warning")) } else { String::new() };
+    let warned =
+        if warnings > 0 { format!(", in spite of {}", text::count(warnings, "warning")) } else { String::new() };
     format!("Create {created} and update {updated} in {}{warned}?", target.describe())
 }
 

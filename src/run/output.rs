@@ -29,12 +29,7 @@ impl Output {
         Output {
             specs: args.output.clone(),
             color: args.color.unwrap_or(ColorChoice::Auto),
-            options: HumanOptions {
-                verbose: args.verbose > 0,
-                quiet: args.quiet,
-                purpose,
-                ..HumanOptions::default()
-            },
+            options: HumanOptions { verbose: args.verbose > 0, quiet: args.quiet, purpose, ..HumanOptions::default() },
             sources: Sources::default(),
             told: false,
         }

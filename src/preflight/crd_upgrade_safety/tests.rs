@@ -323,26 +323,14 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
     );
 }
 
-#[test]
-fn fail_mode_is_read_from_the_configuration() {
-    for (config, expected) in [
-        (json!({}), FailMode::Closed),
-        (json!({"failMode": "closed", "mode": "warn"}), FailMode::Closed),
-        (json!({"failMode": "open"}), FailMode::Open),
-    ] {
-        let config: BTreeMap<String, Value> = serde_json::from_value(config).unwrap();
-        assert_eq!(options(&config).fail_mode, expected);
-    }
-}
-
 #[tokio::test]
 async fn the_check_answers_with_what_was_compared() {
     let folder = tempfile::tempdir().unwrap();
     let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a"}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
-    let open = BTreeMap::from([("failMode".to_owned(), json!("open"))]);
-    let answer = build(&open).run(Context { plan: &plan, target: &target }).await.unwrap();
+    let check = CrdUpgradeSafety { options: Options { fail_mode: FailMode::Open } };
+    let answer = check.run(Context { plan: &plan, target: &target }).await.unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }

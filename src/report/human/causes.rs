@@ -1,0 +1,170 @@
+//! Findings as a person counts them: by object, and one for each cause.
+//!
+//! A field that is removed from three versions of a CRD is three findings in the data, because each version is a
+//! promise of its own. It is one mistake all the same, and is shown and counted as one here.
+
+use std::collections::BTreeMap;
+
+use crate::report::{Finding, Report, Severity};
+use crate::resource::ObjectRef;
+
+/// The causes found in one object, over all checks.
+pub struct ObjectCauses<'a> {
+    pub object: &'a ObjectRef,
+    /// The worst first, else in the order of the report.
+    pub causes: Vec<Cause<'a>>,
+}
+
+/// One finding, or the same finding in several versions of one CRD.
+pub struct Cause<'a> {
+    pub check: &'a str,
+    /// The first of them.
+    pub finding: &'a Finding,
+    pub versions: Vec<&'a str>,
+}
+
+impl<'a> ObjectCauses<'a> {
+    /// The causes of each object, in the order in which the objects first occur.
+    pub fn of(report: &'a Report) -> Vec<Self> {
+        let mut objects: Vec<ObjectCauses<'a>> = Vec::new();
+        let mut place_of = BTreeMap::new();
+        let mut cause_of = BTreeMap::new();
+        for (number, check) in report.checks.iter().enumerate() {
+            for finding in &check.findings {
+                let at = *place_of.entry(&finding.object).or_insert_with(|| {
+                    objects.push(ObjectCauses { object: &finding.object, causes: Vec::new() });
+                    objects.len() - 1
+                });
+                let causes = &mut objects[at].causes;
+                let known = *cause_of.entry((at, number, Key::of(finding))).or_insert(causes.len());
+                match (causes.get_mut(known), finding.version.as_deref()) {
+                    (Some(cause), Some(version)) if !cause.versions.contains(&version) => cause.versions.push(version),
+                    _ => causes.push(Cause {
+                        check: &check.name,
+                        finding,
+                        versions: finding.version.as_deref().into_iter().collect(),
+                    }),
+                }
+            }
+        }
+        for object in &mut objects {
+            object.causes.sort_by_key(|cause| cause.finding.severity);
+        }
+        objects
+    }
+}
+
+impl Cause<'_> {
+    pub fn severity(&self) -> Severity {
+        self.finding.severity
+    }
+
+    /// `text`, which speaks of the finding's own version, made to speak of all of them.
+    pub fn for_all_versions(&self, text: &str) -> String {
+        match (&self.finding.version, self.versions.len()) {
+            (Some(version), 2..) => replace_word(text, version, &self.versions()),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// `v1`, `v1 and v2`, `v1, v2 and v3`
+    pub fn versions(&self) -> String {
+        match self.versions.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+}
+
+/// What makes findings of several versions the same one: all they say, but for the version's name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    severity: Severity,
+    rule: &'a str,
+    path: Option<&'a str>,
+    message: String,
+    help: String,
+}
+
+impl<'a> Key<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let said = |text: &str| match &finding.version {
+            Some(version) => replace_word(text, version, "\0"),
+            None => text.to_owned(),
+        };
+        Key {
+            severity: finding.severity,
+            rule: &finding.rule,
+            path: finding.path.as_deref(),
+            message: said(&finding.message),
+            help: said(&finding.help),
+        }
+    }
+}
+
+/// Replaces `word` where it stands alone: `v1` is no part of `v1alpha1`, nor of a field `spec.v1`.
+fn replace_word(text: &str, word: &str, with: &str) -> String {
+    if word.is_empty() {
+        return text.to_owned();
+    }
+    let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (at, _) in text.match_indices(word) {
+        let before = text[..at].chars().next_back();
+        let mut after = text[at + word.len()..].chars();
+        let next = after.next();
+        // A dot ends a sentence as well as it joins a path.
+        let joined = next == Some('.') && after.next().is_some_and(inside);
+        if before.is_some_and(|c| inside(c) || c == '.') || next.is_some_and(inside) || joined {
+            continue;
+        }
+        out.push_str(&text[done..at]);
+        out.push_str(with);
+        done = at + word.len();
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{CheckStatus, Outcome, samples};
+
+    #[test]
+    fn versions_are_replaced_only_where_they_stand_alone() {
+        assert_eq!(replace_word("from v1, v1alpha1 and spec.v1", "v1", "X"), "from X, v1alpha1 and spec.v1");
+        assert_eq!(replace_word("keep it in v1.", "v1", "X"), "keep it in X.");
+        assert_eq!(replace_word("v1.spec v1-a a-v1 v1", "v1", "X"), "v1.spec v1-a a-v1 X");
+        assert_eq!(replace_word("日v1 v1", "v1", "X"), "日v1 X");
+        assert_eq!(replace_word("anything", "", "X"), "anything");
+    }
+
+    #[test]
+    fn the_same_finding_in_two_versions_is_one_cause() {
+        let report = samples::blocked();
+        let objects = ObjectCauses::of(&report);
+        assert_eq!((objects.len(), objects[0].causes.len()), (1, 1));
+        let cause = &objects[0].causes[0];
+        assert_eq!(cause.versions(), "v1alpha1 and v1beta1");
+        let message = cause.for_all_versions(&cause.finding.message);
+        assert_eq!(message, "field spec.pollInterval may not be removed from v1alpha1 and v1beta1");
+    }
+
+    #[test]
+    fn findings_that_say_something_else_stay_apart() {
+        let one = samples::removed_field("v1alpha1", 24);
+        let mut softer = samples::removed_field("v1beta1", 44);
+        softer.severity = Severity::Warning;
+        let mut other = samples::removed_field("v1beta2", 44);
+        other.message = "something else in v1beta2".into();
+        let twice = one.clone();
+        let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, vec![softer, one, other, twice]);
+        let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
+        let objects = ObjectCauses::of(&report);
+        let versions: Vec<String> = objects[0].causes.iter().map(Cause::versions).collect();
+        assert_eq!(versions, ["v1alpha1", "v1beta2", "v1alpha1", "v1beta1"], "the worst first, none lost");
+    }
+}

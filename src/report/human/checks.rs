@@ -1,0 +1,105 @@
+//! One line for each check and each object that it said something about.
+
+use std::io;
+
+use super::HumanOptions;
+use super::causes::ObjectCauses;
+use super::pen::{self, Pen};
+use crate::report::{CheckReport, CheckStatus, Report, Severity};
+use crate::resource::ObjectRef;
+use crate::text;
+use crate::ui::color::Role;
+
+/// More objects of one check than this are counted in one line (unless `verbose`).
+const LISTED: usize = 20;
+/// Names longer than this do not widen their column.
+const WIDEST: usize = 60;
+
+pub fn write(
+    report: &Report,
+    causes: &[ObjectCauses<'_>],
+    options: &HumanOptions,
+    pen: &mut Pen<'_>,
+) -> io::Result<()> {
+    let shown: Vec<&CheckReport> =
+        report.checks.iter().filter(|check| !options.quiet || check.status != CheckStatus::Passed).collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    pen.blank()?;
+    let column = shown.iter().map(|check| text::width(&name_of(check))).max().unwrap_or(0).min(WIDEST) + 2;
+    for check in shown {
+        let name = text::pad(&name_of(check), column);
+        match check.status {
+            CheckStatus::Skipped => with_reason(&name, Role::Warning, "skipped", check, pen)?,
+            CheckStatus::Failed => with_reason(&name, Role::Error, "could not check", check, pen)?,
+            CheckStatus::Passed | CheckStatus::Warned | CheckStatus::Blocked => {
+                by_object(&name, check, causes, options, pen)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name_of(check: &CheckReport) -> String {
+    text::cut(&text::sanitize(&check.name), WIDEST).into_owned()
+}
+
+/// A check that gave no verdict, and why. Never to be taken for a pass.
+fn with_reason(name: &str, role: Role, word: &str, check: &CheckReport, pen: &mut Pen<'_>) -> io::Result<()> {
+    let reason = check.message.as_deref().unwrap_or("no reason given");
+    let reason = text::sanitize(reason);
+    let prefix = format!("{name}{}: ", pen.paint.text(role, word));
+    pen.wrapped(&prefix, text::width(name) + word.len() + 2, &text::cut(&reason, 1000))
+}
+
+fn by_object(
+    name: &str,
+    check: &CheckReport,
+    causes: &[ObjectCauses<'_>],
+    options: &HumanOptions,
+    pen: &mut Pen<'_>,
+) -> io::Result<()> {
+    let rows: Vec<(String, Vec<Severity>)> = causes
+        .iter()
+        .map(|object| {
+            let of_check = object.causes.iter().filter(|cause| cause.check == check.name);
+            (short_name(object.object), of_check.map(super::causes::Cause::severity).collect::<Vec<_>>())
+        })
+        .filter(|(_, found)| !found.is_empty())
+        .collect();
+    if rows.is_empty() {
+        let passed = pen.paint.text(Role::Good, "passed");
+        return pen.line(&format!("{name}{passed}"));
+    }
+    let shown = if options.verbose { rows.len() } else { LISTED };
+    let column = rows.iter().take(shown).map(|(object, _)| text::width(object)).max().unwrap_or(0).min(WIDEST) + 2;
+    for (object, found) in rows.iter().take(shown) {
+        let verdict = verdict(found, options, pen);
+        pen.line(&format!("{name}{}{verdict}", text::pad(object, column)))?;
+    }
+    if rows.len() > shown {
+        let found: Vec<Severity> = rows[shown..].iter().flat_map(|(_, found)| found.iter().copied()).collect();
+        let verdict = verdict(&found, options, pen);
+        let more = format!("and {} more", text::count(rows.len() - shown, "object"));
+        pen.line(&format!("{name}{}{verdict}", text::pad(&more, column)))?;
+    }
+    Ok(())
+}
+
+/// A CRD's name says all; anything else is shown as kubectl does.
+fn short_name(object: &ObjectRef) -> String {
+    let name = if object.is_crd() { object.name.clone() } else { object.to_string() };
+    text::cut(&text::sanitize(&name), 200).into_owned()
+}
+
+fn verdict(found: &[Severity], options: &HumanOptions, pen: &Pen<'_>) -> String {
+    let (word, role) = match found.iter().min() {
+        Some(Severity::Error) => ("blocked", Role::Error),
+        Some(Severity::Warning) => ("warned", Role::Warning),
+        _ => ("passed", Role::Good),
+    };
+    let hidden = !options.verbose && found.iter().any(|severity| *severity > Severity::Warning);
+    let see = if hidden { " (-v shows all)" } else { "" };
+    format!("{}: {}{see}", pen.paint.text(role, word), pen::severities(found.iter().copied()))
+}

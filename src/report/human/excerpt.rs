@@ -1,0 +1,231 @@
+//! The line that a finding points to, with a mark below it. Drawn by annotate-snippets.
+//!
+//! What goes in is made harmless first, and the mark's place is counted along: an escaped character takes more room
+//! than it did in the file. A line may be the whole of a JSON file, so only the part around the mark is kept.
+
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
+
+use super::Excerpts;
+use crate::report::Source;
+use crate::text;
+
+/// Characters that are kept before and behind the start of the mark.
+const BEFORE: usize = 120;
+const BEHIND: usize = 200;
+/// A mark covers at most this many characters.
+const LONGEST_MARK: usize = 80;
+/// The line of the enclosing key is looked for this many lines up.
+const PARENT_WITHIN: usize = 30;
+/// Keys that say nothing about the place: the key above them would.
+const STRUCTURAL: [&str; 6] = ["properties", "items", "schema", "openAPIV3Schema", "spec", "versions"];
+
+/// A drawn excerpt.
+pub struct Excerpt {
+    pub text: String,
+    /// How wide its line numbers are: what stands around it is aligned to them.
+    pub gutter: usize,
+}
+
+/// How the mark looks.
+pub struct Style<'a> {
+    pub level: Level<'a>,
+    pub color: bool,
+    pub width: usize,
+}
+
+/// Draws the line at `place`, or nothing where it is not at hand.
+pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style: Style<'_>) -> Option<Excerpt> {
+    let raw = excerpts.line(&place.file, place.line)?;
+    let line = ShownLine::of(raw, place.column.unwrap_or(0));
+    let label = label.map(|label| text::cut(&text::sanitize(label), 200).into_owned());
+
+    let parent = parent_of(place, raw, excerpts);
+    let mut source = String::new();
+    let mut first = place.line;
+    let mut visible = None;
+    if let Some((number, parent)) = parent {
+        // Lines between the two are left out of the drawing; they are here only to be counted.
+        first = number;
+        source.push_str(&ShownLine::of(parent, 1).text);
+        visible = Some(0..source.len());
+        source.push_str(&"\n".repeat(place.line - number));
+    }
+    let offset = source.len();
+    source.push_str(&line.text);
+    let mark = offset + line.mark.start..offset + line.mark.end;
+
+    let mut snippet =
+        Snippet::source(source).line_start(first).annotations(visible.map(|span| AnnotationKind::Visible.span(span)));
+    let mut annotation = AnnotationKind::Primary.span(mark);
+    if let Some(label) = label {
+        annotation = annotation.label(label);
+    }
+    snippet = snippet.annotation(annotation);
+    let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
+    let renderer = renderer.term_width(style.width).decor_style(DecorStyle::Ascii);
+    let text = renderer.render(&[Group::with_level(style.level).element(snippet)]);
+    Some(Excerpt { text, gutter: place.line.to_string().len() })
+}
+
+/// A line as it is shown, and the bytes of it that are marked.
+struct ShownLine {
+    text: String,
+    mark: Range<usize>,
+}
+
+impl ShownLine {
+    /// `column` counts characters from 1; 0 marks the whole line but its indentation.
+    fn of(raw: &str, column: usize) -> Self {
+        let raw = raw.strip_suffix('\r').unwrap_or(raw);
+        let indent = raw.chars().take_while(|c| matches!(c, ' ' | '\t')).count();
+        let start = if column == 0 { indent } else { column - 1 };
+        let skipped = start.saturating_sub(BEFORE);
+
+        let mut text = String::new();
+        let mut mark = None;
+        let mut rest = raw.char_indices().skip(skipped).peekable();
+        if skipped > 0 && rest.peek().is_some() {
+            text.push('…');
+        }
+        let marked = match raw.char_indices().nth(start) {
+            Some((from, _)) if column == 0 => raw[from..].trim_end().chars().take(LONGEST_MARK).count(),
+            Some((from, _)) => token(&raw[from..]),
+            None => 0,
+        };
+        let mut number = skipped;
+        for (_, c) in rest.by_ref().take(start - skipped + BEHIND) {
+            if number == start {
+                mark = Some(text.len()..text.len());
+            }
+            match c {
+                '\t' => text.push('\t'),
+                c if text::is_hostile(c) => text::push_escaped(&mut text, c),
+                c => text.push(c),
+            }
+            if let Some(mark) = mark.as_mut().filter(|_| number < start + marked) {
+                mark.end = text.len();
+            }
+            number += 1;
+        }
+        if rest.peek().is_some() {
+            text.push('…');
+        }
+        let end = text.len();
+        ShownLine { text, mark: mark.unwrap_or(end..end) }
+    }
+}
+
+/// How many characters the YAML or JSON token at the start of `text` has: a quoted scalar, else up to what ends a
+/// plain word.
+fn token(text: &str) -> usize {
+    let mut chars = text.chars().peekable();
+    let quote = chars.next_if(|c| matches!(c, '"' | '\''));
+    let mut length = usize::from(quote.is_some());
+    while length < LONGEST_MARK {
+        let Some(c) = chars.next() else { break };
+        let next = chars.peek();
+        let ends = match quote {
+            Some('"') if c == '\\' => {
+                length += usize::from(chars.next().is_some());
+                false
+            }
+            Some(quote) if c == quote => return length + 1,
+            Some(_) => false,
+            None => {
+                c.is_whitespace()
+                    || matches!(c, ',' | ']' | '}')
+                    || c == ':' && next.is_none_or(|next| next.is_whitespace())
+            }
+        };
+        if ends {
+            break;
+        }
+        length += 1;
+    }
+    length.max(1)
+}
+
+/// The nearest line above with less indentation, if it names something that helps to find one's way.
+fn parent_of<'a>(place: &Source, raw: &str, excerpts: &'a dyn Excerpts) -> Option<(usize, &'a str)> {
+    let indent = |line: &str| line.chars().take_while(|c| *c == ' ').count();
+    let inner = indent(raw);
+    let lines = (1..place.line).rev().take(PARENT_WITHIN);
+    let (number, parent) =
+        lines.map_while(|number| excerpts.line(&place.file, number).map(|line| (number, line))).find(|(_, line)| {
+            let words = line.trim();
+            indent(line) < inner && !words.is_empty() && !words.starts_with('#')
+        })?;
+    let key = parent.trim().trim_start_matches("- ").split(':').next()?.trim_matches(['"', '\'']);
+    (parent.contains(':') && !parent.starts_with("---") && !STRUCTURAL.contains(&key)).then_some((number, parent))
+}
+
+/// Whether a line says `kind: Secret`, in YAML or JSON.
+pub fn names_secret(line: &str) -> bool {
+    line.match_indices("kind").any(|(at, word)| {
+        let rest = line[at + word.len()..].trim_start_matches(['"', '\'']).trim_start();
+        let Some(value) = rest.strip_prefix(':') else { return false };
+        let value = value.trim_start().trim_start_matches(['"', '\'']);
+        value.strip_prefix("Secret").is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(raw: &str, column: usize) -> (String, String) {
+        let line = ShownLine::of(raw, column);
+        (line.text[line.mark.clone()].to_owned(), line.text)
+    }
+
+    #[test]
+    fn the_token_at_the_column_is_marked() {
+        let of = |raw, column| marked(raw, column).0;
+        assert_eq!(of("  spec:", 3), "spec");
+        assert_eq!(of("a: {b: 1, c: [x, y]}", 5), "b");
+        assert_eq!(of("a: {b: 1, c: [x, y]}", 18), "y");
+        assert_eq!(of(r#"{"a b": "c\"d"}"#, 2), r#""a b""#);
+        assert_eq!(of(r#"{"a b": "c\"d"}"#, 9), r#""c\"d""#);
+        assert_eq!(of("url: http://x:80/a", 6), "http://x:80/a");
+        assert_eq!(of("  two words  ", 0), "two words");
+        assert_eq!(of("名前: 整数", 5), "整数");
+        assert_eq!(of("'open", 1), "'open");
+    }
+
+    #[test]
+    fn places_beyond_the_line_are_its_end() {
+        for (raw, column) in [("", 0), ("", 1), ("", 9), ("abc", 99), ("abc", 4)] {
+            let line = ShownLine::of(raw, column);
+            assert_eq!(line.mark, raw.len()..raw.len(), "{raw:?} {column}");
+        }
+    }
+
+    #[test]
+    fn escaped_characters_move_the_mark() {
+        let (mark, text) = marked("\u{1b}[31m\t\u{202e}key: v", 8);
+        assert_eq!((mark.as_str(), text.as_str()), ("key", "\\u{1b}[31m\t\\u{202e}key: v"));
+        assert_eq!(marked("a: \u{1b}[2J b\r", 4), ("\\u{1b}[2J".into(), "a: \\u{1b}[2J b".into()));
+    }
+
+    #[test]
+    fn a_file_in_one_line_is_shown_around_the_mark() {
+        let raw = format!("{{\"a\":[{}],\"target\":1,\"b\":[{}]}}", "1,".repeat(5000), "2,".repeat(5000));
+        let column = raw.find("\"target\"").expect("it is there") + 1;
+        let (mark, text) = marked(&raw, column);
+        assert_eq!(mark, "\"target\"");
+        assert!(text.starts_with('…') && text.ends_with('…'), "{text}");
+        assert!(text.chars().count() <= BEFORE + BEHIND + 2, "{}", text.len());
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_kind() {
+        for yes in ["kind: Secret", "- kind: \"Secret\"", r#"{"kind":"Secret","data":{}}"#, "{kind: Secret}"] {
+            assert!(names_secret(yes), "{yes}");
+        }
+        for no in ["kind: SecretStore", "kind: ConfigMap", "secret: kind", "", "kind"] {
+            assert!(!names_secret(no), "{no}");
+        }
+    }
+}

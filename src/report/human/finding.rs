@@ -1,0 +1,188 @@
+//! One finding: what is wrong, where, who breaks, the proof, what to do.
+
+use std::io;
+
+use annotate_snippets::Level;
+
+use super::causes::Cause;
+use super::excerpt::{self, Excerpt, Style};
+use super::pen::{self, Pen};
+use super::{Excerpts, HumanOptions, flow};
+use crate::report::{Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
+use crate::text;
+use crate::ui::color::Role;
+
+/// Longer messages are cut: a message with a whole schema in it helps nobody, and `-o json` has it all.
+const LONGEST_MESSAGE: usize = 500;
+const LONGEST_HELP: usize = 1000;
+/// A witness is shown up to this many characters.
+const LONGEST_WITNESS: usize = 600;
+/// Witnesses shown: one convinces; more are for those who asked for all.
+const WITNESSES: usize = 1;
+const WITNESSES_VERBOSE: usize = 5;
+/// The labels of the notes are padded to this.
+const LABEL: usize = 8;
+
+pub fn write(cause: &Cause<'_>, options: &HumanOptions, excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
+    let finding = cause.finding;
+    let (word, role) = pen::severity(finding.severity);
+    let rule = text::sanitize(&finding.rule);
+    let message = cause.for_all_versions(&finding.message);
+    title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &message, pen)?;
+    let secret = finding.object.kind == "Secret" && finding.object.group().is_empty();
+    let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, secret, excerpts, pen)?;
+
+    note("in", &[where_in(cause)], gutter, pen)?;
+    let breaks: Vec<String> = finding.breaks.iter().map(|breaks| phrase(*breaks).to_owned()).collect();
+    note("breaks", &breaks, gutter, pen)?;
+    note("proof", &proof(finding, options), gutter, pen)?;
+    let help = cause.for_all_versions(&finding.help);
+    note("next", &[text::cut(&text::sanitize(&help), LONGEST_HELP).into_owned()], gutter, pen)
+}
+
+/// `error[Rule]: message`
+pub fn title(head: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
+    let message = text::sanitize(message);
+    let message = text::cut(&message, LONGEST_MESSAGE);
+    let head = pen.paint.text(role, head);
+    let message = pen.paint.text(Role::Heading, &format!(": {message}"));
+    pen.line(&format!("{head}{message}"))
+}
+
+/// The arrow and the excerpt, and how far to indent what follows. A Secret's lines are not shown.
+pub fn place(
+    source: Option<&Source>,
+    label: Option<&str>,
+    severity: Severity,
+    secret: bool,
+    excerpts: &dyn Excerpts,
+    pen: &mut Pen<'_>,
+) -> io::Result<usize> {
+    let Some(source) = source else { return Ok(1) };
+    let level = match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info | Severity::Waived => Level::INFO,
+    };
+    let style = Style { level, color: pen.paint.is_on(), width: pen.width };
+    let hidden = secret || excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
+    let drawn = if hidden { None } else { excerpt::draw(source, label, excerpts, style) };
+    let gutter = drawn.as_ref().map_or(1, |Excerpt { gutter, .. }| *gutter);
+    pen.arrow(gutter, &shown_place(source))?;
+    if let Some(Excerpt { text, .. }) = drawn {
+        for line in text.lines() {
+            pen.line(line)?;
+        }
+        pen.line(&format!("{} {}", " ".repeat(gutter), pen.paint.text(Role::Frame, "|")))?;
+    } else if let Some(label) = label.filter(|_| !secret) {
+        note("there", &[text::cut(&text::sanitize(label), 200).into_owned()], gutter, pen)?;
+    }
+    Ok(gutter)
+}
+
+fn shown_place(source: &Source) -> String {
+    let file = if source.file == "-" { "<stdin>".into() } else { text::sanitize(&source.file) };
+    match (source.line, source.column) {
+        (0, _) => file.into_owned(),
+        (line, None) => format!("{file}:{line}"),
+        (line, Some(column)) => format!("{file}:{line}:{column}"),
+    }
+}
+
+/// ` = label   text`, each text on a line of its own. Texts that are all empty make no note.
+fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::Result<()> {
+    let indent = gutter + 3 + LABEL;
+    let mut first = true;
+    for text in texts.iter().filter(|text| !text.is_empty()) {
+        let prefix = if first {
+            let sign = pen.paint.text(Role::Frame, "=");
+            format!("{} {sign} {}", " ".repeat(gutter), pen.paint.text(Role::Heading, &text::pad(label, LABEL)))
+        } else {
+            " ".repeat(indent)
+        };
+        // Text that brings its own indentation keeps it in the lines that it is wrapped into.
+        let own = text.len() - text.trim_start().len();
+        pen.wrapped(&format!("{prefix}{}", &text[..own]), indent + own, text.trim_start())?;
+        first = false;
+    }
+    Ok(())
+}
+
+/// The object, the versions and the field: what to look for in the cluster.
+fn where_in(cause: &Cause<'_>) -> String {
+    let object = &cause.finding.object;
+    let mut words = vec![if object.is_crd() { object.name.clone() } else { object.to_string() }];
+    match cause.versions.len() {
+        0 => {}
+        1 => words.push(format!("version {}", cause.versions())),
+        _ => words.push(format!("versions {}", cause.versions())),
+    }
+    if let Some(path) = &cause.finding.path {
+        words.push(format!("field {path}"));
+    }
+    let words: Vec<String> =
+        words.iter().map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned()).collect();
+    words.join(", ")
+}
+
+/// Who is affected, and how.
+fn phrase(breaks: Breaks) -> &'static str {
+    match breaks {
+        Breaks::StoredObjects => "stored objects: those that no longer fit are refused when they are next written",
+        Breaks::Writers => "writers: what they send today is refused or dropped",
+        Breaks::Readers => "readers: they no longer find what they read today",
+        Breaks::Data => "data: values are dropped from objects when these are next written",
+        Breaks::Behaviour => "behaviour: nothing is refused, but the same object means something else",
+    }
+}
+
+fn proof(finding: &Finding, options: &HumanOptions) -> Vec<String> {
+    if finding.witnesses.is_empty() {
+        let words = match finding.verdict {
+            Some(Verdict::Undecided) => {
+                "none either way: it is not decided whether objects break, so it is not called safe"
+            }
+            Some(Verdict::Equal | Verdict::Widening) => {
+                "every object that is valid today stays valid and as it is; the rule reports it all the same"
+            }
+            _ => return Vec::new(),
+        };
+        return vec![words.to_owned()];
+    }
+    let most = if options.verbose { WITNESSES_VERBOSE } else { WITNESSES };
+    let mut lines: Vec<String> = finding.witnesses.iter().take(most).flat_map(witness).collect();
+    if options.verbose && finding.witnesses.len() > most {
+        lines.push(format!("and {} more (-o json has them)", finding.witnesses.len() - most));
+    }
+    lines
+}
+
+fn witness(witness: &Witness) -> Vec<String> {
+    let today = match witness.live {
+        WitnessVerdict::Accepted => "accepted today",
+        WitnessVerdict::Refused => "refused today",
+        WitnessVerdict::Pruned => "loses values today",
+        WitnessVerdict::Defaulted => "gets defaults today",
+    };
+    let tomorrow = match witness.desired {
+        WitnessVerdict::Accepted => "accepted with this change",
+        WitnessVerdict::Refused => "refused with this change",
+        WitnessVerdict::Pruned => "loses values with this change",
+        WitnessVerdict::Defaulted => "gets defaults with this change",
+    };
+    let message = text::sanitize(&witness.message);
+    let message = match message.is_empty() {
+        true => String::new(),
+        false => format!(": {}", text::cut(&message, LONGEST_MESSAGE)),
+    };
+    let mut lines = vec![format!("{today}, {tomorrow}{message}")];
+    let object = flow::of(&witness.object, LONGEST_WITNESS);
+    match &witness.old_object {
+        Some(old) => {
+            lines.push(format!("  before  {}", flow::of(old, LONGEST_WITNESS)));
+            lines.push(format!("  after   {object}"));
+        }
+        None => lines.push(format!("  {object}")),
+    }
+    lines
+}

@@ -1,0 +1,142 @@
+//! How the run ended: what stopped it, what became of each object, and one last line.
+
+use std::io;
+
+use super::pen::Pen;
+use super::{Excerpts, HumanOptions, Purpose, plan, problems};
+use crate::report::{ApplyResult, CheckStatus, Outcome, Report};
+use crate::text;
+use crate::ui::color::Role;
+
+/// More objects with the same fate than this are counted (unless `verbose`).
+const LISTED: usize = 20;
+
+pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
+    if !report.errors.is_empty() {
+        pen.blank()?;
+        problems::write(&report.errors, excerpts, pen)?;
+    }
+    let success = !matches!(report.outcome, Outcome::Blocked | Outcome::Failed);
+    if success && options.quiet {
+        return Ok(());
+    }
+    let began = report.changes.iter().any(|change| change.result.is_some());
+    if report.outcome == Outcome::Failed && began {
+        pen.blank()?;
+        fate(report, ApplyResult::Applied, "Applied", Role::Good, options, pen)?;
+        fate(report, ApplyResult::Failed, "Failed", Role::Error, options, pen)?;
+        fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)?;
+    }
+    if !report.checks.is_empty() || !report.changes.is_empty() {
+        pen.blank()?;
+    }
+    let (word, rest) = last_line(report, options.purpose, began);
+    let role = if success { Role::Good } else { Role::Error };
+    let columns = text::width(&word);
+    let word = pen.paint.text(role, &word);
+    pen.wrapped(&word, columns, &rest).map(|()| ())
+}
+
+/// The objects that `result` became of, one a line.
+fn fate(
+    report: &Report,
+    result: ApplyResult,
+    word: &str,
+    role: Role,
+    options: &HumanOptions,
+    pen: &mut Pen<'_>,
+) -> io::Result<()> {
+    const COLUMN: usize = 13;
+    let objects: Vec<String> = report
+        .changes
+        .iter()
+        .filter(|change| change.result == Some(result))
+        .map(|change| text::cut(&text::sanitize(&change.object.to_string()), 300).into_owned())
+        .collect();
+    let shown = if options.verbose { objects.len() } else { LISTED };
+    for (index, object) in objects.iter().take(shown).enumerate() {
+        let word = if index == 0 { pen.paint.text(role, &text::pad(word, COLUMN)) } else { " ".repeat(COLUMN) };
+        pen.line(&format!("{word}{object}"))?;
+    }
+    if objects.len() > shown {
+        pen.line(&format!("{}… and {} more (-v lists all)", " ".repeat(COLUMN), objects.len() - shown))?;
+    }
+    Ok(())
+}
+
+/// The last line: the word that carries the colour, and the rest.
+fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String) {
+    let summary = &report.summary;
+    let done = done(report);
+    let warnings = match summary.warnings {
+        0 => String::new(),
+        _ => " with warnings".to_owned(),
+    };
+    let line = |word: &str, rest: String| (word.to_owned(), rest);
+    let unchanged = text::count(summary.unchanged, "object");
+    match report.outcome {
+        Outcome::Blocked if purpose == Purpose::Deploy => line("Blocked.", " Nothing was written.".into()),
+        Outcome::Blocked => line("Would be blocked.", " Nothing was written.".into()),
+        Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
+        Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged} unchanged")),
+        Outcome::Planned if summary.created + summary.updated + summary.deleted == 0 => {
+            line("Nothing to do", format!("{warnings}: {unchanged} unchanged"))
+        }
+        Outcome::Planned => {
+            let why = if purpose == Purpose::Check { "check only" } else { "dry run" };
+            line("Planned", format!("{warnings}: {}; nothing was written ({why})", plan::counts(&report.changes)))
+        }
+        Outcome::Failed if began => line("Failed", format!(": {}", interrupted(report))),
+        Outcome::Failed => {
+            let unchecked: Vec<_> = report
+                .checks
+                .iter()
+                .filter(|check| check.status == CheckStatus::Failed)
+                .map(|check| text::cut(&text::sanitize(&check.name), 60).into_owned())
+                .collect();
+            match unchecked.is_empty() {
+                true => line("Failed.", " Nothing was written.".into()),
+                false => line(
+                    "Failed",
+                    format!(": {} could not check, and that is no pass. Nothing was written.", unchecked.join(", ")),
+                ),
+            }
+        }
+    }
+}
+
+/// `2 updated, 1 created, 3 unchanged`
+fn done(report: &Report) -> String {
+    let summary = &report.summary;
+    let counts = [
+        (summary.created, "created"),
+        (summary.updated, "updated"),
+        (summary.deleted, "deleted"),
+        (summary.unchanged, "unchanged"),
+    ];
+    let words: Vec<String> =
+        counts.into_iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    if words.is_empty() { "no objects".to_owned() } else { words.join(", ") }
+}
+
+/// What became of the objects of a deploy that did not reach its end.
+fn interrupted(report: &Report) -> String {
+    let number = |result| report.changes.iter().filter(|change| change.result == Some(result)).count();
+    let counts = [
+        (ApplyResult::Applied, "applied"),
+        (ApplyResult::Unchanged, "unchanged"),
+        (ApplyResult::Failed, "failed"),
+        (ApplyResult::NotReached, "not reached"),
+    ];
+    let words: Vec<String> = counts
+        .into_iter()
+        .map(|(result, word)| (number(result), word))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    format!(
+        "of {}, {}. What was applied stays. Run the same command again to continue.",
+        text::count(report.changes.len(), "object"),
+        words.join(", ")
+    )
+}

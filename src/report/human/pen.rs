@@ -1,0 +1,78 @@
+//! A writer that knows the colours and the width.
+
+use std::io::{self, Write};
+
+use super::HumanOptions;
+use crate::report::Severity;
+use crate::text;
+use crate::ui::color::{Paint, Role};
+
+pub struct Pen<'a> {
+    pub paint: Paint,
+    pub width: usize,
+    out: &'a mut dyn Write,
+}
+
+impl<'a> Pen<'a> {
+    pub fn new(options: &HumanOptions, out: &'a mut dyn Write) -> Self {
+        Pen { paint: Paint::new(options.color), width: options.width, out }
+    }
+
+    /// One line of text that was made harmless already.
+    pub fn line(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.out, "{}", line.trim_end())
+    }
+
+    pub fn blank(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+
+    /// Text behind a prefix, wrapped at the width; further lines are indented as wide as the prefix. `columns` is
+    /// what the prefix takes on the terminal, as it may hold colour.
+    pub fn wrapped(&mut self, prefix: &str, columns: usize, text: &str) -> io::Result<()> {
+        // A very narrow terminal wraps by itself, and better than a column of single words.
+        let room = self.width.saturating_sub(columns).max(40);
+        for (index, line) in text::wrap(text, room).into_iter().enumerate() {
+            match index {
+                0 => self.line(&format!("{prefix}{line}"))?,
+                _ => self.line(&format!("{}{line}", " ".repeat(columns)))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `  --> file:line:column`, the arrow's shaft starting below the gutter of the excerpt that follows.
+    pub fn arrow(&mut self, gutter: usize, place: &str) -> io::Result<()> {
+        let arrow = self.paint.text(Role::Frame, "-->");
+        self.line(&format!("{}{arrow} {place}", " ".repeat(gutter)))
+    }
+}
+
+/// The word for a severity and how it looks.
+pub fn severity(severity: Severity) -> (&'static str, Role) {
+    match severity {
+        Severity::Error => ("error", Role::Error),
+        Severity::Warning => ("warning", Role::Warning),
+        Severity::Info => ("info", Role::Info),
+        Severity::Waived => ("waived", Role::Faint),
+    }
+}
+
+/// `1 error, 2 warnings`: the severities that occur, the worst first.
+pub fn severities(found: impl Iterator<Item = Severity>) -> String {
+    let mut counts = [0_usize; 4];
+    for severity in found {
+        counts[severity as usize] += 1;
+    }
+    let [errors, warnings, infos, waived] = counts;
+    let mut words = Vec::new();
+    for (number, word) in [(errors, "error"), (warnings, "warning"), (infos, "info")] {
+        if number > 0 {
+            words.push(text::count(number, word));
+        }
+    }
+    if waived > 0 {
+        words.push(format!("{waived} waived"));
+    }
+    words.join(", ")
+}

@@ -1,0 +1,59 @@
+//! What stopped the run: the place, what is wrong, the next step.
+
+use std::io::{self, Write};
+
+use super::pen::Pen;
+use super::{Excerpts, HumanOptions, excerpt, finding};
+use crate::problem::Problem;
+use crate::report::{ErrorEntry, Severity, Source};
+use crate::text;
+use crate::ui::color::Role;
+
+/// A document longer than this is not searched for its kind; its lines are not shown then.
+const LONGEST_DOCUMENT: usize = 20_000;
+
+/// Writes problems, a blank line between two of them.
+pub fn write_problems(
+    problems: &[Problem],
+    excerpts: &dyn Excerpts,
+    color: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let options = HumanOptions { color, ..HumanOptions::default() };
+    let errors: Vec<ErrorEntry> = problems.iter().map(ErrorEntry::from).collect();
+    write(&errors, excerpts, &mut Pen::new(&options, out))
+}
+
+/// Writes what stopped a run, from the report.
+pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
+    for (index, error) in errors.iter().enumerate() {
+        if index > 0 {
+            pen.blank()?;
+        }
+        finding::title("error", Role::Error, &error.message, pen)?;
+        // A line alone says nothing about what is wrong with it; only a column is worth an excerpt.
+        let secret = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
+        let gutter = finding::place(error.source.as_ref(), None, Severity::Error, secret, excerpts, pen)?;
+        if let Some(help) = &error.help {
+            let help = text::sanitize_block(help);
+            let sign = pen.paint.text(Role::Frame, "=");
+            let label = pen.paint.text(Role::Heading, "help");
+            let prefix = format!("{} {sign} {label}: ", " ".repeat(gutter));
+            pen.wrapped(&prefix, gutter + 9, &text::cut(&help, 2000))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the document around a place may be a Secret. It may be broken, so its lines are all there is to go by.
+fn may_be_secret(at: &Source, excerpts: &dyn Excerpts) -> bool {
+    let line = |number: usize| excerpts.line(&at.file, number);
+    let in_document = |(_, line): &(usize, &str)| !line.starts_with("---");
+    let above = (1..=at.line).rev().map_while(|n| line(n).map(|line| (n, line))).take_while(in_document);
+    let below = (at.line + 1..).map_while(|n| line(n).map(|line| (n, line))).take_while(in_document);
+    let mut seen = 0;
+    above.chain(below).any(|(_, line)| {
+        seen += 1;
+        seen > LONGEST_DOCUMENT || excerpt::names_secret(line)
+    })
+}

@@ -1,0 +1,96 @@
+//! The lines of the files of a run.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::Excerpts;
+use crate::manifest::Source;
+
+/// A file larger than this is not read only to show a line of it.
+const LARGEST: u64 = 64 << 20;
+
+/// Texts by file name. Where the lines of a text begin is found when the first of them is asked for.
+#[derive(Default)]
+pub struct Sources {
+    files: BTreeMap<String, File>,
+}
+
+struct File {
+    source: Arc<Source>,
+    starts: OnceLock<Vec<usize>>,
+}
+
+impl Sources {
+    pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
+        let mut all = Sources::default();
+        for source in sources {
+            all.add(source);
+        }
+        all
+    }
+
+    pub fn add(&mut self, source: Arc<Source>) {
+        if !self.files.contains_key(&source.name) {
+            self.files.insert(source.name.clone(), File { source, starts: OnceLock::new() });
+        }
+    }
+
+    /// Reads a file that a problem speaks of and that is not there yet. One that cannot be read has no lines.
+    pub fn read(&mut self, name: &str) {
+        let path = Path::new(name);
+        // Standard input cannot be read twice, and a pipe or a device might never end.
+        if self.files.contains_key(name) || name == "-" || !path.is_file() {
+            return;
+        }
+        let mut text = String::new();
+        let Ok(file) = std::fs::File::open(path) else { return };
+        let read = file.take(LARGEST + 1).read_to_string(&mut text);
+        if read.is_ok_and(|bytes| bytes as u64 <= LARGEST) {
+            self.add(Arc::new(Source { name: name.to_owned(), text }));
+        }
+    }
+}
+
+impl Excerpts for Sources {
+    fn line(&self, file: &str, line: usize) -> Option<&str> {
+        let file = self.files.get(file)?;
+        let text = &file.source.text;
+        let starts = file
+            .starts
+            .get_or_init(|| std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect());
+        let from = *starts.get(line.checked_sub(1)?)?;
+        let to = starts.get(line).map_or(text.len(), |next| next - 1);
+        let line = text.get(from..to)?;
+        Some(line.strip_suffix('\r').unwrap_or(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_number() {
+        let text = "first\r\nsecond\n\nfourth".to_owned();
+        let sources = Sources::new([Arc::new(Source { name: "a.yaml".into(), text })]);
+        let lines: Vec<Option<&str>> = (0..=5).map(|line| sources.line("a.yaml", line)).collect();
+        assert_eq!(lines, [None, Some("first"), Some("second"), Some(""), Some("fourth"), None]);
+        assert_eq!(sources.line("b.yaml", 1), None);
+    }
+
+    #[test]
+    fn a_file_is_read_where_it_is_asked_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("gantry.yaml");
+        std::fs::write(&path, "a: b\nc").expect("written");
+        let name = path.display().to_string();
+        let mut sources = Sources::default();
+        for name in [name.as_str(), "-", "no/such/file", &folder.path().display().to_string()] {
+            sources.read(name);
+        }
+        assert_eq!(sources.line(&name, 2), Some("c"));
+        assert_eq!(sources.files.len(), 1);
+    }
+}

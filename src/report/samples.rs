@@ -1,0 +1,371 @@
+//! Reports for tests: one of each kind that a run can end in, and some that try to break the output.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::human::Excerpts;
+use super::*;
+
+/// Every sample under its name.
+pub fn all() -> Vec<(&'static str, Report)> {
+    vec![
+        ("blocked", blocked()),
+        ("warned", warned()),
+        ("could_not_check", could_not_check()),
+        ("hundreds", hundreds()),
+        ("many_objects", many_objects()),
+        ("partial_failure", partial_failure()),
+        ("hostile", hostile()),
+        ("wide", wide()),
+        ("deployed", deployed()),
+        ("unchanged", unchanged()),
+        ("planned", planned()),
+    ]
+}
+
+pub fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: namespace.map(Into::into),
+        name: name.into(),
+    }
+}
+
+pub fn crd(name: &str) -> ObjectRef {
+    object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name)
+}
+
+fn source(file: &str, line: usize, column: usize) -> Source {
+    Source { file: file.into(), line, column: (column > 0).then_some(column) }
+}
+
+pub fn change(action: Action, object: ObjectRef, line: usize) -> ChangeEntry {
+    ChangeEntry { action, object, source: source("manifests/app.yaml", line, 0), result: None }
+}
+
+/// A finding with nothing but what each one has.
+pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str) -> Finding {
+    Finding {
+        rule: rule.into(),
+        severity,
+        object,
+        source: None,
+        label: None,
+        version: None,
+        path: None,
+        message: message.into(),
+        documented: None,
+        verdict: None,
+        breaks: Vec::new(),
+        witnesses: Vec::new(),
+        help: String::new(),
+    }
+}
+
+pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckReport {
+    CheckReport { name: name.into(), mode: Mode::Error, status, message: None, findings }
+}
+
+/// A report with its counts made from its parts.
+pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckReport>) -> Report {
+    let severity = |wanted| checks.iter().flat_map(|c| &c.findings).filter(|f| f.severity == wanted).count();
+    let action = |wanted| {
+        let reached = |c: &&ChangeEntry| !matches!(c.result, Some(ApplyResult::Failed | ApplyResult::NotReached));
+        changes.iter().filter(reached).filter(|c| c.action == wanted).count()
+    };
+    let summary = Summary {
+        errors: severity(Severity::Error),
+        warnings: severity(Severity::Warning),
+        waived: severity(Severity::Waived),
+        infos: severity(Severity::Info),
+        created: action(Action::Create),
+        updated: action(Action::Update),
+        unchanged: action(Action::Unchanged),
+        deleted: action(Action::Delete),
+    };
+    Report {
+        api_version: API_VERSION.into(),
+        kind: "Report".into(),
+        outcome,
+        target: "kube: staging (https://10.0.0.1:6443)".into(),
+        changes,
+        checks,
+        errors: Vec::new(),
+        summary,
+    }
+}
+
+fn app_changes() -> Vec<ChangeEntry> {
+    vec![
+        change(Action::Update, crd("samples.test.example.com"), 1),
+        change(Action::Unchanged, object("v1", "Namespace", None, "prod"), 60),
+        change(Action::Update, object("apps/v1", "Deployment", Some("prod"), "web"), 70),
+    ]
+}
+
+pub fn removed_field(version: &str, line: usize) -> Finding {
+    Finding {
+        source: Some(source("manifests/crd.yaml", line, 17)),
+        label: Some("the live CRD has pollInterval here (string)".into()),
+        version: Some(version.into()),
+        path: Some("^.spec.pollInterval".into()),
+        documented: Some(format!(
+            "\"NoExistingFieldRemoved\" validation failed: crd/samples.test.example.com version/{version} \
+             field/^.spec.pollInterval may not be removed"
+        )),
+        verdict: Some(Verdict::DataLoss),
+        breaks: vec![Breaks::Writers, Breaks::Readers, Breaks::Data],
+        witnesses: vec![Witness {
+            object: json!({
+                "apiVersion": format!("test.example.com/{version}"), "kind": "Sample",
+                "metadata": {"name": "x"}, "spec": {"pollInterval": "a"},
+            }),
+            old_object: None,
+            live: WitnessVerdict::Accepted,
+            desired: WitnessVerdict::Pruned,
+            message: "loses spec.pollInterval".into(),
+        }],
+        help: format!(
+            "keep spec.pollInterval in {version} and mark it as deprecated, or leave it out of a new version only"
+        ),
+        ..finding(
+            "NoExistingFieldRemoved",
+            Severity::Error,
+            crd("samples.test.example.com"),
+            &format!("field spec.pollInterval may not be removed from {version}"),
+        )
+    }
+}
+
+fn raised_minimum(severity: Severity) -> Finding {
+    Finding {
+        source: Some(source("manifests/crd.yaml", 28, 19)),
+        label: Some("the live CRD has 1".into()),
+        version: Some("v1alpha1".into()),
+        path: Some("^.spec.replicas".into()),
+        verdict: Some(Verdict::Narrowing),
+        breaks: vec![Breaks::StoredObjects, Breaks::Writers],
+        witnesses: vec![Witness {
+            object: json!({
+                "apiVersion": "test.example.com/v1alpha1", "kind": "Sample",
+                "metadata": {"name": "x"}, "spec": {"replicas": 1, "note": "a: b"},
+            }),
+            old_object: Some(json!({
+                "apiVersion": "test.example.com/v1alpha1", "kind": "Sample",
+                "metadata": {"name": "x"}, "spec": {"replicas": 1},
+            })),
+            live: WitnessVerdict::Accepted,
+            desired: WitnessVerdict::Refused,
+            message: "spec.replicas: Invalid value: 1: should be greater than or equal to 2".into(),
+        }],
+        help: "leave the minimum of spec.replicas at 1".into(),
+        ..finding(
+            "NoMinimumTightened",
+            severity,
+            crd("samples.test.example.com"),
+            "the minimum of spec.replicas is raised from 1 to 2 in v1alpha1",
+        )
+    }
+}
+
+/// One removed field, as two versions of the CRD have it.
+pub fn blocked() -> Report {
+    let findings = vec![removed_field("v1alpha1", 24), removed_field("v1beta1", 44)];
+    report(Outcome::Blocked, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+pub fn warned() -> Report {
+    let widened = Finding {
+        verdict: Some(Verdict::Widening),
+        version: Some("v1alpha1".into()),
+        path: Some("^.spec.registryMirrors".into()),
+        help: "nothing, if the default suits every object".into(),
+        ..finding(
+            "NoRequiredFieldAdded",
+            Severity::Warning,
+            crd("samples.test.example.com"),
+            "new required fields in spec.registryMirrors of v1alpha1: [mode]",
+        )
+    };
+    let undecided = Finding {
+        verdict: Some(Verdict::Undecided),
+        breaks: vec![Breaks::Behaviour],
+        version: Some("v1alpha1".into()),
+        path: Some("^.spec".into()),
+        ..finding("UnknownChange", Severity::Warning, crd("samples.test.example.com"), "a CEL rule of spec changed")
+    };
+    let info = finding("DescriptionChanged", Severity::Info, crd("samples.test.example.com"), "a description changed");
+    let waived =
+        finding("NoEnumValueRemoved", Severity::Waived, crd("samples.test.example.com"), "enum values removed: [b]");
+    let findings = vec![widened, info, waived, undecided, raised_minimum(Severity::Warning)];
+    let mut check = check("CRDUpgradeSafety", CheckStatus::Warned, findings);
+    check.mode = Mode::Warn;
+    report(Outcome::Planned, app_changes(), vec![check])
+}
+
+pub fn could_not_check() -> Report {
+    let mut failed = check("PermissionValidation", CheckStatus::Failed, Vec::new());
+    failed.message = Some(
+        "cannot ask what user ci may do: selfsubjectrulesreviews.authorization.k8s.io is forbidden; grant create on it"
+            .into(),
+    );
+    let mut skipped = check("WebhookReadiness", CheckStatus::Skipped, Vec::new());
+    skipped.message = Some("needs a live API server, and dir: has none".into());
+    let checks = vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new()), failed, skipped];
+    report(Outcome::Failed, app_changes(), checks)
+}
+
+/// Hundreds of findings in one CRD, and a few in another.
+pub fn hundreds() -> Report {
+    let mut findings: Vec<Finding> = (0..300)
+        .map(|i| Finding {
+            version: Some("v1".into()),
+            path: Some(format!("^.spec.field{i}")),
+            source: Some(source("manifests/crd.yaml", 24, 17)),
+            breaks: vec![Breaks::Data],
+            help: format!("keep spec.field{i}"),
+            ..finding(
+                if i % 3 == 0 { "NoTypeChanged" } else { "NoExistingFieldRemoved" },
+                if i % 50 == 7 { Severity::Warning } else { Severity::Error },
+                crd("bigs.test.example.com"),
+                &format!("field spec.field{i} may not be removed from v1"),
+            )
+        })
+        .collect();
+    findings.push(removed_field("v1alpha1", 24));
+    let changes = vec![
+        change(Action::Update, crd("bigs.test.example.com"), 1),
+        change(Action::Update, crd("samples.test.example.com"), 1),
+    ];
+    report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+/// Hundreds of CRDs with some findings each.
+pub fn many_objects() -> Report {
+    let name = |i: usize| format!("kind{i:03}s.test.example.com");
+    let findings = (0..400)
+        .flat_map(|i| (0..3).map(move |j| (i, j)))
+        .map(|(i, j)| {
+            finding("NoTypeChanged", Severity::Error, crd(&name(i)), &format!("the type of spec.f{j} changed"))
+        })
+        .collect();
+    let changes = (0..400).map(|i| change(Action::Update, crd(&name(i)), i)).collect();
+    report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+pub fn partial_failure() -> Report {
+    let results = [ApplyResult::Applied, ApplyResult::Unchanged, ApplyResult::Failed, ApplyResult::NotReached];
+    let mut changes = app_changes();
+    changes.push(change(Action::Create, object("v1", "Service", Some("prod"), "web"), 110));
+    for (change, result) in changes.iter_mut().zip(results) {
+        change.result = Some(result);
+    }
+    let mut report = report(Outcome::Failed, changes, vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())]);
+    report.errors = vec![ErrorEntry {
+        message: "deployment.apps/web -n prod: field conflict: .spec.replicas is managed by hpa-controller".into(),
+        source: Some(source("manifests/app.yaml", 70, 0)),
+        help: Some("leave the field out of the manifest, or take it over with --force-conflicts".into()),
+    }];
+    report
+}
+
+/// Everything that a cluster or a manifest could put into a text to deceive a terminal.
+pub fn hostile() -> Report {
+    let evil = "\u{1b}[2J\u{1b}]0;owned\u{7}\rpassed\u{202e}detcelfer\u{2028}next\u{9b}31m\nNothing to do";
+    let name = format!("samples{evil}");
+    let mut report = report(
+        Outcome::Blocked,
+        vec![change(Action::Update, crd(&name), 1)],
+        vec![check(
+            evil,
+            CheckStatus::Blocked,
+            vec![Finding {
+                source: Some(source("hostile.yaml", 2, 9)),
+                label: Some(evil.into()),
+                version: Some(evil.into()),
+                path: Some(evil.into()),
+                witnesses: vec![Witness {
+                    object: json!({evil: [evil]}),
+                    old_object: None,
+                    live: WitnessVerdict::Accepted,
+                    desired: WitnessVerdict::Refused,
+                    message: evil.into(),
+                }],
+                breaks: vec![Breaks::Data],
+                help: evil.into(),
+                ..finding(evil, Severity::Error, crd(&name), evil)
+            }],
+        )],
+    );
+    report.target = evil.into();
+    report.errors =
+        vec![ErrorEntry { message: evil.into(), source: Some(source(evil, 1, 1)), help: Some(evil.into()) }];
+    report
+}
+
+pub fn wide() -> Report {
+    let finding = Finding {
+        source: Some(source("wide.yaml", 2, 12)),
+        label: Some("ここは整数でした".into()),
+        ..finding("NoTypeChanged", Severity::Error, crd("wides.test.example.com"), "the type of spec.名前 changed")
+    };
+    let changes = vec![change(Action::Update, crd("wides.test.example.com"), 1)];
+    report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, vec![finding])])
+}
+
+pub fn deployed() -> Report {
+    let mut changes = app_changes();
+    changes.push(change(Action::Create, object("v1", "Service", Some("prod"), "web"), 110));
+    for change in &mut changes {
+        let unchanged = change.action == Action::Unchanged;
+        change.result = Some(if unchanged { ApplyResult::Unchanged } else { ApplyResult::Applied });
+    }
+    report(Outcome::Deployed, changes, vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
+}
+
+pub fn unchanged() -> Report {
+    let changes = app_changes().into_iter().map(|change| ChangeEntry { action: Action::Unchanged, ..change }).collect();
+    report(Outcome::Unchanged, changes, vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
+}
+
+pub fn planned() -> Report {
+    report(Outcome::Planned, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
+}
+
+/// The files that the samples speak of.
+pub struct Files(BTreeMap<&'static str, Vec<String>>);
+
+impl Excerpts for Files {
+    fn line(&self, file: &str, line: usize) -> Option<&str> {
+        self.0.get(file)?.get(line.checked_sub(1)?).map(String::as_str)
+    }
+}
+
+pub fn files() -> Files {
+    let mut crd: Vec<String> = (1..=50).map(|n| format!("# line {n}")).collect();
+    let mut set = |line: usize, text: &str| crd[line - 1] = text.into();
+    set(23, "              properties:");
+    set(24, "                spec:");
+    set(27, "                  replicas:");
+    set(28, "                  minimum: 2");
+    set(27, "                replicas:");
+    set(44, "                spec:");
+    let lines = |text: &str| text.split('\n').map(str::to_owned).collect::<Vec<_>>();
+    Files(BTreeMap::from([
+        ("manifests/crd.yaml", crd),
+        ("hostile.yaml", lines("a: b\n\u{1b}[31m\t  \u{202e}key: \u{1b}[2Jvalue\r")),
+        ("wide.yaml", lines("spec:\n  日本語: {名前: string, size: 3}")),
+        (
+            "one-line.json",
+            vec![format!("{{\"a\":[{}],\"target\":1,\"b\":[{}]}}", "1,".repeat(5000), "2,".repeat(5000))],
+        ),
+        (
+            "secret.yaml",
+            lines(
+                "apiVersion: v1\nkind: Secret\nstringData:\n  password: hunter2\n  bad\n---\nkind: ConfigMap\n  bad: 1",
+            ),
+        ),
+    ]))
+}
