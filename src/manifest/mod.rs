@@ -3,12 +3,30 @@
 //! A document is read once into compact JSON. Line and column of a value inside it are found only when a finding
 //! needs them, by reading that one document again ([`Spans`]): findings are few and documents are many.
 
+mod documents;
+mod files;
+mod hints;
+mod objects;
+mod spans;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
+use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::problem::Location;
+use crate::plan::in_parallel;
+use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
+use documents::Piece;
+
+pub use files::MAX_SOURCE_BYTES;
+pub use spans::{Located, Spans};
 
 /// A file (or standard input) that was read, kept for excerpts.
 pub struct Source {
@@ -51,110 +69,94 @@ pub struct Manifest {
     pub origin: Origin,
 }
 
-// ---- interim ----
-use crate::problem::Problem;
+/// A `kind: Config` document that stood among the manifests. It is configuration and never applied.
 #[derive(Debug, Clone)]
 pub struct ConfigDocument {
     pub origin: Origin,
 }
+
+/// Everything that `-f` names.
 #[derive(Debug, Default)]
 pub struct Loaded {
+    /// In the order of the arguments, the files, and the documents in a file. No object is in it twice.
     pub manifests: Vec<Manifest>,
     pub configs: Vec<ConfigDocument>,
+    /// What does not stop the run but is worth a warning.
     pub notices: Vec<Problem>,
 }
-pub struct Located {
-    pub location: Location,
-    pub length: usize,
-    pub depth: usize,
-}
-pub struct Spans {
-    root: Option<crate::yaml::Node>,
-    origin: Origin,
-}
-impl Spans {
-    pub fn of(origin: &Origin) -> Spans {
-        Spans {
-            root: crate::yaml::parse(&origin.source.text[origin.bytes.clone()]).ok().flatten(),
-            origin: origin.clone(),
-        }
+
+/// Reads all files, directories and standard input (`-`) that `inputs` name.
+///
+/// Every problem of every file is in the answer, sorted by place: who has ten files to mend wants to know them all.
+pub fn load(inputs: &[String], stdin: impl Read) -> Result<Loaded, Vec<Problem>> {
+    let gathered = files::gather(inputs, stdin);
+    let (mut loaded, mut problems) = read_all(&gathered.sources);
+    problems.extend(gathered.problems);
+    problems.extend(twice(&loaded.manifests));
+    if problems.is_empty() && loaded.manifests.is_empty() && loaded.configs.is_empty() {
+        let names: Vec<String> = inputs.iter().map(|input| text::shown(input)).collect();
+        let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
+        problems.push(problem.help("the files are empty or hold only comments"));
     }
-    pub fn locate(&self, steps: &[Step]) -> Located {
-        let base = self.origin.source.text[..self.origin.bytes.start].matches('\n').count();
-        let mut at = (1, 1, 1);
-        let mut node = self.root.as_ref();
-        for step in steps {
-            match (node.map(|n| &n.data), step) {
-                (Some(crate::yaml::Data::Mapping(m)), Step::Key(k)) => match m.iter().find(|e| &e.key == k) {
-                    Some(e) => {
-                        at = (e.key_span.line, e.key_span.column, k.len());
-                        node = Some(&e.value)
-                    }
-                    None => break,
-                },
-                (Some(crate::yaml::Data::Sequence(s)), Step::Index(i)) => match s.get(*i) {
-                    Some(n) => {
-                        at = (n.span.line, n.span.column, 1);
-                        node = Some(n)
-                    }
-                    None => break,
-                },
-                _ => break,
+    if problems.is_empty() {
+        loaded.notices.extend(gathered.notices);
+        loaded.notices.sort();
+        return Ok(loaded);
+    }
+    problems.sort();
+    problems.dedup();
+    Err(problems)
+}
+
+/// Reads the documents of one text that is in memory already.
+pub fn read(source: &Arc<Source>) -> Result<Loaded, Vec<Problem>> {
+    let (loaded, mut problems) = read_all(std::slice::from_ref(source));
+    problems.sort();
+    if problems.is_empty() { Ok(loaded) } else { Err(problems) }
+}
+
+fn read_all(sources: &[Arc<Source>]) -> (Loaded, Vec<Problem>) {
+    let pieces: Vec<(&Arc<Source>, Piece)> = sources
+        .iter()
+        .flat_map(|source| documents::split(&source.text).into_iter().map(move |piece| (source, piece)))
+        .collect();
+    let readings = in_parallel(&pieces, |(source, piece)| objects::read(source, piece));
+
+    let mut loaded = Loaded::default();
+    let mut problems = Vec::new();
+    let mut number = 0;
+    let mut previous: Option<&Arc<Source>> = None;
+    for ((source, _), reading) in pieces.iter().zip(readings) {
+        if previous.is_none_or(|previous| !Arc::ptr_eq(previous, source)) {
+            number = 0;
+        }
+        previous = Some(source);
+        number += usize::from(!reading.empty);
+        let numbered = |origin: Origin| Origin { document: number, ..origin };
+        let manifests = reading.manifests.into_iter();
+        loaded.manifests.extend(manifests.map(|manifest| Manifest { origin: numbered(manifest.origin), ..manifest }));
+        loaded
+            .configs
+            .extend(reading.configs.into_iter().map(|config| ConfigDocument { origin: numbered(config.origin) }));
+        loaded.notices.extend(reading.notices);
+        problems.extend(reading.problems);
+    }
+    (loaded, problems)
+}
+
+/// The objects that occur more than once, whatever version each is written at.
+fn twice(manifests: &[Manifest]) -> Vec<Problem> {
+    let mut first = BTreeMap::new();
+    let mut problems = Vec::new();
+    for manifest in manifests {
+        match first.entry(manifest.object.identity()) {
+            Entry::Vacant(entry) => drop(entry.insert(manifest)),
+            Entry::Occupied(entry) => {
+                let message = format!("{} is here for the second time", text::shown(&manifest.object.to_string()));
+                let help = format!("remove one of them; the first is at {}", entry.get().origin.location());
+                problems.push(Problem::new(message).at(Spans::of(&manifest.origin).locate(&[]).location).help(help));
             }
         }
-        Located {
-            location: Location { file: self.origin.source.name.clone(), line: base + at.0, column: at.1 },
-            length: at.2,
-            depth: 0,
-        }
     }
-}
-pub fn load(inputs: &[String], _stdin: &mut Option<Box<dyn std::io::BufRead + Send>>) -> Result<Loaded, Vec<Problem>> {
-    let mut out = Loaded::default();
-    let mut files = vec![];
-    for i in inputs {
-        let p = std::path::Path::new(i);
-        if p.is_dir() {
-            let mut v: Vec<_> =
-                std::fs::read_dir(p).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()).collect();
-            v.sort();
-            files.extend(v);
-        } else {
-            files.push(p.to_owned());
-        }
-    }
-    for f in files {
-        let text = std::fs::read_to_string(&f).map_err(|e| vec![Problem::new(format!("{}: {e}", f.display()))])?;
-        let source = Arc::new(Source { name: f.display().to_string(), text });
-        let mut start = 0;
-        let mut docs = vec![];
-        for (i, _) in source.text.match_indices("\n---") {
-            docs.push(start..i + 1);
-            start = i + 1;
-        }
-        docs.push(start..source.text.len());
-        for (n, r) in docs.into_iter().enumerate() {
-            let node = crate::yaml::parse(&source.text[r.clone()]).map_err(|e| vec![Problem::new(e.message)])?;
-            let Some(node) = node else { continue };
-            let v = node.to_value();
-            let line = source.text[..r.start].matches('\n').count() + 1;
-            let origin = Origin { source: source.clone(), document: n + 1, line, bytes: r, within: vec![] };
-            if v["kind"] == "Config" {
-                out.configs.push(ConfigDocument { origin });
-                continue;
-            }
-            let s = |p: &str| v.pointer(p).and_then(|v| v.as_str()).map(str::to_owned);
-            out.manifests.push(Manifest {
-                object: ObjectRef {
-                    api_version: s("/apiVersion").unwrap_or_default(),
-                    kind: s("/kind").unwrap_or_default(),
-                    namespace: s("/metadata/namespace"),
-                    name: s("/metadata/name").unwrap_or_default(),
-                },
-                raw: RawObject::from_value(&v),
-                origin,
-            });
-        }
-    }
-    Ok(out)
+    problems
 }

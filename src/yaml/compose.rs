@@ -207,7 +207,11 @@ pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
     // The scanner notices an open quote or a missing colon far behind the place where it began.
     let began = matches!(context, "while scanning a simple key" | "while scanning a quoted scalar");
     let mark = error.context_mark().filter(|_| began).or(error.problem_mark()).unwrap_or_default();
-    let mut message = error.problem().to_owned();
+    let mut message = match error.problem() {
+        "did not find expected <document start>" => "there is text behind the end of the document's value",
+        problem => problem,
+    }
+    .to_owned();
     if !context.is_empty() {
         message = format!("{message} {context}");
     }

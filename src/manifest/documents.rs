@@ -1,0 +1,137 @@
+//! A text cut into its documents, without parsing it.
+//!
+//! `---` and `...` at the start of a line end a document wherever they stand, inside a quoted text too. So documents
+//! can be found by looking at lines, and then be read independently of each other, on all cores.
+
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+
+/// A document of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub bytes: Range<usize>,
+    /// The lines before it, and the characters before it on its first line.
+    pub line: usize,
+    pub column: usize,
+}
+
+/// The documents of `text`, in order, including those without any content.
+pub(super) fn split(text: &str) -> Vec<Piece> {
+    let (mut at, mut line, mut column) = (0, 0, 0);
+    let locate = |bytes: Range<usize>| {
+        let between = &text[at..bytes.start];
+        at = bytes.start;
+        match between.rfind('\n') {
+            Some(last) => {
+                line += between.bytes().filter(|byte| *byte == b'\n').count();
+                column = between[last + 1..].chars().count();
+            }
+            None => column += between.chars().count(),
+        }
+        Piece { bytes, line, column }
+    };
+    ranges(text).into_iter().map(locate).collect()
+}
+
+fn ranges(text: &str) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut line = 0;
+    while line < text.len() {
+        let end = text[line..].find('\n').map_or(text.len(), |length| line + length + 1);
+        let bytes = &text.as_bytes()[line..end];
+        if is_marker(bytes, b"---") && line > start && !is_prologue(&text[start..line]) {
+            piece(text, start..line, &mut pieces);
+            start = line;
+        } else if is_marker(bytes, b"...") {
+            piece(text, start..end, &mut pieces);
+            start = end;
+        }
+        line = end;
+    }
+    piece(text, start..text.len(), &mut pieces);
+    pieces
+}
+
+fn is_marker(line: &[u8], marker: &[u8]) -> bool {
+    line.starts_with(marker) && matches!(line.get(3), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+/// Directives (`%YAML 1.1`) and nothing else: they belong to the document that follows.
+fn is_prologue(text: &str) -> bool {
+    let mut directives = 0;
+    for line in text.lines() {
+        match line.trim_start().bytes().next() {
+            None | Some(b'#') => {}
+            Some(b'%') if line.starts_with('%') => directives += 1,
+            _ => return false,
+        }
+    }
+    directives > 0
+}
+
+/// Adds one document, or several if it is a row of JSON values.
+fn piece(text: &str, bytes: Range<usize>, pieces: &mut Vec<Range<usize>>) {
+    let document = &text[bytes.clone()];
+    let mut from = bytes.start;
+    let head = if is_marker(document.as_bytes(), b"---") { 3 } else { 0 };
+    if document[head..].trim_start().starts_with('{') {
+        let mut values = serde_json::Deserializer::from_str(&document[head..]).into_iter::<IgnoredAny>();
+        let mut ends = Vec::new();
+        while let Some(Ok(_)) = values.next() {
+            ends.push(bytes.start + head + values.byte_offset());
+        }
+        // What follows the last value (nothing, a comment, something broken) is a document of its own, unless blank.
+        for end in ends {
+            pieces.push(from..end);
+            from = end;
+        }
+        if from > bytes.start && text[from..bytes.end].trim().is_empty() {
+            return;
+        }
+    }
+    if from < bytes.end {
+        pieces.push(from..bytes.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(text: &str) -> Vec<&str> {
+        split(text).into_iter().map(|piece| &text[piece.bytes]).collect()
+    }
+
+    #[test]
+    fn markers_at_the_start_of_a_line_end_a_document() {
+        assert_eq!(pieces("a: 1\n---\nb: 2\n--- # c\nc: 3"), ["a: 1\n", "---\nb: 2\n", "--- # c\nc: 3"]);
+        assert_eq!(pieces("---\r\na: |\r\n  ---\r\n---\r\nb: 1"), ["---\r\na: |\r\n  ---\r\n", "---\r\nb: 1"]);
+        assert_eq!(pieces("a: 1\n...\nb: 2\n"), ["a: 1\n...\n", "b: 2\n"]);
+        assert_eq!(pieces("---a: 1\n----\n"), ["---a: 1\n----\n"]);
+        assert_eq!(pieces("--- a\n--- b\n---"), ["--- a\n", "--- b\n", "---"]);
+        assert_eq!(pieces(""), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn documents_know_their_place() {
+        let places = |text| split(text).iter().map(|piece| (piece.line, piece.column)).collect::<Vec<_>>();
+        assert_eq!(places("a: 1\n\n---\nb: 1\n---\n"), [(0, 0), (2, 0), (4, 0)]);
+        assert_eq!(places("{\"é\":1}{\"b\":1}{}\n{}"), [(0, 0), (0, 7), (0, 14), (0, 16)]);
+    }
+
+    #[test]
+    fn directives_stay_with_their_document() {
+        assert_eq!(pieces("%YAML 1.1\n# c\n---\na: 1\n---\nb"), ["%YAML 1.1\n# c\n---\na: 1\n", "---\nb"]);
+        assert_eq!(pieces("# only a comment\n---\na: 1\n"), ["# only a comment\n", "---\na: 1\n"]);
+    }
+
+    #[test]
+    fn json_values_may_follow_each_other() {
+        assert_eq!(pieces("{\"a\":1}{\"b\":\"}\"}\n {\"c\":1}\n"), ["{\"a\":1}", "{\"b\":\"}\"}", "\n {\"c\":1}"]);
+        assert_eq!(pieces("{\"a\":1}\n---\n{\"b\":1}\n"), ["{\"a\":1}", "---\n{\"b\":1}"]);
+        assert_eq!(pieces("{\"a\":1}\n{\"b\":}"), ["{\"a\":1}", "\n{\"b\":}"]);
+        assert_eq!(pieces("{a: 1}\n"), ["{a: 1}\n"]);
+    }
+}

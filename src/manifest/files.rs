@@ -1,0 +1,212 @@
+//! From the arguments of `-f` to texts in memory.
+//!
+//! Which files a directory stands for is decided as kubectl decides it: every `.yaml`, `.yml` and `.json` below it,
+//! hidden ones too, without following links to other directories.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Source;
+use super::text::shown;
+use crate::problem::{Location, Problem};
+
+/// The largest file, and the longest standard input, that is read.
+pub const MAX_SOURCE_BYTES: usize = crate::yaml::MAX_BYTES;
+
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// What was read, and what could not be.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub sources: Vec<Arc<Source>>,
+    pub problems: Vec<Problem>,
+    pub notices: Vec<Problem>,
+    /// Files that were read already, under whatever name.
+    seen: BTreeSet<PathBuf>,
+    stdin_done: bool,
+}
+
+/// Reads everything that the arguments name, each file once.
+pub(super) fn gather(inputs: &[String], mut stdin: impl Read) -> Gathered {
+    let mut gathered = Gathered::default();
+    for input in inputs {
+        match input.as_str() {
+            "-" => gathered.standard_input(&mut stdin),
+            url if url.starts_with("http://") || url.starts_with("https://") => {
+                let message = format!("{}: -f does not take URLs", shown(url));
+                let help = "download the manifest, look at it, and give the file";
+                gathered.problems.push(Problem::new(message).help(help));
+            }
+            path => gathered.path(Path::new(path)),
+        }
+    }
+    gathered
+}
+
+impl Gathered {
+    fn standard_input(&mut self, stdin: &mut impl Read) {
+        if !std::mem::replace(&mut self.stdin_done, true) {
+            let bytes = read_bounded(stdin);
+            self.keep("-".into(), bytes);
+        }
+    }
+
+    /// A file or directory that the user named.
+    fn path(&mut self, path: &Path) {
+        match fs::metadata(path) {
+            Err(error) => self.problems.push(unreadable(path, &error)),
+            Ok(metadata) if metadata.is_dir() => self.directory_argument(path),
+            Ok(_) => self.file(path),
+        }
+    }
+
+    fn directory_argument(&mut self, directory: &Path) {
+        let mut files = Vec::new();
+        let problems_before = self.problems.len();
+        self.walk(directory, &mut files);
+        if files.is_empty() && self.problems.len() == problems_before {
+            let problem = Problem::new("the directory has no .yaml, .yml or .json file").at(whole(&name(directory)));
+            self.problems.push(problem.help("give the files by name if theirs end otherwise"));
+        }
+        for file in files {
+            self.file(&file);
+        }
+    }
+
+    /// The manifests below `directory`, sorted by name in each directory.
+    fn walk(&mut self, directory: &Path, files: &mut Vec<PathBuf>) {
+        let entries = fs::read_dir(directory).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+        let mut paths: Vec<PathBuf> = match entries {
+            Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
+            Err(error) => return self.problems.push(unreadable(directory, &error)),
+        };
+        paths.sort();
+        for path in paths {
+            let is_manifest =
+                path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known));
+            let Ok(own) = fs::symlink_metadata(&path) else { continue };
+            if own.is_dir() {
+                self.walk(&path, files);
+                continue;
+            }
+            match fs::metadata(&path) {
+                Ok(target) if target.is_dir() => {
+                    let problem = Problem::new("a link to a directory is not followed").at(whole(&name(&path)));
+                    self.notices.push(problem.help("name it with -f of its own if it is to be deployed"));
+                }
+                Ok(target) if is_manifest && !target.is_file() => {
+                    self.notices.push(Problem::new("not a regular file, not read").at(whole(&name(&path))));
+                }
+                // Also a link that leads nowhere: reading it says so.
+                _ if is_manifest => files.push(path),
+                _ => {}
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        let identity = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if !self.seen.insert(identity) {
+            return;
+        }
+        match File::open(path) {
+            Ok(file) => self.keep(name(path), read_bounded(file)),
+            Err(error) => self.problems.push(unreadable(path, &error)),
+        }
+    }
+
+    fn keep(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
+        match bytes {
+            Err(error) => self.problems.push(Problem::new(explain(&error)).at(whole(&name))),
+            Ok(bytes) if bytes.len() > MAX_SOURCE_BYTES => {
+                let message =
+                    format!("larger than {} MiB, the most that is read from one source", MAX_SOURCE_BYTES >> 20);
+                self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
+            }
+            Ok(bytes) => match text(bytes) {
+                Ok(text) => self.sources.push(Arc::new(Source { name, text })),
+                Err(NotText { line, column, message, help }) => {
+                    let problem = Problem::new(message).at(Location { file: name, line, column });
+                    self.problems.push(problem.help(help));
+                }
+            },
+        }
+    }
+}
+
+/// Reads one byte more than is allowed at most, so that the caller sees that there was more.
+fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[derive(Debug)]
+struct NotText {
+    line: usize,
+    column: usize,
+    message: String,
+    help: &'static str,
+}
+
+/// The text of a file, without the mark that some editors put before it.
+fn text(bytes: Vec<u8>) -> Result<String, NotText> {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        let help = "save it as UTF-8 (Windows PowerShell's > writes UTF-16)";
+        return Err(NotText { line: 1, column: 1, message: "the file is UTF-16, not UTF-8".into(), help });
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
+        let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+        NotText {
+            line: before.matches('\n').count() + 1,
+            column: before.chars().rev().take_while(|character| *character != '\n').count() + 1,
+            message: format!("the file is not UTF-8: byte {at} is 0x{byte:02X}"),
+            help: "save it as UTF-8; a secret's binary data belongs into `data` as base64",
+        }
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(explain(error)).at(whole(&name(path)))
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or directory".into(),
+        io::ErrorKind::PermissionDenied => "no permission to read it".into(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// A path as messages and reports show it.
+fn name(path: &Path) -> String {
+    shown(&path.to_string_lossy())
+}
+
+fn whole(file: &str) -> Location {
+    Location { file: file.to_owned(), line: 0, column: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_utf8_and_nothing_else() {
+        assert_eq!(text(b"\xef\xbb\xbfa: 1".to_vec()).unwrap(), "a: 1");
+        let latin = text(b"a: 1\nb: \xe9t\xe9\n".to_vec()).unwrap_err();
+        assert_eq!((latin.line, latin.column), (2, 4));
+        assert!(latin.message.contains("byte 8 is 0xE9"), "{}", latin.message);
+        assert!(text(b"\xff\xfea\0".to_vec()).unwrap_err().message.contains("UTF-16"));
+        assert!(text(b"cut \xc3".to_vec()).is_err());
+    }
+}

@@ -1,0 +1,56 @@
+//! What somebody probably meant who gave us a file that is no manifest.
+//!
+//! Charts and kustomizations lie in the same directories as manifests and look like them. Saying what the file is and
+//! how to get manifests from it is worth more than the parser's view of it.
+
+use std::path::Path;
+
+/// What a document is instead of a manifest, and what to do.
+pub(super) struct Hint {
+    pub message: &'static str,
+    pub help: &'static str,
+}
+
+const TEMPLATE: Hint = Hint {
+    message: "this is a Helm template, not a manifest",
+    help: "render it first: helm template CHART | gantry deploy -f -",
+};
+
+const CHART: Hint = Hint {
+    message: "this belongs to a Helm chart and is not a manifest",
+    help: "render the chart first: helm template CHART | gantry deploy -f -",
+};
+
+const KUSTOMIZATION: Hint = Hint {
+    message: "this is a Kustomization, which only names manifests",
+    help: "build it first: kubectl kustomize DIR | gantry deploy -f -",
+};
+
+/// A hint for a text that is not valid YAML.
+pub(super) fn for_broken(document: &str) -> Option<Hint> {
+    has_template(document).then_some(TEMPLATE)
+}
+
+/// A hint for a document that is YAML but has no apiVersion or no kind.
+pub(super) fn for_untyped(file: &str, document: &str) -> Option<Hint> {
+    let name = Path::new(file).file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+    match stem {
+        "kustomization" => Some(KUSTOMIZATION),
+        "chart" | "values" => Some(CHART),
+        _ if stem.starts_with("values-") || stem.starts_with("values.") => Some(CHART),
+        _ => for_broken(document),
+    }
+}
+
+/// A hint for a document of this kind.
+pub(super) fn for_kind(group: &str, kind: &str) -> Option<Hint> {
+    // Flux has a kind of the same name, which is an object like any other.
+    let kustomize = group == "kustomize.config.k8s.io" || (group.is_empty() && kind == "Kustomization");
+    kustomize.then_some(KUSTOMIZATION)
+}
+
+/// `{{ … }}`: valid inside strings of a manifest, but nothing else explains it in a document that cannot be read.
+fn has_template(document: &str) -> bool {
+    document.find("{{").is_some_and(|start| document[start..].contains("}}"))
+}

@@ -1,0 +1,347 @@
+//! From one document to the objects in it.
+//!
+//! Most documents are one object; a `List` holds many. Either way the object's JSON is a slice of the document's, cut
+//! out without building a tree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::documents::Piece;
+use super::text::shown;
+use super::{ConfigDocument, Manifest, Origin, Source, hints};
+use crate::problem::{Location, Problem};
+use crate::resource::{ObjectRef, RawObject, Step};
+use crate::yaml;
+
+/// What one document came to. Numbers of documents are filled in by the caller, who sees all of them.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub manifests: Vec<Manifest>,
+    pub configs: Vec<ConfigDocument>,
+    pub problems: Vec<Problem>,
+    pub notices: Vec<Problem>,
+    /// Nothing but comments, or `null`: does not count as a document.
+    pub empty: bool,
+}
+
+/// Reads the document at `piece`.
+pub(super) fn read(source: &Arc<Source>, piece: &Piece) -> Reading {
+    let text = &source.text[piece.bytes.clone()];
+    let mut reader = Reader { source, piece, document: None, reading: Reading::default() };
+    let read = yaml::Document::read(text).and_then(|document| match &document {
+        Some(some) => some.json().map(|json| Some((json, document))),
+        None => Ok(None),
+    });
+    let json = match read {
+        Ok(None) => None,
+        Ok(Some((json, document))) => {
+            reader.document = document;
+            Some(json)
+        }
+        Err(error) => match yaml::json_only(text) {
+            Some(json) => Some(json),
+            None => {
+                reader.broken(text, &error);
+                return reader.reading;
+            }
+        },
+    };
+    match json {
+        Some(json) if json.text != "null" => {
+            reader.duplicates(&json.duplicates);
+            let place = reader.place(&[]);
+            reader.object(&json.text, place, Vec::new(), None);
+        }
+        _ => reader.reading.empty = true,
+    }
+    reader.reading
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    piece: &'a Piece,
+    /// Absent for a text that only JSON readers take.
+    document: Option<yaml::Document>,
+    reading: Reading,
+}
+
+impl Reader<'_> {
+    fn location(&self, line: usize, column: usize) -> Location {
+        let before = if line == 1 { self.piece.column } else { 0 };
+        Location { file: self.source.name.clone(), line: self.piece.line + line, column: before + column }
+    }
+
+    /// The place of a value, or of its nearest ancestor that exists.
+    fn place(&self, path: &[Step]) -> Location {
+        match &self.document {
+            Some(document) => {
+                let (_, span) = document.locate(path);
+                self.location(span.line, span.column)
+            }
+            None => self.location(1, 1),
+        }
+    }
+
+    fn broken(&mut self, text: &str, error: &yaml::Error) {
+        let at = self.location(error.line, error.column);
+        let problem = match hints::for_broken(text) {
+            Some(hint) => Problem::new(format!("{} ({})", hint.message, shown(&error.message))).help(hint.help),
+            None => Problem::new(format!("not valid YAML: {}", shown(&error.message))),
+        };
+        self.reading.problems.push(problem.at(at));
+    }
+
+    fn duplicates(&mut self, duplicates: &[yaml::Duplicate]) {
+        for duplicate in duplicates {
+            let first = self.location(duplicate.first.line, duplicate.first.column);
+            let message = format!("the key {:?} is here for the second time; this value counts", shown(&duplicate.key));
+            let notice = Problem::new(message).at(self.location(duplicate.again.line, duplicate.again.column));
+            self.reading.notices.push(notice.help(format!("remove one of them; the first is at {first}")));
+        }
+    }
+
+    /// One object, or a list of them. `inherited` are apiVersion and kind for an item that does not say its own.
+    fn object(&mut self, json: &str, at: Location, within: Vec<Step>, inherited: Option<(&str, &str)>) {
+        let Ok(fields) = serde_json::from_str::<Fields>(json) else {
+            let what = type_of(json);
+            let message = format!("a manifest is a mapping with apiVersion, kind and metadata, but this is {what}");
+            return self.unusable(Problem::new(message).at(at), &within);
+        };
+        if let Some((api_version, kind)) = inherited
+            && (fields.get("apiVersion").is_none() || fields.get("kind").is_none())
+        {
+            let typed = fields.typed(api_version, kind);
+            return self.object(&typed, at, within, None);
+        }
+        let (api_version, kind) = match (fields.text("apiVersion"), fields.text("kind")) {
+            (Ok(Some(api_version)), Ok(Some(kind))) => (api_version, kind),
+            (api_version, kind) => return self.untyped(&[("apiVersion", api_version), ("kind", kind)], at, &within),
+        };
+        if let Some(list) = fields.list(&kind) {
+            return self.list(list, &api_version, &kind, &within);
+        }
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        if let Some(hint) = hints::for_kind(group, &kind) {
+            return self.reading.problems.push(Problem::new(hint.message).at(at).help(hint.help));
+        }
+        let origin =
+            Origin { source: self.source.clone(), document: 0, line: at.line, bytes: self.piece.bytes.clone(), within };
+        if kind == "Config" && matches!(group, "gantry.dev" | "kapp.k14s.io") {
+            return self.reading.configs.push(ConfigDocument { origin });
+        }
+        let metadata = fields.get("metadata");
+        match self.named(api_version, kind, metadata, &at, &origin.within) {
+            Ok(object) => self.reading.manifests.push(Manifest { object, raw: RawObject::new(json), origin }),
+            Err(problem) => self.reading.problems.push(problem),
+        }
+    }
+
+    fn list(&mut self, items: &str, api_version: &str, kind: &str, within: &[Step]) {
+        let mut path = within.to_vec();
+        path.push("items".into());
+        let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(items) else {
+            let message = format!("the items of a List must be a list, but this is {}", type_of(items));
+            let problem = Problem::new(message).at(self.place(&path));
+            return self.reading.problems.push(problem);
+        };
+        let places = self.document.as_ref().map(|document| document.items(&path)).unwrap_or_default();
+        let item_kind = kind.strip_suffix("List").unwrap_or_default();
+        let inherited = (!item_kind.is_empty()).then_some((api_version, item_kind));
+        for (index, item) in items.into_iter().enumerate() {
+            let at =
+                places.get(index).map_or_else(|| self.location(1, 1), |span| self.location(span.line, span.column));
+            let mut within = path.clone();
+            within.push(index.into());
+            self.object(item.get(), at, within, inherited);
+        }
+    }
+
+    /// A document without apiVersion or kind: perhaps it is something else altogether.
+    fn untyped(&mut self, fields: &[(&str, TextOf)], at: Location, within: &[Step]) {
+        for (name, field) in fields {
+            if let Err(what) = field {
+                let problem = self.not_text(name, what, within, &[(*name).into()]);
+                self.reading.problems.push(problem);
+            }
+        }
+        let missing: Vec<&str> =
+            fields.iter().filter(|(_, field)| matches!(field, Ok(None))).map(|(name, _)| *name).collect();
+        if !missing.is_empty() {
+            let message = format!("the document has no {}", missing.join(" and no "));
+            let problem = Problem::new(message).help("every manifest needs apiVersion, kind and metadata.name");
+            self.unusable(problem.at(at), within);
+        }
+    }
+
+    /// Reports `problem`, or what the whole document seems to be instead of a manifest.
+    fn unusable(&mut self, mut problem: Problem, within: &[Step]) {
+        let text = &self.source.text[self.piece.bytes.clone()];
+        if let Some(hint) = hints::for_untyped(&self.source.name, text).filter(|_| within.is_empty()) {
+            problem.message = format!("{} ({})", hint.message, problem.message);
+            problem.help = Some(hint.help.into());
+        }
+        self.reading.problems.push(problem);
+    }
+
+    fn not_text(&self, name: &str, what: &str, within: &[Step], path: &[Step]) -> Problem {
+        let path: Vec<Step> = within.iter().chain(path).cloned().collect();
+        let problem = Problem::new(format!("{name} must be a string that is not empty, but is {what}"));
+        problem.at(self.place(&path)).help("put the value in quotes if it is meant as it stands")
+    }
+
+    fn named(
+        &self,
+        api_version: String,
+        kind: String,
+        metadata: Option<&RawValue>,
+        at: &Location,
+        within: &[Step],
+    ) -> Result<ObjectRef, Problem> {
+        let whole = within;
+        let place = |path: &[Step]| {
+            let path: Vec<Step> = whole.iter().chain(path).cloned().collect();
+            self.place(&path)
+        };
+        for (field, value, fits) in [
+            ("apiVersion", &api_version, is_api_version as fn(&str) -> bool),
+            ("kind", &kind, is_kind as fn(&str) -> bool),
+        ] {
+            if !fits(value) {
+                let message = format!("{:?} is no valid {field}", shown(value));
+                return Err(Problem::new(message).at(place(&[field.into()])));
+            }
+        }
+        let nameless = || Problem::new(format!("the {kind} has no metadata.name"));
+        let metadata = match metadata.map(|metadata| (metadata, serde_json::from_str::<Fields>(metadata.get()))) {
+            Some((_, Ok(fields))) => fields,
+            Some((metadata, Err(_))) if metadata.get() != "null" => {
+                let message = format!("metadata must be a mapping, but is {}", type_of(metadata.get()));
+                return Err(Problem::new(message).at(place(&["metadata".into()])));
+            }
+            _ => return Err(nameless().at(at.clone())),
+        };
+        let field = |name: &'static str| {
+            let path = ["metadata".into(), name.into()];
+            metadata.text(name).map_err(|what| self.not_text(&format!("metadata.{name}"), &what, within, &path))
+        };
+        let Some(name) = field("name")? else {
+            let problem = match metadata.get("generateName") {
+                Some(_) => Problem::new(format!("the {kind} has metadata.generateName and no metadata.name"))
+                    .at(place(&["metadata".into(), "generateName".into()]))
+                    .help("give it a name: with a new name in each run, nothing could be compared or run again"),
+                None => nameless().at(place(&["metadata".into()])),
+            };
+            return Err(problem);
+        };
+        let namespace = field("namespace")?;
+        for (field, value) in [("name", Some(&name)), ("namespace", namespace.as_ref())] {
+            if let Some(value) = value.filter(|value| !is_path_segment(value)) {
+                let message = format!("{:?} is no valid metadata.{field}", shown(value));
+                let problem = Problem::new(message).at(place(&["metadata".into(), field.into()]));
+                return Err(problem.help("'.', '..', and names with '/', '%' or control characters are not allowed"));
+            }
+        }
+        Ok(ObjectRef { api_version, kind, namespace, name })
+    }
+}
+
+fn is_api_version(text: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+    };
+    match text.split_once('/') {
+        Some((group, version)) => part(group) && part(version),
+        None => part(text),
+    }
+}
+
+fn is_kind(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Whether the API server would take the text as one segment of a path, which every name has to be.
+fn is_path_segment(text: &str) -> bool {
+    !matches!(text, "." | "..") && !text.contains(['/', '%']) && !text.contains(char::is_control)
+}
+
+fn type_of(json: &str) -> &'static str {
+    match json.bytes().next() {
+        Some(b'{') => "a mapping",
+        Some(b'[') => "a list",
+        Some(b'"') if json == "\"\"" => "empty",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+/// A string field: absent, present, or what stands there instead.
+type TextOf = Result<Option<String>, String>;
+
+/// The fields of a JSON object in their order, values unread.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
+    }
+
+    fn text(&self, name: &str) -> TextOf {
+        match self.get(name).map(RawValue::get) {
+            None | Some("null") => Ok(None),
+            Some(json) => match serde_json::from_str::<String>(json) {
+                Ok(text) if !text.is_empty() => Ok(Some(text)),
+                _ => Err(type_of(json).to_owned()),
+            },
+        }
+    }
+
+    /// The items, if the object is a list of objects: any `List`, and a kind that ends so and has a list of items.
+    fn list(&self, kind: &str) -> Option<&'a str> {
+        let items = self.get("items").filter(|items| items.get() != "null");
+        match kind {
+            "List" => Some(items.map_or("[]", RawValue::get)),
+            _ => items.map(RawValue::get).filter(|items| kind.ends_with("List") && items.starts_with('[')),
+        }
+    }
+
+    /// The same object with another apiVersion and kind.
+    fn typed(&self, api_version: &str, kind: &str) -> String {
+        let string = |text: &str| serde_json::Value::from(text).to_string();
+        let mut json = format!("{{\"apiVersion\":{},\"kind\":{}", string(api_version), string(kind));
+        for (key, value) in self.0.iter().filter(|(key, _)| key != "apiVersion" && key != "kind") {
+            json.push_str(&format!(",{}:{}", string(key), value.get()));
+        }
+        json.push('}');
+        json
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Map;
+        impl<'de> Visitor<'de> for Map {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry::<String, &RawValue>()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Map)
+    }
+}
