@@ -19,7 +19,6 @@ pub const MAX_SOURCE_BYTES: usize = crate::yaml::MAX_BYTES;
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// What was read, and what could not be.
-#[derive(Default)]
 pub(super) struct Gathered {
     pub sources: Vec<Arc<Source>>,
     pub problems: Vec<Problem>,
@@ -27,11 +26,20 @@ pub(super) struct Gathered {
     /// Files that were read already, under whatever name.
     seen: BTreeSet<PathBuf>,
     stdin_done: bool,
+    /// The most bytes of one source.
+    most: usize,
 }
 
-/// Reads everything that the arguments name, each file once.
-pub(super) fn gather(inputs: &[String], mut stdin: impl Read) -> Gathered {
-    let mut gathered = Gathered::default();
+/// Reads everything that the arguments name, each file once, at most `most` bytes of each.
+pub(super) fn gather(inputs: &[String], mut stdin: impl Read, most: usize) -> Gathered {
+    let mut gathered = Gathered {
+        sources: Vec::new(),
+        problems: Vec::new(),
+        notices: Vec::new(),
+        seen: BTreeSet::new(),
+        stdin_done: false,
+        most,
+    };
     for input in inputs {
         match input.as_str() {
             "-" => gathered.standard_input(&mut stdin),
@@ -49,7 +57,7 @@ pub(super) fn gather(inputs: &[String], mut stdin: impl Read) -> Gathered {
 impl Gathered {
     fn standard_input(&mut self, stdin: &mut impl Read) {
         if !std::mem::replace(&mut self.stdin_done, true) {
-            let bytes = read_bounded(stdin);
+            let bytes = self.read(stdin);
             self.keep("-".into(), bytes);
         }
     }
@@ -113,17 +121,23 @@ impl Gathered {
             return;
         }
         match File::open(path) {
-            Ok(file) => self.keep(name(path), read_bounded(file)),
+            Ok(file) => self.keep(name(path), self.read(file)),
             Err(error) => self.problems.push(unreadable(path, &error)),
         }
+    }
+
+    /// Reads one byte more than is allowed at most, so that [`Gathered::keep`] sees that there was more.
+    fn read(&self, reader: impl Read) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        reader.take(self.most as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     fn keep(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
         match bytes {
             Err(error) => self.problems.push(Problem::new(explain(&error)).at(whole(&name))),
-            Ok(bytes) if bytes.len() > MAX_SOURCE_BYTES => {
-                let message =
-                    format!("larger than {} MiB, the most that is read from one source", MAX_SOURCE_BYTES >> 20);
+            Ok(bytes) if bytes.len() > self.most => {
+                let message = format!("larger than {} MiB, the most that is read from one source", self.most >> 20);
                 self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
             }
             Ok(bytes) => match text(bytes) {
@@ -135,13 +149,6 @@ impl Gathered {
             },
         }
     }
-}
-
-/// Reads one byte more than is allowed at most, so that the caller sees that there was more.
-fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[derive(Debug)]
@@ -199,6 +206,16 @@ fn whole(file: &str) -> Location {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let endless = io::repeat(b'#');
+        let gathered = gather(&["-".to_owned()], endless, 3 << 20);
+        assert_eq!(gathered.problems[0].to_string(), "-: larger than 3 MiB, the most that is read from one source");
+        assert!(gathered.sources.is_empty());
+        let just = gather(&["-".to_owned()], io::repeat(b'#').take(3 << 20), 3 << 20);
+        assert_eq!(just.sources[0].text.len(), 3 << 20);
+    }
 
     #[test]
     fn text_is_utf8_and_nothing_else() {

@@ -89,7 +89,7 @@ pub struct Loaded {
 ///
 /// Every problem of every file is in the answer, sorted by place: who has ten files to mend wants to know them all.
 pub fn load(inputs: &[String], stdin: impl Read) -> Result<Loaded, Vec<Problem>> {
-    let gathered = files::gather(inputs, stdin);
+    let gathered = files::gather(inputs, stdin, MAX_SOURCE_BYTES);
     let (mut loaded, mut problems) = read_all(&gathered.sources);
     problems.extend(gathered.problems);
     problems.extend(twice(&loaded.manifests));

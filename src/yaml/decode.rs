@@ -58,6 +58,8 @@ struct Decoder<'a> {
     document: &'a Document,
     nodes_left: usize,
     bytes_left: usize,
+    /// The alias in the text through which we are looking, the outermost if there are several: what an error is about.
+    alias: Option<u32>,
     /// Keys that were written twice in one mapping.
     pub duplicates: Vec<Duplicate>,
 }
@@ -113,6 +115,7 @@ impl<'a> Decoder<'a> {
             document,
             nodes_left: document.nodes.len() + MAX_EXPANDED_NODES,
             bytes_left: written + MAX_EXPANDED_BYTES,
+            alias: None,
             duplicates: Vec::new(),
         }
     }
@@ -131,13 +134,13 @@ impl<'a> Decoder<'a> {
     }
 
     fn spend(&mut self, index: u32, depth: usize) -> Result<(), Error> {
-        let raw = self.raw(index);
+        let at = self.raw(self.alias.unwrap_or(index)).at;
         if depth > MAX_DEPTH {
-            return Err(error_at(raw.at, too_deep()));
+            return Err(error_at(at, too_deep()));
         }
         let length = self.raw(self.target(index)).text().len();
         if self.nodes_left == 0 || self.bytes_left < length {
-            return Err(error_at(raw.at, "the aliases of this document expand to far more than is written".into()));
+            return Err(error_at(at, "the aliases of this document expand to far more than is written".into()));
         }
         self.nodes_left -= 1;
         self.bytes_left -= length;
@@ -189,9 +192,23 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub fn node(&mut self, index: u32, depth: usize) -> Result<Node, Error> {
-        self.spend(index, depth)?;
+    /// Spends for the node and gives what it stands for, with the alias to go back to in [`Decoder::leave`].
+    fn enter(&mut self, index: u32, depth: usize) -> Result<(u32, Option<u32>), Error> {
+        let outer = self.alias;
         let target = self.target(index);
+        if target != index {
+            self.alias = outer.or(Some(index));
+        }
+        self.spend(index, depth)?;
+        Ok((target, outer))
+    }
+
+    fn leave(&mut self, outer: Option<u32>) {
+        self.alias = outer;
+    }
+
+    pub fn node(&mut self, index: u32, depth: usize) -> Result<Node, Error> {
+        let (target, outer) = self.enter(index, depth)?;
         let data = match &self.raw(target).kind {
             Kind::Sequence { .. } => {
                 // A loop, because a chain of iterators would cost several stack frames a level.
@@ -212,6 +229,7 @@ impl<'a> Decoder<'a> {
             }
             _ => Data::Scalar(self.value(target)?),
         };
+        self.leave(outer);
         Ok(Node { span: self.span(index), data })
     }
 
@@ -221,8 +239,7 @@ impl<'a> Decoder<'a> {
 
     /// Writes the node as compact JSON: what `node` would give, without the tree.
     pub fn json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), Error> {
-        self.spend(index, depth)?;
-        let target = self.target(index);
+        let (target, outer) = self.enter(index, depth)?;
         match &self.raw(target).kind {
             Kind::Sequence { .. } => {
                 out.push(b'[');
@@ -254,6 +271,7 @@ impl<'a> Decoder<'a> {
                 }
             },
         }
+        self.leave(outer);
         Ok(())
     }
 
@@ -296,26 +314,26 @@ impl<'a> Decoder<'a> {
     }
 
     fn merge(&mut self, source: u32, depth: usize, pairs: &mut Pairs<'a>) -> Result<(), Error> {
-        self.spend(source, depth)?;
-        let target = self.target(source);
+        let (target, outer) = self.enter(source, depth)?;
         match &self.raw(target).kind {
-            Kind::Mapping { .. } => self.collect(target, depth, true, pairs),
+            Kind::Mapping { .. } => self.collect(target, depth, true, pairs)?,
             // A list must stand here itself: go-yaml takes no alias of a list.
             Kind::Sequence { .. } if target == source => {
                 let items: Vec<u32> = self.children(target).collect();
                 // The first of the list wins, so it is set last.
                 for item in items.into_iter().rev() {
-                    self.spend(item, depth + 1)?;
-                    let target = self.target(item);
+                    let (target, outer) = self.enter(item, depth + 1)?;
                     match self.raw(target).kind {
                         Kind::Mapping { .. } => self.collect(target, depth + 1, true, pairs)?,
                         _ => return Err(self.not_mergeable(item)),
                     }
+                    self.leave(outer);
                 }
-                Ok(())
             }
-            _ => Err(self.not_mergeable(source)),
+            _ => return Err(self.not_mergeable(source)),
         }
+        self.leave(outer);
+        Ok(())
     }
 
     fn not_mergeable(&self, index: u32) -> Error {

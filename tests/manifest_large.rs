@@ -1,0 +1,143 @@
+//! Large and hostile inputs: each is read, or refused with a clear error, in bounded memory.
+
+use std::io::{self, Read};
+
+use gantry::manifest::{Spans, load};
+use gantry::problem::Problem;
+use gantry::resource::Step;
+
+fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::Loaded, Vec<Problem>> {
+    load(&["-".to_owned()], stdin)
+}
+
+/// A CRD of about 25 KB whose text looks like that of real ones.
+fn crd(number: usize) -> String {
+    let mut text = format!(
+        "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: kind{number}s.example.com\n\
+         spec:\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n"
+    );
+    for field in 0..110 {
+        text.push_str(&format!(
+            "          field{field}:\n            description: |-\n              What field {field} is good for: a sentence \
+             that is as long as these sentences are.\n              More info: https://example.com/docs\n            \
+             type: string\n            maxLength: {field}\n            enum: [\"a\", 'b', c]\n"
+        ));
+    }
+    text
+}
+
+/// Gives `count` documents one after the other, so that the test itself holds only one.
+struct Stream {
+    count: usize,
+    number: usize,
+    current: io::Cursor<Vec<u8>>,
+    make: fn(usize) -> String,
+}
+
+impl Stream {
+    fn new(count: usize, make: fn(usize) -> String) -> Self {
+        Stream { count, number: 0, current: io::Cursor::default(), make }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.current.read(out)?;
+        if read > 0 || self.number == self.count {
+            return Ok(read);
+        }
+        self.current = io::Cursor::new((self.make)(self.number).into_bytes());
+        self.number += 1;
+        self.current.read(out)
+    }
+}
+
+fn read_stream(megabytes: usize) {
+    let count = megabytes * 1_000_000 / crd(0).len();
+    let loaded = from_stdin(Stream::new(count, crd)).unwrap();
+    assert_eq!(loaded.manifests.len(), count);
+    let last = loaded.manifests.last().unwrap();
+    assert_eq!(last.object.name, format!("kind{}s.example.com", count - 1));
+    assert_eq!(last.origin.document, count);
+    let path: Vec<Step> = vec!["spec".into(), "versions".into(), 0.into(), "name".into()];
+    let found = Spans::of(&last.origin).locate(&path);
+    let line = last.origin.source.text.lines().nth(found.location.line - 1).unwrap();
+    assert_eq!(line, "  - name: v1");
+}
+
+#[test]
+fn a_stream_of_100_megabytes_is_read() {
+    read_stream(100);
+}
+
+#[test]
+fn ten_thousand_documents_are_read() {
+    let small = |number| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{number}}}\n---\n");
+    let loaded = from_stdin(Stream::new(10_000, small)).unwrap();
+    assert_eq!(loaded.manifests.len(), 10_000);
+    assert_eq!(loaded.manifests[9_999].origin.line, 9_999 * 4 + 1);
+    assert_eq!(loaded.manifests[9_999].origin.document, 10_000);
+}
+
+#[test]
+fn a_list_of_ten_thousand_items_is_read_and_searched() {
+    let item = |number| match number {
+        0 => "apiVersion: v1\nkind: List\nitems:\n".to_owned(),
+        _ => format!("- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: m{number}\n"),
+    };
+    let loaded = from_stdin(Stream::new(10_001, item)).unwrap();
+    assert_eq!(loaded.manifests.len(), 10_000);
+    // Places of many items must not read the whole list for each of them.
+    for manifest in loaded.manifests.iter().step_by(10) {
+        let found = Spans::of(&manifest.origin).locate(&["metadata".into(), "name".into()]);
+        assert_eq!((found.location.line, found.location.column), (manifest.origin.line + 3, 5));
+    }
+}
+
+#[test]
+fn ten_thousand_broken_documents_give_as_many_errors() {
+    let broken = |number| format!("a{number}: [\n---\n");
+    assert_eq!(from_stdin(Stream::new(10_000, broken)).unwrap_err().len(), 10_000);
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let level = |number| match number {
+        0 => "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(),
+        _ => format!("a{number}: &a{number} [{}]\n", vec![format!("*a{}", number - 1); 10].join(", ")),
+    };
+    let problems = from_stdin(Stream::new(20, level)).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("expand to far more than is written"), "{}", problems[0]);
+    assert!(problems[0].at.as_ref().is_some_and(|at| at.line > 1));
+}
+
+#[test]
+fn ten_thousand_levels_are_refused() {
+    for (open, close) in [
+        ("[", "]"),
+        ("{\"a\":", "}"),
+        ("- ", ""),
+        ("? ", ""),
+        ("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[", "]}"),
+    ] {
+        let text = format!("{}1{}", open.repeat(10_000), close.repeat(10_000));
+        let problems = from_stdin(text.as_bytes()).unwrap_err();
+        assert!(problems[0].message.contains("levels deep"), "{open}: {}", problems[0]);
+    }
+}
+
+/// One long line, one long key, one long text: nothing here may cost more than its length.
+#[test]
+fn long_lines_are_read() {
+    let long = "x".repeat(8 << 20);
+    let text = format!(
+        "{{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{{\"name\":\"a\"}},\"data\":{{\"k\":\"{long}\"}}}}"
+    );
+    assert_eq!(from_stdin(text.as_bytes()).unwrap().manifests[0].raw.json().len(), text.len());
+    let keys: String = (0..100_000).map(|key| format!("  key{key}: {key}\n")).collect();
+    let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{keys}");
+    let loaded = from_stdin(text.as_bytes()).unwrap();
+    let found = Spans::of(&loaded.manifests[0].origin).locate(&["data".into(), "key99999".into()]);
+    assert_eq!(found.location.line, 100_004);
+}
