@@ -7,7 +7,7 @@ use gantry::problem::Problem;
 use gantry::resource::Step;
 
 fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::Loaded, Vec<Problem>> {
-    load(&["-".to_owned()], stdin)
+    load(&["-".to_owned()], &mut Some(stdin))
 }
 
 /// A CRD of about 25 KB whose text looks like that of real ones.

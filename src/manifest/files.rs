@@ -25,24 +25,17 @@ pub(super) struct Gathered {
     pub notices: Vec<Problem>,
     /// Files that were read already, under whatever name.
     seen: BTreeSet<PathBuf>,
-    stdin_done: bool,
     /// The most bytes of one source.
     most: usize,
 }
 
 /// Reads everything that the arguments name, each file once, at most `most` bytes of each.
-pub(super) fn gather(inputs: &[String], mut stdin: impl Read, most: usize) -> Gathered {
-    let mut gathered = Gathered {
-        sources: Vec::new(),
-        problems: Vec::new(),
-        notices: Vec::new(),
-        seen: BTreeSet::new(),
-        stdin_done: false,
-        most,
-    };
+pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usize) -> Gathered {
+    let mut gathered =
+        Gathered { sources: Vec::new(), problems: Vec::new(), notices: Vec::new(), seen: BTreeSet::new(), most };
     for input in inputs {
         match input.as_str() {
-            "-" => gathered.standard_input(&mut stdin),
+            "-" => gathered.standard_input(stdin.take()),
             url if url.starts_with("http://") || url.starts_with("https://") => {
                 let message = format!("{}: -f does not take URLs", shown(url));
                 let help = "download the manifest, look at it, and give the file";
@@ -55,8 +48,9 @@ pub(super) fn gather(inputs: &[String], mut stdin: impl Read, most: usize) -> Ga
 }
 
 impl Gathered {
-    fn standard_input(&mut self, stdin: &mut impl Read) {
-        if !std::mem::replace(&mut self.stdin_done, true) {
+    /// Standard input can be read once; a second `-` adds nothing.
+    fn standard_input(&mut self, stdin: Option<impl Read>) {
+        if let Some(stdin) = stdin {
             let bytes = self.read(stdin);
             self.keep("-".into(), bytes);
         }
@@ -210,10 +204,10 @@ mod tests {
     #[test]
     fn what_is_too_large_is_refused() {
         let endless = io::repeat(b'#');
-        let gathered = gather(&["-".to_owned()], endless, 3 << 20);
+        let gathered = gather(&["-".to_owned()], &mut Some(endless), 3 << 20);
         assert_eq!(gathered.problems[0].to_string(), "-: larger than 3 MiB, the most that is read from one source");
         assert!(gathered.sources.is_empty());
-        let just = gather(&["-".to_owned()], io::repeat(b'#').take(3 << 20), 3 << 20);
+        let just = gather(&["-".to_owned()], &mut Some(io::repeat(b'#').take(3 << 20)), 3 << 20);
         assert_eq!(just.sources[0].text.len(), 3 << 20);
     }
 

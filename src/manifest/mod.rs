@@ -87,8 +87,9 @@ pub struct Loaded {
 
 /// Reads all files, directories and standard input (`-`) that `inputs` name.
 ///
+/// Standard input is taken only if it is named, so that what is left in `stdin` can still be asked questions.
 /// Every problem of every file is in the answer, sorted by place: who has ten files to mend wants to know them all.
-pub fn load(inputs: &[String], stdin: impl Read) -> Result<Loaded, Vec<Problem>> {
+pub fn load(inputs: &[String], stdin: &mut Option<impl Read>) -> Result<Loaded, Vec<Problem>> {
     let gathered = files::gather(inputs, stdin, MAX_SOURCE_BYTES);
     let (mut loaded, mut problems) = read_all(&gathered.sources);
     problems.extend(gathered.problems);

@@ -25,7 +25,7 @@ fn config_map(name: &str) -> String {
 }
 
 fn from_text(text: &str) -> Result<Loaded, Vec<Problem>> {
-    load(&["-".to_owned()], text.as_bytes())
+    load(&["-".to_owned()], &mut Some(text.as_bytes()))
 }
 
 /// The names of the objects in a text that must be readable.
@@ -59,7 +59,7 @@ fn argument(path: &Path) -> String {
 /// What went wrong when a folder was loaded, with the folder's own path left out.
 fn folder_problems(folder: &TempDir, inputs: &[&str]) -> Vec<String> {
     let inputs: Vec<String> = inputs.iter().map(|input| argument(&folder.path().join(input))).collect();
-    let problems = load(&inputs, empty()).unwrap_err();
+    let problems = load(&inputs, &mut Some(empty())).unwrap_err();
     let prefix = format!("{}/", folder.path().display());
     problems.iter().map(|problem| problem.to_string().replace(&prefix, "")).collect()
 }
@@ -68,7 +68,7 @@ fn folder_problems(folder: &TempDir, inputs: &[&str]) -> Vec<String> {
 fn an_object_knows_where_it_was_written() {
     let folder = folder(&[("m.yaml", &format!("{}---\n# only a comment\n---\n{CRD}", config_map("a")))]);
     let file = argument(&folder.path().join("m.yaml"));
-    let loaded = load(std::slice::from_ref(&file), empty()).unwrap();
+    let loaded = load(std::slice::from_ref(&file), &mut Some(empty())).unwrap();
     let [first, crd] = &loaded.manifests[..] else { panic!("{loaded:?}") };
     assert_eq!((first.origin.document, first.origin.line), (1, 1));
     assert_eq!((crd.origin.document, crd.origin.line), (2, 9));
@@ -186,7 +186,7 @@ fn directories_are_read_recursively_and_sorted() {
     for (number, file) in files.iter().enumerate() {
         fs::write(folder.path().join(file), config_map(&format!("m{number}"))).unwrap();
     }
-    let loaded = load(&[argument(folder.path())], empty()).unwrap();
+    let loaded = load(&[argument(folder.path())], &mut Some(empty())).unwrap();
     let names: Vec<_> = loaded.manifests.iter().map(|manifest| manifest.object.name.as_str()).collect();
     assert_eq!(names, ["m4", "m1", "m0", "m3", "m2"]);
     assert!(loaded.manifests[1].origin.source.name.ends_with("a.yml"));
@@ -197,7 +197,7 @@ fn a_file_that_is_named_twice_is_read_once() {
     let folder = folder(&[("a.yaml", &config_map("a")), ("b.txt", &config_map("b"))]);
     let [a, b] = ["a.yaml", "b.txt"].map(|file| argument(&folder.path().join(file)));
     let inputs = [a.clone(), argument(folder.path()), b, a.replace("a.yaml", "./a.yaml"), "-".into(), "-".into()];
-    let loaded = load(&inputs, config_map("c").as_bytes()).unwrap();
+    let loaded = load(&inputs, &mut Some(config_map("c").as_bytes())).unwrap();
     let names: Vec<_> = loaded.manifests.iter().map(|manifest| manifest.object.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
 }
@@ -211,7 +211,7 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
     symlink(folder.path().join("outside/b.yaml"), real.join("b.yaml")).unwrap();
     symlink(&real, real.join("loop")).unwrap();
     symlink("a.yaml", real.join("same.yaml")).unwrap();
-    let loaded = load(&[argument(&real)], empty()).unwrap();
+    let loaded = load(&[argument(&real)], &mut Some(empty())).unwrap();
     assert_eq!(loaded.manifests.len(), 2);
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
     assert!(notice.to_string().ends_with("loop: a link to a directory is not followed"), "{notice}");
@@ -269,7 +269,7 @@ fn other_broken_manifests_are_explained() {
     assert_eq!(problems("spec: {}"), ["-:1:1: the document has no apiVersion and no kind"]);
     assert_eq!(problems("# nothing\n---\n---\n~\n"), ["no objects found in -"]);
     assert_eq!(problems(""), ["no objects found in -"]);
-    let url = load(&["https://example.com/a.yaml".to_owned()], empty()).unwrap_err();
+    let url = load(&["https://example.com/a.yaml".to_owned()], &mut Some(empty())).unwrap_err();
     assert_eq!(url[0].message, "https://example.com/a.yaml: -f does not take URLs");
 }
 
@@ -338,7 +338,7 @@ fn reading_fails_with_the_source_and_not_before() {
             Err(io::Error::other("the pipe broke"))
         }
     }
-    let found = load(&["-".to_owned()], Broken).unwrap_err();
+    let found = load(&["-".to_owned()], &mut Some(Broken)).unwrap_err();
     assert_eq!(found[0].to_string(), "-: cannot be read: the pipe broke");
 }
 
@@ -366,6 +366,6 @@ proptest::proptest! {
 
     #[test]
     fn bytes_never_bring_the_loader_down(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
-        let _ = load(&["-".to_owned()], &bytes[..]);
+        let _ = load(&["-".to_owned()], &mut Some(&bytes[..]));
     }
 }
