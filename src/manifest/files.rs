@@ -9,8 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Source;
-use super::text::shown;
+use super::{Source, shown};
 use crate::problem::{Location, Problem};
 
 /// The largest file, and the longest standard input, that is read.

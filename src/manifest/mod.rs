@@ -8,7 +8,6 @@ mod files;
 mod hints;
 mod objects;
 mod spans;
-mod text;
 
 #[cfg(test)]
 mod tests;
@@ -95,7 +94,7 @@ pub fn load(inputs: &[String], stdin: &mut Option<impl Read>) -> Result<Loaded, 
     problems.extend(gathered.problems);
     problems.extend(twice(&loaded.manifests));
     if problems.is_empty() && loaded.manifests.is_empty() && loaded.configs.is_empty() {
-        let names: Vec<String> = inputs.iter().map(|input| text::shown(input)).collect();
+        let names: Vec<String> = inputs.iter().map(|input| shown(input)).collect();
         let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
         problems.push(problem.help("the files are empty or hold only comments"));
     }
@@ -145,6 +144,11 @@ fn read_all(sources: &[Arc<Source>]) -> (Loaded, Vec<Problem>) {
     (loaded, problems)
 }
 
+/// Text from a manifest as part of a message: harmless on a terminal, on one line, and not too long.
+fn shown(text: &str) -> String {
+    crate::text::sanitize(&crate::text::cut(text, 120)).into_owned()
+}
+
 /// The objects that occur more than once, whatever version each is written at.
 fn twice(manifests: &[Manifest]) -> Vec<Problem> {
     let mut first = BTreeMap::new();
@@ -153,7 +157,7 @@ fn twice(manifests: &[Manifest]) -> Vec<Problem> {
         match first.entry(manifest.object.identity()) {
             Entry::Vacant(entry) => drop(entry.insert(manifest)),
             Entry::Occupied(entry) => {
-                let message = format!("{} is here for the second time", text::shown(&manifest.object.to_string()));
+                let message = format!("{} is here for the second time", shown(&manifest.object.to_string()));
                 let help = format!("remove one of them; the first is at {}", entry.get().origin.location());
                 problems.push(Problem::new(message).at(Spans::of(&manifest.origin).locate(&[]).location).help(help));
             }

@@ -11,8 +11,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::documents::Piece;
-use super::text::shown;
-use super::{ConfigDocument, Manifest, Origin, Source, hints};
+use super::{ConfigDocument, Manifest, Origin, Source, hints, shown};
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use crate::yaml;
