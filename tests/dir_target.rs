@@ -193,6 +193,21 @@ fn other_documents_of_the_file_keep_their_bytes() {
 }
 
 #[test]
+fn a_document_beside_its_marker_and_without_a_last_newline_is_replaced() {
+    let map = |name: &str| format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}");
+    let folder = folder(&[("all.yaml", &format!("--- {}\r\n--- # two\n{}\n...\n--- {}", map("a"), map("b"), map("c")))]);
+    let target = open(&folder);
+    for name in ["a", "b", "c"] {
+        apply(&target, &config_map(name, json!({"x": "1"}))).unwrap();
+    }
+    let target = open(&folder);
+    for name in ["a", "b", "c"] {
+        assert_eq!(read(&target, &config_map(name, json!({}))).unwrap().raw.value()["data"], json!({"x": "1"}));
+    }
+    assert!(text(&folder, "all.yaml").contains("--- # two\n"));
+}
+
+#[test]
 fn a_member_of_a_list_is_replaced_in_it() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [config_map("a", json!({"x": "1"})), config_map("b", json!({}))]});
     let folder = folder(&[("list.json", &list.to_string())]);

@@ -30,6 +30,8 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
     };
 
     let (head, tail) = surroundings(document);
+    // `--- {…}`: the marker stands on the line of the content that is replaced.
+    let marked = document[head.len()..].starts_with("--- ");
     let expected: Vec<Value> = file
         .iter()
         .enumerate()
@@ -41,6 +43,9 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
         new.push_str(head);
         if !new.is_empty() && !new.ends_with('\n') {
             new.push('\n');
+        }
+        if marked {
+            new.push_str("---\n");
         }
         new.push_str(body);
         new.push_str(tail);
