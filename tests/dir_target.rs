@@ -195,7 +195,8 @@ fn other_documents_of_the_file_keep_their_bytes() {
 #[test]
 fn a_document_beside_its_marker_and_without_a_last_newline_is_replaced() {
     let map = |name: &str| format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}");
-    let folder = folder(&[("all.yaml", &format!("--- {}\r\n--- # two\n{}\n...\n--- {}", map("a"), map("b"), map("c")))]);
+    let folder =
+        folder(&[("all.yaml", &format!("--- {}\r\n--- # two\n{}\n...\n--- {}", map("a"), map("b"), map("c")))]);
     let target = open(&folder);
     for name in ["a", "b", "c"] {
         apply(&target, &config_map(name, json!({"x": "1"}))).unwrap();
@@ -229,6 +230,7 @@ fn strings_that_yaml_would_take_for_something_else_stay_strings() {
     apply(&open(&folder), &config_map("odd", odd.clone())).unwrap();
     let again = read(&open(&folder), &config_map("odd", json!({}))).unwrap();
     assert_eq!(again.raw.value()["data"], odd);
+    assert!(text(&folder, "configmap_default_odd.yaml").starts_with("apiVersion: v1\n"));
 }
 
 #[test]
@@ -371,7 +373,7 @@ fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     let twice = folder(&[("a.yaml", map), ("b.yaml", &map.replace("name: a", "name: a, namespace: default"))]);
     let error = DirTarget::open(twice.path()).err().unwrap().to_string();
-    assert!(error.contains("is in the folder twice, first at") && error.contains("b.yaml:1"), "{error}");
+    assert!(error.contains("is in the folder for the second time") && error.contains("b.yaml:1"), "{error}");
 }
 
 #[test]

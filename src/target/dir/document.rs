@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::load;
-use crate::manifest::{Manifest, Source};
+use super::emit;
+use crate::manifest::{self, Manifest, Source};
 use crate::problem::Problem;
 use crate::resource::Step;
+use crate::yaml;
 
 /// The text of the file in which `object` stands instead of `old`.
 pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {
@@ -22,8 +23,9 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
     let whole = match origin.within.as_slice() {
         [] => object.clone(),
         steps => {
-            let mut whole = load::value(&origin.source, origin.bytes.clone())?;
-            *at(&mut whole, steps).ok_or_else(|| Problem::new("the list has changed").at(origin.location()))? =
+            let mut whole = yaml::parse(document).ok().flatten().map(|node| node.to_value()).unwrap_or_default();
+            let member = at(&mut whole, steps);
+            *member.ok_or_else(|| Problem::new("the list cannot be read again").at(origin.location()))? =
                 object.clone();
             whole
         }
@@ -31,13 +33,16 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
 
     let (head, tail) = surroundings(document);
     // `--- {…}`: the marker stands on the line of the content that is replaced.
-    let marked = document[head.len()..].starts_with("--- ");
+    let content = &document[head.len()..];
+    let marked = content.starts_with("--- ");
+    let as_json = content.trim_start_matches("---").trim_start().starts_with('{');
+    let rest = &text[origin.bytes.end..];
     let expected: Vec<Value> = file
         .iter()
         .enumerate()
         .map(|(index, manifest)| if index == old { object.clone() } else { manifest.raw.value() })
         .collect();
-    first_that_reads_back(&origin.source.name, &whole, document.trim_start().starts_with('{'), &expected, |body| {
+    first_that_reads_back(&origin.source.name, &whole, as_json, &expected, |body| {
         let mut new = String::with_capacity(text.len() + body.len());
         new.push_str(&text[..origin.bytes.start]);
         new.push_str(head);
@@ -47,9 +52,10 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
         if marked {
             new.push_str("---\n");
         }
-        new.push_str(body);
+        let ends_its_line = tail.is_empty() && rest.starts_with(['\n', '\r']);
+        new.push_str(if ends_its_line { body.trim_end_matches('\n') } else { body });
         new.push_str(tail);
-        new.push_str(&text[origin.bytes.end..]);
+        new.push_str(rest);
         new
     })
 }
@@ -67,12 +73,12 @@ fn first_that_reads_back(
     expected: &[Value],
     file_with: impl Fn(&str) -> String,
 ) -> Result<String, Problem> {
-    let yaml = if as_json { None } else { serde_yaml::to_string(document).ok() };
-    let json = serde_json::to_string_pretty(document).ok().map(|json| json + "\n");
+    let yaml = (!as_json).then(|| emit::yaml(document));
+    let json = Some(emit::json(document));
     for body in [yaml, json].into_iter().flatten() {
         let text = file_with(&body);
         let source = Arc::new(Source { name: name.to_owned(), text });
-        let reads_back = load::manifests(&source).is_ok_and(|read| {
+        let reads_back = manifest::read(&source).is_ok_and(|manifest::Loaded { manifests: read, .. }| {
             read.len() == expected.len()
                 && read.iter().zip(expected).all(|(read, expected)| read.raw.value() == *expected)
         });

@@ -10,11 +10,11 @@
 
 mod crd;
 mod document;
+mod emit;
 mod fields;
 mod files;
 mod hash;
 mod kinds;
-mod load;
 mod merge;
 mod names;
 mod secret;
@@ -88,7 +88,7 @@ impl DirTarget {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
         let identity = Identity::of(apply.object, apply.resource.namespaced);
-        let surely = state.find(&identity).map(|(path, _)| path.to_owned());
+        let surely = state.find(&identity).map(|(path, ..)| path.to_owned());
         state.refresh(&self.root, surely.as_deref()).map_err(first_refusal)?;
         for leftover in std::mem::take(&mut state.leftovers) {
             // Only tidiness: nobody reads them.
@@ -127,8 +127,7 @@ impl DirTarget {
         object: &ObjectRef,
         value: &Value,
     ) -> std::result::Result<PathBuf, Problem> {
-        let place = state.find(identity).and_then(|(path, index)| Some((path, state.files.get(path)?, index)));
-        let (path, written) = if let Some((path, file, index)) = place {
+        let (path, written) = if let Some((path, file, index)) = state.find(identity) {
             let text = document::replaced(&file.manifests, index, value)?;
             (path.to_owned(), files::replace(&self.root, path, &text))
         } else {

@@ -8,9 +8,10 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::{crd, files, kinds, load};
-use crate::manifest::{Manifest, Source};
-use crate::problem::{Error, Problem, Result};
+use super::{crd, files, kinds};
+use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
+use crate::plan::in_parallel;
+use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 use crate::target::Gvk;
 
@@ -82,22 +83,46 @@ fn unreadable_crd(manifest: &Manifest, crd: &Value) -> Option<Problem> {
     Some(problem.at(manifest.origin.location()))
 }
 
+/// One file of the folder, as it was read.
 #[derive(Debug)]
 pub(super) struct ReadFile {
-    /// Length and time of the last change, to see without reading that the file is still the same.
-    stamp: (u64, Option<SystemTime>),
-    pub source: Arc<Source>,
+    source: Arc<Source>,
     pub manifests: Vec<Manifest>,
     /// What its CRDs define, found once: a big folder is indexed again after each write.
     custom: Vec<((String, String), CustomKind)>,
 }
 
-/// Everything in the folder, as it was when it was last looked at.
+impl ReadFile {
+    fn read(source: &Arc<Source>) -> std::result::Result<Self, Vec<Problem>> {
+        let manifests = manifest::read(source)?.manifests;
+        let mut custom = Vec::new();
+        let mut problems = Vec::new();
+        for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
+            let crd = manifest.raw.value();
+            problems.extend(unreadable_crd(manifest, &crd));
+            custom.extend(CustomKind::read(&crd));
+        }
+        if problems.is_empty() { Ok(ReadFile { source: source.clone(), manifests, custom }) } else { Err(problems) }
+    }
+}
+
+/// Length and time of the last change, to see without reading that a file is still the same.
+type Stamp = (u64, Option<SystemTime>);
+
+type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
+
+/// Which object stands where, and what the CRDs define.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub files: BTreeMap<PathBuf, ReadFile>,
+struct Index {
     custom: BTreeMap<(String, String), CustomKind>,
     places: BTreeMap<Identity, (PathBuf, usize)>,
+}
+
+/// Everything in the folder, as it was when it was last looked at. A look that fails changes nothing.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    files: Files,
+    index: Index,
     pub leftovers: Vec<PathBuf>,
 }
 
@@ -112,97 +137,57 @@ impl State {
     pub fn refresh(&mut self, root: &Path, surely: Option<&Path>) -> Result<()> {
         let listing = files::list(root).map_err(Error::failed)?;
         self.leftovers = listing.leftovers;
-        let before = self.files.len();
-        self.files.retain(|path, _| listing.manifests.binary_search(path).is_ok());
-        let mut changed = self.files.len() != before;
+        let mut files = Files::new();
+        let mut fresh = Vec::new();
         let mut problems = Vec::new();
         for path in listing.manifests {
-            match self.refresh_file(&path, surely == Some(path.as_path())) {
-                Ok(read_anew) => changed |= read_anew,
-                Err(more) => problems.extend(more),
+            let known = self.files.get(&path);
+            match look(&path, known, surely == Some(path.as_path())) {
+                Ok((stamp, Look::Known(file))) => drop(files.insert(path, (stamp, file))),
+                Ok((stamp, Look::Fresh(source))) => fresh.push((path, stamp, source)),
+                Err(problem) => problems.push(problem),
             }
         }
-        if problems.is_empty() && changed {
-            self.index(&mut problems);
-        }
-        if problems.is_empty() { Ok(()) } else { Err(Error::Failed(problems)) }
-    }
-
-    fn refresh_file(&mut self, path: &Path, surely: bool) -> std::result::Result<bool, Vec<Problem>> {
-        let name = path.display().to_string();
-        let cannot_read = |error: std::io::Error| vec![Problem::new(format!("cannot read {name}: {error}"))];
-        let metadata = fs::metadata(path).map_err(cannot_read)?;
-        let stamp = (metadata.len(), metadata.modified().ok());
-        if !surely && self.files.get(path).is_some_and(|file| file.stamp == stamp && stamp.1.is_some()) {
-            return Ok(false);
-        }
-        let source = Arc::new(Source { text: fs::read_to_string(path).map_err(cannot_read)?, name });
-        if let Some(file) = self.files.get_mut(path)
-            && file.source.text == source.text
-        {
-            file.stamp = stamp;
-            return Ok(false);
-        }
-        // Forgotten first: a file that can no longer be read must not live on as it was.
-        self.files.remove(path);
-        let manifests = load::manifests(&source)?;
-        let mut custom = Vec::new();
-        let mut problems = Vec::new();
-        for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
-            let crd = manifest.raw.value();
-            problems.extend(unreadable_crd(manifest, &crd));
-            custom.extend(CustomKind::read(&crd));
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        self.files.insert(path.to_owned(), ReadFile { stamp, source, manifests, custom });
-        Ok(true)
+        self.take(files, fresh, problems)
     }
 
     /// Reads one file again that has just been written.
     pub fn reread(&mut self, path: &Path) -> Result<()> {
-        // Two writes may fall into one tick of the clock.
-        self.files.remove(path);
-        let mut problems = Vec::new();
-        match self.refresh_file(path, true) {
-            Ok(_) => self.index(&mut problems),
-            Err(more) => problems.extend(more),
+        let (stamp, look) = look(path, None, true).map_err(Error::failed)?;
+        match look {
+            Look::Fresh(source) => self.take(self.files.clone(), vec![(path.to_owned(), stamp, source)], Vec::new()),
+            Look::Known(_) => Ok(()),
         }
-        if problems.is_empty() { Ok(()) } else { Err(Error::Failed(problems)) }
     }
 
-    fn index(&mut self, problems: &mut Vec<Problem>) {
-        self.custom = self.files.values().flat_map(|file| file.custom.iter().cloned()).collect();
-        let mut places: BTreeMap<Identity, (PathBuf, usize)> = BTreeMap::new();
-        for (path, file) in &self.files {
-            for (index, manifest) in file.manifests.iter().enumerate() {
-                let identity = Identity::of(&manifest.object, self.is_namespaced(&manifest.object));
-                if let Some((first, at)) = places.get(&identity) {
-                    let first = self.files[first].manifests[*at].origin.location();
-                    problems.push(
-                        Problem::new(format!("{} is in the folder twice, first at {first}", manifest.object))
-                            .at(manifest.origin.location())
-                            .help("a cluster holds an object once: remove one of the two"),
-                    );
-                } else {
-                    places.insert(identity, (path.clone(), index));
-                }
+    /// Makes `files` and what the `fresh` texts hold the new state, unless there are problems.
+    fn take(
+        &mut self,
+        mut files: Files,
+        fresh: Vec<(PathBuf, Stamp, Arc<Source>)>,
+        mut problems: Vec<Problem>,
+    ) -> Result<()> {
+        let changed = !fresh.is_empty() || files.len() != self.files.len();
+        let read = in_parallel(&fresh, |(_, _, source)| ReadFile::read(source));
+        for ((path, stamp, _), read) in fresh.into_iter().zip(read) {
+            match read {
+                Ok(file) => drop(files.insert(path, (stamp, Arc::new(file)))),
+                Err(more) => problems.extend(more),
             }
         }
-        self.places = places;
-    }
-
-    /// Unknown kinds are taken as they are written.
-    fn is_namespaced(&self, object: &ObjectRef) -> bool {
-        if let Some(known) = kinds::built_in(object.group(), &object.kind) {
-            return known.namespaced;
+        if problems.is_empty() && changed {
+            self.index = Index::of(&files).map_err(Error::Failed)?;
         }
-        self.custom(object.group(), &object.kind).map_or(object.namespace.is_some(), |custom| custom.namespaced)
+        if !problems.is_empty() {
+            problems.sort();
+            return Err(Error::Failed(problems));
+        }
+        self.files = files;
+        Ok(())
     }
 
     pub fn custom(&self, group: &str, kind: &str) -> Option<&CustomKind> {
-        self.custom.get(&(group.to_owned(), kind.to_owned()))
+        self.index.custom(group, kind)
     }
 
     /// Where the kind is served, if it is.
@@ -223,13 +208,89 @@ impl State {
         })
     }
 
-    /// The file that holds the object and which of its objects it is.
-    pub fn find(&self, identity: &Identity) -> Option<(&Path, usize)> {
-        self.places.get(identity).map(|(path, index)| (path.as_path(), *index))
+    /// The file that holds the object, and which of its objects it is.
+    pub fn find(&self, identity: &Identity) -> Option<(&Path, &ReadFile, usize)> {
+        let (path, index) = self.index.places.get(identity)?;
+        let (_, file) = self.files.get(path)?;
+        Some((path, file, *index))
     }
 
     pub fn manifest(&self, identity: &Identity) -> Option<&Manifest> {
-        let (path, index) = self.find(identity)?;
-        self.files.get(path)?.manifests.get(index)
+        self.find(identity).and_then(|(_, file, index)| file.manifests.get(index))
+    }
+}
+
+impl Index {
+    fn of(files: &Files) -> std::result::Result<Self, Vec<Problem>> {
+        let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
+        let mut index = Index { custom, places: BTreeMap::new() };
+        let mut first: BTreeMap<Identity, &Manifest> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (path, (_, file)) in files {
+            for (number, manifest) in file.manifests.iter().enumerate() {
+                let identity = Identity::of(&manifest.object, index.is_namespaced(&manifest.object));
+                if let Some(first) = first.get(&identity) {
+                    let message = format!("{} is in the folder for the second time", manifest.object);
+                    let help = format!("a cluster holds an object once: the first is at {}", first.origin.location());
+                    problems.push(Problem::new(message).at(manifest.origin.location()).help(help));
+                } else {
+                    first.insert(identity.clone(), manifest);
+                    index.places.insert(identity, (path.clone(), number));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(index) } else { Err(problems) }
+    }
+
+    fn custom(&self, group: &str, kind: &str) -> Option<&CustomKind> {
+        self.custom.get(&(group.to_owned(), kind.to_owned()))
+    }
+
+    /// Unknown kinds are taken as they are written.
+    fn is_namespaced(&self, object: &ObjectRef) -> bool {
+        if let Some(known) = kinds::built_in(object.group(), &object.kind) {
+            return known.namespaced;
+        }
+        self.custom(object.group(), &object.kind).map_or(object.namespace.is_some(), |custom| custom.namespaced)
+    }
+}
+
+enum Look {
+    Known(Arc<ReadFile>),
+    Fresh(Arc<Source>),
+}
+
+/// Whether the file is still the one that is known, or what it says now.
+fn look(
+    path: &Path,
+    known: Option<&(Stamp, Arc<ReadFile>)>,
+    surely: bool,
+) -> std::result::Result<(Stamp, Look), Problem> {
+    let name = path.display().to_string();
+    let whole = || Location { file: name.clone(), line: 0, column: 0 };
+    let cannot_read = |error: std::io::Error| Problem::new(format!("cannot be read: {error}")).at(whole());
+    let metadata = fs::metadata(path).map_err(cannot_read)?;
+    let stamp = (metadata.len(), metadata.modified().ok());
+    if let Some((before, file)) = known
+        && !surely
+        && *before == stamp
+        && stamp.1.is_some()
+    {
+        return Ok((stamp, Look::Known(file.clone())));
+    }
+    if metadata.len() > MAX_SOURCE_BYTES as u64 {
+        return Err(Problem::new("too large to be read").at(whole()).help("split it into several files"));
+    }
+    let mut text = String::from_utf8(fs::read(path).map_err(cannot_read)?).map_err(|error| {
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Problem::new("the file is not UTF-8").at(Location { line, ..whole() }).help("save it as UTF-8")
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    match known {
+        Some((_, file)) if file.source.text == text => Ok((stamp, Look::Known(file.clone()))),
+        _ => Ok((stamp, Look::Fresh(Arc::new(Source { name, text })))),
     }
 }
