@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Config;
-use kube::client::Client;
 use kube::config::{
     AuthInfo, Cluster, ExecAuthCluster, ExecInteractiveMode, Kubeconfig, KubeconfigError, LoadDataError,
 };
@@ -19,7 +18,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::errors::{self, io_words, words};
 use super::transport::{Peer, Transport};
-use super::{Connection, KubeTarget, proxy};
+use super::{Connection, KubeTarget, client, proxy};
 use crate::problem::{Error, Location, Problem, Result, did_you_mean};
 
 /// A server that does not take a connection in this time is not there.
@@ -76,7 +75,7 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     let Prepared { config, peer, plugin } = prepared;
     let default_namespace = config.default_namespace.clone();
     // Building the client runs the credential plugin and waits for it.
-    let client = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
+    let client = tokio::task::spawn_blocking(move || client::build(config)).await;
     let client = client
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;

@@ -9,6 +9,7 @@
 //! server carries out whole or not at all.
 
 mod apply;
+mod client;
 mod connect;
 mod discover;
 mod errors;
