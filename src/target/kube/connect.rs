@@ -79,7 +79,7 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     let client = client
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
-    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace })
+    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace, fresh: Default::default() })
 }
 
 /// Everything but the client itself.
@@ -353,9 +353,11 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
     Some(match error {
         LoadDataError::ReadFile(error, path) => {
             Problem::new(format!("the {what} {} of {whose} cannot be read: {}", path.display(), io_words(error)))
+                .help(format!("check {key} in the kubeconfig"))
         }
         LoadDataError::DecodeBase64(_) => {
             Problem::new(format!("{key}-data of {whose} in the kubeconfig is not base64"))
+                .help("it must be the base64 of a PEM file")
         }
         LoadDataError::NoBase64DataOrFile => {
             Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}"))

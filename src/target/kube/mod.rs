@@ -30,6 +30,7 @@ use transport::Transport;
 pub struct KubeTarget {
     transport: Transport,
     default_namespace: String,
+    fresh: apply::FreshSchemas,
 }
 
 impl KubeTarget {
@@ -57,8 +58,9 @@ impl KubeTarget {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 
+    /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
-        apply::apply(&self.transport, &self.default_namespace, apply).await
+        apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
 
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
