@@ -1,9 +1,9 @@
 //! A cluster, through its API server.
 //!
-//! One room for each step: [`connect`] turns kubeconfig and environment into a client, [`transport`] sends one request
-//! and is the only place that does, [`errors`] says in one line why one failed, [`read`], [`discover`] and [`apply`]
+//! One room for each step: `connect` turns `kubeconfig`, environment and `proxy` into a `client`, `transport` sends one request
+//! and is the only place that does, `errors` says in one line why one failed, `read`, `discover` and `apply`
 //! are the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few facts that a
-//! step needs are parsed out of it ([`json`]).
+//! step needs are parsed out of it (`json`).
 //!
 //! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
 //! server carries out whole or not at all.
@@ -14,6 +14,7 @@ mod connect;
 mod discover;
 mod errors;
 mod json;
+mod kubeconfig;
 mod proxy;
 mod read;
 #[cfg(test)]
@@ -37,7 +38,7 @@ impl KubeTarget {
     /// Reads kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service account)
     /// and runs the credential plugin that it names. Sends no request.
     pub async fn open(connection: &Connection) -> Result<Self> {
-        connect::open(connection, &connect::Surroundings::of_process()).await
+        connect::open(connection, &kubeconfig::Surroundings::of_process()).await
     }
 
     /// `kube: staging (https://10.0.0.1:6443)`
