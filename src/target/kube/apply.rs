@@ -5,11 +5,14 @@
 //! it is a resourceVersion that no object can have: a create does not look at it, and an object that turned up
 //! meanwhile fails the comparison. The server keeps neither in managedFields.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 use kube::core::Status;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
@@ -26,13 +29,34 @@ const NO_RESOURCE_VERSION: &str = "1";
 const GIVEN_BY_THE_SERVER: [&str; 6] =
     ["managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"];
 
-/// How long a resource may be unknown: an API server serves a new CRD a moment after it said so, and the other servers
-/// of the cluster a moment later.
+/// How long the server may answer from before a CRD was written: it looks at new schemas a moment after it stored them,
+/// and the other servers of the cluster a moment later.
 const PATIENCE: Duration = Duration::from_secs(5);
-const FIRST_WAIT: Duration = Duration::from_millis(100);
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// The groups whose CRDs were just written, each with the time until which the server may not know it.
+#[derive(Default)]
+pub struct FreshSchemas(Mutex<BTreeMap<String, Instant>>);
+
+impl FreshSchemas {
+    fn note(&self, crd: &str) {
+        // A CRD is named PLURAL.GROUP.
+        let group = crd.split_once('.').map_or("", |(_, group)| group).to_owned();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Instant::now() + PATIENCE);
+    }
+
+    fn until(&self, group: &str) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group).copied()
+    }
+}
 
 /// Writes the object if its pin holds, and answers what is live now.
-pub async fn apply(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<Live, ApplyError> {
+pub async fn apply(
+    transport: &Transport,
+    fresh: &FreshSchemas,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<Live, ApplyError> {
     let Apply { resource, object, pin, .. } = apply;
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
     let body = body(apply.raw, namespace, pin)
@@ -46,19 +70,28 @@ pub async fn apply(transport: &Transport, default_namespace: &str, apply: &Apply
     let call =
         Call { verb: "patch", resource: Some(resource), namespace, name: Some(&object.name), uri, body: Some(&body) };
 
+    let started = Instant::now();
     let mut wait = FIRST_WAIT;
-    let mut waited = Duration::ZERO;
     let answer = loop {
-        match transport.send(&call).await {
-            Err(Failure::Refused(status)) if is_unknown_resource(&status) && waited < PATIENCE => {
-                tokio::time::sleep(wait).await;
-                waited += wait;
-                wait = (wait * 2).min(Duration::from_secs(1));
-            }
-            Err(failure) => return Err(explain(failure, &call, apply, transport)),
+        let failure = match transport.send(&call).await {
             Ok(answer) => break answer,
+            Err(failure) => failure,
+        };
+        let patience = match &failure {
+            Failure::Refused(status) if is_unknown_resource(status) => Some(started + PATIENCE),
+            Failure::Refused(status) if matches!(status.code, 400 | 422 | 500) => fresh.until(&resource.group),
+            _ => None,
+        };
+        let error = explain(failure, &call, apply, transport);
+        match (&error, patience) {
+            (ApplyError::Refused(_), Some(end)) if Instant::now() < end => tokio::time::sleep(wait).await,
+            _ => return Err(error),
         }
+        wait = (wait * 2).min(Duration::from_secs(1));
     };
+    if object.is_crd() {
+        fresh.note(&object.name);
+    }
     let live = json::live(&answer.body, resource)
         .ok_or_else(|| ApplyError::Refused(errors::nonsense(transport.peer(), answer.code.as_u16(), "no object")))?;
     if **pin == Pin::Absent && answer.code != StatusCode::CREATED {
@@ -324,6 +357,30 @@ mod tests {
         let unserved = answered(&at(), || stand_in::plain(404, "text/plain", "404 page not found")).await;
         let Err(ApplyError::Refused(problem)) = unserved else { panic!("{unserved:?}") };
         assert_eq!(problem.message, "the API server does not serve ConfigMap of v1 (any more)");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_schema_of_a_crd_that_was_just_written_is_waited_for_and_no_other() {
+        let (target, seen) = stand_in::target(|seen| match seen.uri.contains("customresourcedefinitions") {
+            true => stand_in::json(200, LIVE),
+            false => status(500, "", ".spec.new: field not declared in schema", Value::Null),
+        });
+        let sample = Resource { group: "g.io".into(), plural: "samples".into(), ..Resource::crd() };
+        let raw = RawObject::new(r#"{"metadata":{}}"#);
+        let apply = async |resource: &Resource, kind: &str| {
+            let api_version = format!("{}/v1", resource.group);
+            let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: "samples.g.io".into() };
+            let (pin, field_manager) = (&at(), "gantry");
+            let apply = Apply { resource, object: &object, raw: &raw, pin, field_manager, force_conflicts: false };
+            target.apply(&apply).await.is_ok()
+        };
+        let requests = || std::mem::take(&mut *seen.lock().unwrap()).len();
+        assert_eq!((apply(&sample, "Sample").await, requests()), (false, 1));
+        assert_eq!((apply(&Resource::crd(), "CustomResourceDefinition").await, requests()), (true, 1));
+        let before = Instant::now();
+        assert!(!apply(&sample, "Sample").await && requests() > 3 && before.elapsed() < 2 * PATIENCE);
+        // By now the server has had its time.
+        assert_eq!((apply(&sample, "Sample").await, requests()), (false, 1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,16 +1,12 @@
 //! From flags, environment and kubeconfig to a client.
 //!
-//! The kubeconfig is read by kube and put together here, because kube would look at the environment by itself, matches
-//! `NO_PROXY` against the wrong host, and explains a wrong file with a piece of it, tokens included.
+//! kube reads the kubeconfig, and what it says is put together here: kube would look at the environment by itself and
+//! matches `NO_PROXY` against the wrong host.
 
-use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Config;
-use kube::client::Client;
 use kube::config::{
     AuthInfo, Cluster, ExecAuthCluster, ExecInteractiveMode, Kubeconfig, KubeconfigError, LoadDataError,
 };
@@ -18,47 +14,18 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::errors::{self, io_words, words};
+use super::kubeconfig::{self, Surroundings};
 use super::transport::{Peer, Transport};
-use super::{Connection, KubeTarget, proxy};
-use crate::problem::{Error, Location, Problem, Result, did_you_mean};
+use super::{Connection, KubeTarget, client, proxy};
+use crate::problem::{Error, Problem, Result, did_you_mean};
 
 /// A server that does not take a connection in this time is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For one request where `Connection` sets no other limit: what an API server itself allows.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-type Variables = dyn Fn(&str) -> Option<OsString> + Send + Sync;
-
-/// What a process finds around it. A value and not a look into the environment, so that tests have their own.
-pub struct Surroundings {
-    variables: Box<Variables>,
-    /// Whether a credential plugin could ask somebody.
-    has_terminal: bool,
-}
-
-impl Surroundings {
-    pub fn of_process() -> Self {
-        Surroundings {
-            variables: Box::new(|name| std::env::var_os(name)),
-            has_terminal: std::io::stdin().is_terminal(),
-        }
-    }
-
-    #[cfg(test)]
-    pub fn for_test(variables: &[(&str, &str)]) -> Self {
-        let variables: Vec<(String, OsString)> =
-            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-        let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        Surroundings { variables: Box::new(find), has_terminal: false }
-    }
-
-    pub fn variable(&self, name: &str) -> Option<OsString> {
-        (self.variables)(name).filter(|value| !value.is_empty())
-    }
-}
-
 pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Result<KubeTarget> {
-    let mut prepared = match read_kubeconfig(connection, surroundings)? {
+    let mut prepared = match kubeconfig::read(connection, surroundings)? {
         Some(kubeconfig) => from_kubeconfig(kubeconfig, connection.context.as_deref(), surroundings)?,
         None => in_cluster(connection, surroundings)?,
     };
@@ -76,11 +43,11 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     let Prepared { config, peer, plugin } = prepared;
     let default_namespace = config.default_namespace.clone();
     // Building the client runs the credential plugin and waits for it.
-    let client = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
+    let client = tokio::task::spawn_blocking(move || client::build(config)).await;
     let client = client
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
-    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace })
+    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace, fresh: Default::default() })
 }
 
 /// Everything but the client itself.
@@ -96,69 +63,16 @@ struct Plugin {
     install_hint: Option<String>,
 }
 
-/// The merged kubeconfig; `None` where there is no file, or nothing in it.
-fn read_kubeconfig(connection: &Connection, surroundings: &Surroundings) -> Result<Option<Kubeconfig>> {
-    if let Some(path) = &connection.kubeconfig {
-        return read_file(path)?.map(Some).ok_or_else(|| {
-            Error::usage(
-                Problem::new(format!("kubeconfig {} does not exist", path.display())).help("check --kubeconfig"),
-            )
-        });
-    }
-    let mut merged: Option<Kubeconfig> = None;
-    for path in default_paths(surroundings) {
-        // As kubectl does: of the files in KUBECONFIG those count that exist.
-        let Some(kubeconfig) = read_file(&path)? else { continue };
-        merged = Some(match merged {
-            None => kubeconfig,
-            Some(merged) => merged.merge(kubeconfig).map_err(|_| {
-                let message = format!("{} is of another kind or apiVersion than the files before it", path.display());
-                Error::failed(Problem::new(message).help("check the files in KUBECONFIG"))
-            })?,
-        });
-    }
-    Ok(merged.filter(|kubeconfig| !kubeconfig.contexts.is_empty() || kubeconfig.current_context.is_some()))
-}
-
-fn default_paths(surroundings: &Surroundings) -> Vec<PathBuf> {
-    if let Some(list) = surroundings.variable("KUBECONFIG") {
-        return std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
-    }
-    let home = surroundings.variable("HOME").or_else(|| surroundings.variable("USERPROFILE"));
-    home.map(|home| Path::new(&home).join(".kube").join("config")).into_iter().collect()
-}
-
-/// One kubeconfig; `None` where there is no such file.
-fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
-    let problem = match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => return Ok(Some(kubeconfig)),
-        Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(KubeconfigError::ReadConfig(error, _)) => {
-            Problem::new(format!("kubeconfig {} cannot be read: {}", path.display(), io_words(&error)))
-        }
-        // The parser's own words quote the file.
-        Err(KubeconfigError::Parse(error)) => {
-            let place = |number: u64| usize::try_from(number).unwrap_or(0);
-            let (line, column) = error.location().map_or((0, 0), |at| (place(at.line()), place(at.column())));
-            Problem::new("this is no valid kubeconfig")
-                .at(Location { file: path.display().to_string(), line, column })
-                .help("`kubectl config view` with this file says more")
-        }
-        Err(_) => Problem::new(format!("{} is no valid kubeconfig", path.display())),
-    };
-    Err(Error::failed(problem))
-}
-
 fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
     if let Some(context) = &connection.context {
         return Err(Error::usage(
             Problem::new(format!("there is no kubeconfig to take context {context:?} from"))
-                .help(format!("looked in {}", looked_in(surroundings))),
+                .help(format!("looked in {}", kubeconfig::looked_in(surroundings))),
         ));
     }
     if surroundings.variable("KUBERNETES_SERVICE_HOST").is_none() {
         return Err(Error::failed(
-            Problem::new(format!("no kubeconfig: looked in {}", looked_in(surroundings)))
+            Problem::new(format!("no kubeconfig: looked in {}", kubeconfig::looked_in(surroundings)))
                 .help("name one with --kubeconfig or KUBECONFIG, or deploy to a folder with --target dir:PATH"),
         ));
     }
@@ -171,13 +85,6 @@ fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Pr
     config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
     let peer = peer("in-cluster".into(), &config.cluster_url, None);
     Ok(Prepared { config, peer, plugin: None })
-}
-
-fn looked_in(surroundings: &Surroundings) -> String {
-    match default_paths(surroundings).as_slice() {
-        [] => "no place, as neither KUBECONFIG nor HOME is set".to_owned(),
-        paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
-    }
 }
 
 fn from_kubeconfig(kubeconfig: Kubeconfig, context: Option<&str>, surroundings: &Surroundings) -> Result<Prepared> {
@@ -354,9 +261,11 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
     Some(match error {
         LoadDataError::ReadFile(error, path) => {
             Problem::new(format!("the {what} {} of {whose} cannot be read: {}", path.display(), io_words(error)))
+                .help(format!("check {key} in the kubeconfig"))
         }
         LoadDataError::DecodeBase64(_) => {
             Problem::new(format!("{key}-data of {whose} in the kubeconfig is not base64"))
+                .help("it must be the base64 of a PEM file")
         }
         LoadDataError::NoBase64DataOrFile => {
             Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}"))
@@ -367,6 +276,7 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use tempfile::TempDir;
 

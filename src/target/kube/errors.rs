@@ -192,6 +192,8 @@ pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
         .help("is the cluster reachable from here (VPN, firewall, proxy), or is it only slow?")
 }
 
+const CHECK_PROXY: &str = "check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY";
+
 /// No answer at all.
 pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     let chain = chain(error);
@@ -210,18 +212,25 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
                 .help("is it spelt right, and is the VPN up?"),
         );
     }
-    // Without its underlying connection the tunnel says nothing that the rest of the chain does not say better.
-    if let Some(reason) = said("tunnel error: ").filter(|reason| !reason.contains("underlying connection")) {
-        return not_sent(
-            Problem::new(format!("{} lets nothing through to {}: {}", via(peer), peer.address, words(&reason)))
-                .help("check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY"),
-        );
+    if let Some(reason) = said("tunnel error: ").or_else(|| said("SOCKS error: ")) {
+        // That the proxy itself cannot be reached is told below where the chain goes on, and here where it ends.
+        let is_unreachable = reason.contains("underlying connection");
+        let ends_here = !chain.iter().any(|error| error.is::<io::Error>());
+        if !is_unreachable || ends_here {
+            let message = match is_unreachable {
+                true => format!("{} cannot be reached", via(peer)),
+                false => format!("{} lets nothing through to {}: {}", via(peer), peer.address, words(&reason)),
+            };
+            return not_sent(Problem::new(message).help(CHECK_PROXY));
+        }
     }
     match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => not_sent(
-            Problem::new(format!("{} refuses the connection", via(peer)))
-                .help(format!("is the cluster of context {:?} running, and is its server URL right?", peer.context)),
-        ),
+        Some(io::ErrorKind::ConnectionRefused) => {
+            not_sent(Problem::new(format!("{} refuses the connection", via(peer))).help(match peer.proxy {
+                Some(_) => CHECK_PROXY.to_owned(),
+                None => format!("is the cluster of context {:?} running, and is its server URL right?", peer.context),
+            }))
+        }
         Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => not_sent(
             Problem::new(format!("there is no way to {} from here", via(peer))).help("is the network or the VPN up?"),
         ),
@@ -301,7 +310,13 @@ fn tls(error: &rustls::Error, peer: &Peer) -> Problem {
 fn names(error: &CertificateError) -> String {
     match error {
         CertificateError::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
-            format!(" ({})", words(&presented.join(", ")))
+            // `DnsName("kubernetes")`, `IpAddress(10.0.0.1)`
+            let bare = |name: &String| {
+                let inside = name.split_once('(').map_or(name.as_str(), |(_, rest)| rest.trim_end_matches(')'));
+                words(inside.trim_matches('"'))
+            };
+            let names: std::collections::BTreeSet<String> = presented.iter().map(bare).collect();
+            format!(": {}", names.into_iter().collect::<Vec<_>>().join(", "))
         }
         _ => String::new(),
     }

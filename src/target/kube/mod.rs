@@ -1,18 +1,20 @@
 //! A cluster, through its API server.
 //!
-//! One room for each step: [`connect`] turns kubeconfig and environment into a client, [`transport`] sends one request
-//! and is the only place that does, [`errors`] says in one line why one failed, [`read`], [`discover`] and [`apply`]
-//! are the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few facts that a
-//! step needs are parsed out of it ([`json`]).
+//! One room for each step: `connect` turns `kubeconfig`, environment and `proxy` into a `client`, `transport` sends one
+//! request and is the only place that does, `errors` says in one line why one failed, `read`, `discover` and `apply` are
+//! the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few facts that a step
+//! needs are parsed out of it (`json`).
 //!
 //! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
 //! server carries out whole or not at all.
 
 mod apply;
+mod client;
 mod connect;
 mod discover;
 mod errors;
 mod json;
+mod kubeconfig;
 mod proxy;
 mod read;
 #[cfg(test)]
@@ -29,13 +31,14 @@ use transport::Transport;
 pub struct KubeTarget {
     transport: Transport,
     default_namespace: String,
+    fresh: apply::FreshSchemas,
 }
 
 impl KubeTarget {
     /// Reads kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service account)
     /// and runs the credential plugin that it names. Sends no request.
     pub async fn open(connection: &Connection) -> Result<Self> {
-        connect::open(connection, &connect::Surroundings::of_process()).await
+        connect::open(connection, &kubeconfig::Surroundings::of_process()).await
     }
 
     /// `kube: staging (https://10.0.0.1:6443)`
@@ -56,8 +59,9 @@ impl KubeTarget {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 
+    /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
-        apply::apply(&self.transport, &self.default_namespace, apply).await
+        apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
 
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {

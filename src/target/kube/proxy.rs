@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-use super::connect::Surroundings;
+use super::kubeconfig::Surroundings;
 use crate::problem::Problem;
 
 /// The proxy for `server`, or `None` for a direct connection.

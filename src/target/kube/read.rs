@@ -21,8 +21,8 @@ use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, Resource};
 use crate::target::{OnRead, Wanted};
 
-/// Up to this many CRDs are read by name: a `GET` costs as much as two or three CRDs of a list, and how many the server
-/// holds is not known. So many `GET`s take as long as a list of 300 and a quarter of the time of a list of 1,500.
+/// Up to this many CRDs are read by name: a `GET` costs as much as about two CRDs of a list, and how many the server
+/// holds is not known. So many `GET`s take as long as a list of some 250 and a sixth of the time of a list of 1,500.
 const FEW_CRDS: usize = 128;
 /// CRDs on one page of the list. From 50 on larger pages save no time; each doubling adds some 10 MB of memory, and
 /// each halving doubles the round trips to a server far away.
