@@ -4,14 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gantry::config::{ConfigReader, KnownCheck, Loaded, Loader, schema};
+use gantry::config::{Loaded, Loader, schema};
+use gantry::preflight::registry;
 use gantry::report::Mode;
-
-fn configure(reader: &mut ConfigReader<'_>) {
-    reader.choice("failMode", "What an unknown change does.", &[("open", false), ("closed", true)], true);
-}
-
-const KNOWN: &[KnownCheck] = &[KnownCheck { name: "CRDUpgradeSafety", about: "CRDs stay safe.", configure }];
 
 /// What each file is loaded with, the file itself last, and the `mode` and `failMode` that come out.
 const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
@@ -29,12 +24,9 @@ fn folder() -> PathBuf {
 }
 
 fn load(files: &[&str]) -> Loaded {
-    let loader = Loader {
-        working_directory: folder(),
-        files: files.iter().map(PathBuf::from).collect(),
-        ..Loader::default()
-    };
-    loader.load([], KNOWN).unwrap_or_else(|error| panic!("{files:?}: {error}"))
+    let loader =
+        Loader { working_directory: folder(), files: files.iter().map(PathBuf::from).collect(), ..Loader::default() };
+    loader.load([], &registry::known()).unwrap_or_else(|error| panic!("{files:?}: {error}"))
 }
 
 #[test]
@@ -79,7 +71,7 @@ fn only_kapps_file_has_something_to_notice() {
 
 #[test]
 fn every_example_of_gantry_fits_the_schema() {
-    let validator = jsonschema::validator_for(&schema(KNOWN)).expect("the schema is one");
+    let validator = jsonschema::validator_for(&schema(&registry::known())).expect("the schema is one");
     for file in examples() {
         let text = std::fs::read_to_string(folder().join(&file)).expect("an example");
         let value = gantry::yaml::parse(&text).expect("YAML").expect("a document").to_value();
@@ -93,6 +85,17 @@ fn the_documentation_shows_what_is_really_printed() {
     let shown = load(&["per-environment/base.yaml", "per-environment/staging.yaml"]).settings.show();
     let page = std::fs::read_to_string(folder().join("../docs/configuration.md")).expect("the page");
     assert!(page.contains(&shown), "docs/configuration.md does not hold:\n{shown}");
+}
+
+#[test]
+fn the_documentation_names_every_key_of_every_check() {
+    let page = std::fs::read_to_string(folder().join("../docs/configuration.md")).expect("the page");
+    for check in registry::known() {
+        assert!(page.contains(&format!("`{}`", check.name)), "{}", check.name);
+        for key in check.keys() {
+            assert!(page.contains(&format!("| `{}` |", key.name)), "{} of {}", key.name, check.name);
+        }
+    }
 }
 
 /// Every file below the folder but Markdown, relative to it.

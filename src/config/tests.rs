@@ -512,6 +512,18 @@ fn what_is_shown_loads_again_and_means_the_same() {
 }
 
 #[test]
+fn what_is_shown_cannot_command_a_terminal() {
+    let hostile = "a\u{1b}[2J\nkind: \u{202e}\u{e0001}\u{9b}'\"\\";
+    let mut bed = Bed::new();
+    bed.loader.overrides.context = Some(hostile.into());
+    let shown = bed.settings().show();
+    assert!(!shown.contains(|c| c != '\n' && crate::text::is_hostile(c)), "{shown:?}");
+    let mut again = Bed::new().raw_file("shown.yaml", &shown);
+    again.loader.files.push("shown.yaml".into());
+    assert_eq!(again.settings().context.as_deref(), Some(hostile));
+}
+
+#[test]
 fn what_is_shown_of_a_flag_runs_the_same_checks() {
     let bed = Bed::new()
         .file("gantry.yaml", "preflightRules: [{name: CRDUpgradeSafety}]\n")
@@ -539,6 +551,18 @@ fn the_schema_and_the_validator_know_the_same_keys() {
     let mut rule_keys = keys::RULE_KEYS.to_vec();
     rule_keys.sort_unstable();
     assert_eq!(rule, rule_keys);
+}
+
+#[test]
+fn a_check_describes_its_keys() {
+    let keys: Vec<String> = KNOWN
+        .iter()
+        .flat_map(KnownCheck::keys)
+        .map(|key| format!("{} {} {:?} {}", key.name, key.values(), key.default().unwrap_or_default(), key.about()))
+        .collect();
+    assert_eq!(keys[1], "failMode open|closed \"closed\" What an unknown change does.");
+    assert_eq!(keys[4], "limit integer \"3\" How many.");
+    assert_eq!(keys.last().map(String::as_str), Some("nested object \"\" "));
 }
 
 /// The schema refuses what the validator refuses, and the other way round.
