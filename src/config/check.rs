@@ -35,6 +35,30 @@ pub struct KeyDescription {
     pub schema: Value,
 }
 
+impl KeyDescription {
+    /// What the key is for.
+    pub fn about(&self) -> &str {
+        self.schema["description"].as_str().unwrap_or_default()
+    }
+
+    /// The allowed values in short: `error|warn`, or a type such as `boolean`.
+    pub fn values(&self) -> String {
+        match self.schema["enum"].as_array() {
+            Some(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+            None => self.schema["type"].as_str().unwrap_or("any").to_owned(),
+        }
+    }
+
+    /// The value that an absent key stands for, if there is one.
+    pub fn default(&self) -> Option<String> {
+        match &self.schema["default"] {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+}
+
 /// Reads the keys of one check, each once, and collects what is wrong with them.
 pub struct ConfigReader<'a> {
     check: &'a str,
@@ -136,6 +160,11 @@ impl<'a> ConfigReader<'a> {
         format!("{}[{}].config.{key}", keys::RULES, self.check)
     }
 
+    /// The keys that were read, in that order.
+    pub fn keys(self) -> Vec<KeyDescription> {
+        self.keys
+    }
+
     /// What was wrong: wrong values, and keys that nobody read.
     pub fn finish(mut self) -> Result<(), Vec<Problem>> {
         let mut known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
@@ -181,7 +210,7 @@ impl KnownCheck {
         let mut reader = ConfigReader::new(self.name, &nothing);
         mode(&mut reader);
         (self.configure)(&mut reader);
-        reader.keys
+        reader.keys()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::resource::Step;
 use crate::yaml::{self, Data, Entry, Node, Span};
 
 use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach};
-use super::layer::{Layer, LayerData, Path, Place, Places};
+use super::layer::{self, Layer, LayerData, Path, Place, Places};
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -194,10 +194,8 @@ impl Reader<'_> {
             return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
         }
         self.start_at_folder(key.kind, &mut value);
-        if let Ok(value) = Value::serialize(&value) {
-            let place = self.place(&entry.value.span);
-            self.layer.set(key.path, value, place);
-        }
+        let place = self.place(&entry.value.span);
+        self.layer.set(key.path, layer::value(&value), place);
     }
 
     /// Whether this layer may not set the key.
@@ -312,7 +310,7 @@ impl Reader<'_> {
     /// A check's own configuration: any value; the check judges it.
     fn free(&mut self, path: &[String], node: &Node) -> Value {
         match &node.data {
-            Data::Scalar(value) => Value::serialize(value).unwrap_or_else(|_| "".into()),
+            Data::Scalar(value) => layer::value(value),
             Data::Sequence(items) => {
                 let mut values = Vec::new();
                 for (index, item) in items.iter().enumerate() {

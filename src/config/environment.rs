@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::cli::{ColorChoice, OutputSpec};
 use crate::problem::{Problem, did_you_mean};
 use crate::target::TargetSpec;
 
 use super::document::Reading;
 use super::keys::{self, KEYS, Key, PREFLIGHT_VARIABLE};
-use super::layer::{Layer, LayerData, Place};
+use super::layer::{self, Layer, LayerData, Place};
 
 const PREFIX: &str = "GANTRY_";
 
@@ -97,9 +99,8 @@ fn unknown(name: &str) -> Problem {
 }
 
 fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &Key, text: &str, place: Place) {
-    match key.read_text(text).map(|value| figment::value::Value::serialize(&value)) {
-        Ok(Ok(value)) => layer.set(key.path, value, place),
-        Ok(Err(error)) => problems.push(place.problem(error)),
+    match key.read_text(text) {
+        Ok(value) => layer.set(key.path, layer::value(&value), place),
         Err(why) => problems.push(place.problem(why)),
     }
 }
@@ -108,16 +109,17 @@ impl Overrides {
     /// The layer of the flags.
     pub(super) fn layer(&self) -> Reading {
         let mut reading = Reading::default();
-        let mut layer = LayerData::new(Layer::Flag, "flags");
+        let mut flags = LayerData::new(Layer::Flag, "flags");
         for key in KEYS {
-            let Some((flag, text)) = key.flag.zip(self.text(key)) else { continue };
+            let Some((flag, value)) = key.flag.zip(self.value(key)) else { continue };
             let place = Place::Flag(flag);
-            match text {
-                Some(text) => set(&mut layer, &mut reading.problems, key, &text, place),
-                None => reading.problems.push(place.problem("the path is not UTF-8")),
+            let value = value.ok_or_else(|| "the path is not UTF-8".to_owned());
+            match value.and_then(|value| key.check(&value).map(|()| value)) {
+                Ok(value) => flags.set(key.path, layer::value(&value), place),
+                Err(why) => reading.problems.push(place.problem(why)),
             }
         }
-        reading.layers.push(layer);
+        reading.layers.push(flags);
         reading
     }
 
@@ -127,23 +129,21 @@ impl Overrides {
     }
 
     /// What the flag of `key` says: `None` if it was not given, `Some(None)` if it cannot be written as text.
-    fn text(&self, key: &Key) -> Option<Option<String>> {
+    fn value(&self, key: &Key) -> Option<Option<Value>> {
+        let text = |text: &Option<String>| text.clone().map(|text| Some(text.into()));
         match key.path {
-            "warnOnly" => self.warn_only.then(|| Some("true".into())),
-            "forceConflicts" => self.force_conflicts.then(|| Some("true".into())),
-            "target" => self.target.as_ref().map(keys::target_text),
-            "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(str::to_owned)),
-            "context" => self.context.clone().map(Some),
-            "namespace" => self.namespace.clone().map(Some),
-            "fieldManager" => self.field_manager.clone().map(Some),
-            "color" => self
-                .color
-                .and_then(|color| clap::ValueEnum::to_possible_value(&color))
-                .map(|value| Some(value.get_name().to_owned())),
-            "output" if !self.output.is_empty() => {
-                let texts: Option<Vec<String>> = self.output.iter().map(keys::output_text).collect();
-                Some(texts.map(|texts| texts.join(",")))
+            "warnOnly" => self.warn_only.then(|| Some(true.into())),
+            "forceConflicts" => self.force_conflicts.then(|| Some(true.into())),
+            "target" => self.target.as_ref().map(|target| keys::target_text(target).map(Value::from)),
+            "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(Value::from)),
+            "context" => text(&self.context),
+            "namespace" => text(&self.namespace),
+            "fieldManager" => text(&self.field_manager),
+            "color" => {
+                let color = self.color.and_then(|color| clap::ValueEnum::to_possible_value(&color))?;
+                Some(Some(color.get_name().into()))
             }
+            "output" if !self.output.is_empty() => Some(self.output.iter().map(keys::output_text).collect()),
             _ => None,
         }
     }
@@ -195,6 +195,32 @@ mod tests {
                 "GANTRY_WARN_ONLY: \"maybe\" is not true or false | ",
             ]
         );
+    }
+
+    #[test]
+    fn every_flag_reaches_its_key() {
+        let flags = Overrides {
+            warn_only: true,
+            force_conflicts: true,
+            target: Some(TargetSpec::Dir("live".into())),
+            kubeconfig: Some("k".into()),
+            context: Some("c".into()),
+            namespace: Some("team".into()),
+            field_manager: Some("f".into()),
+            color: Some(ColorChoice::Never),
+            output: vec!["human".parse().unwrap(), "json=a,b.json".parse().unwrap()],
+            ..Overrides::default()
+        };
+        let reading = flags.layer();
+        assert_eq!(reading.problems, []);
+        let set: Vec<String> = reading.layers[0].places.keys().map(|path| path.join(".")).collect();
+        let mut expected: Vec<&str> = KEYS.iter().filter(|key| key.flag.is_some()).map(|key| key.path).collect();
+        expected.sort_unstable();
+        assert_eq!(set, expected);
+        let output = reading.layers[0].values["output"].as_array().unwrap();
+        assert_eq!(output[1].as_str(), Some("json=a,b.json"), "a comma in a file name is part of it");
+        let wrong = Overrides { namespace: Some("Bad_Name".into()), ..Overrides::default() };
+        assert!(wrong.layer().problems[0].message.starts_with("--namespace: \"Bad_Name\" is not a namespace"));
     }
 
     #[test]

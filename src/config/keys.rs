@@ -176,7 +176,7 @@ impl Key {
                 }
                 items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
             }
-            kind => kind.check_text(value.as_str().ok_or_else(|| format!("{value} is not a string"))?),
+            kind => kind.check_text(value.as_str().ok_or_else(|| not_a_string(value))?),
         }
     }
 }
@@ -215,6 +215,14 @@ impl Kind {
             },
             _ => text.to_owned(),
         }
+    }
+}
+
+/// `namespace: n` is a boolean to every YAML reader in this field.
+fn not_a_string(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Bool(_) | serde_json::Value::Number(_) => format!("{value} is not a string; quote it"),
+        _ => format!("{value} is not a string"),
     }
 }
 

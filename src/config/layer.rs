@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use figment::value::{Dict, Map};
+use figment::value::{Dict, Empty, Map, Tag, Value};
 use figment::{Metadata, Profile, Provider};
 
 use crate::problem::{Location, Problem};
@@ -96,6 +96,11 @@ pub(super) struct Places {
     pub value: Place,
 }
 
+/// A JSON value as figment's. Every JSON value has one.
+pub(super) fn value(json: &serde_json::Value) -> Value {
+    Value::serialize(json).unwrap_or(Value::Empty(Tag::Default, Empty::Unit))
+}
+
 /// Everything that one document, or the environment, or the flags, set.
 #[derive(Debug, Clone)]
 pub(super) struct LayerData {
@@ -114,7 +119,7 @@ impl LayerData {
     }
 
     /// Sets the value at a dotted path of the table of keys, from one place.
-    pub fn set(&mut self, path: &str, value: figment::value::Value, place: Place) {
+    pub fn set(&mut self, path: &str, value: Value, place: Place) {
         let steps: Path = path.split('.').map(str::to_owned).collect();
         let mut dict = &mut self.values;
         let (parents, last) = match steps.split_last() {
@@ -124,7 +129,7 @@ impl LayerData {
         for step in parents {
             let below = dict.entry(step.clone()).or_insert_with(|| Dict::new().into());
             match below {
-                figment::value::Value::Dict(_, below) => dict = below,
+                Value::Dict(_, below) => dict = below,
                 _ => return,
             }
         }

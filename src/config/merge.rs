@@ -7,7 +7,7 @@ use figment::value::{Tag, Value};
 use serde_json::{Map, Value as Json};
 
 use super::keys::KEYS;
-use super::layer::{Layer, LayerData, Path, Place, Places};
+use super::layer::{self, Layer, LayerData, Path, Place, Places};
 use super::raw::Raw;
 
 /// A merged value.
@@ -74,18 +74,17 @@ pub(super) struct Merged {
 
 /// The layer below all others.
 pub(super) fn defaults() -> LayerData {
-    let mut layer = LayerData::new(Layer::Default, "defaults");
+    let mut defaults = LayerData::new(Layer::Default, "defaults");
     for key in KEYS {
-        let value = key.default.and_then(|text| key.read_text(text).ok());
-        if let Some(Ok(value)) = value.map(|value| Value::serialize(&value)) {
-            layer.set(key.path, value, Place::Default);
+        if let Some(value) = key.default.and_then(|text| key.read_text(text).ok()) {
+            defaults.set(key.path, layer::value(&value), Place::Default);
         }
     }
-    layer
+    defaults
 }
 
 /// Merges the layers; a later one wins.
-pub(super) fn merge(layers: &[LayerData]) -> figment::Result<Merged> {
+pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>> {
     let figment = layers.iter().fold(Figment::new(), |figment, layer| figment.merge(layer));
     let raw = figment.extract()?;
     let origins = Origins { figment: &figment, layers };

@@ -10,8 +10,11 @@ use super::raw::Raw;
 ///
 /// Documents of kapp are not described: they hold much that is not gantry's.
 pub fn schema(known: &[KnownCheck]) -> Value {
-    let mut schema = schemars::schema_for!(Raw).to_value();
-    schema["required"] = json!(["apiVersion", "kind"]);
+    let mut schema = json!({"$schema": null, "title": null, "description": null, "type": null});
+    if let (Value::Object(ordered), Value::Object(own)) = (&mut schema, schemars::schema_for!(Raw).to_value()) {
+        ordered.extend(own);
+        ordered.insert("required".into(), json!(["apiVersion", "kind"]));
+    }
     let mut properties = Map::new();
     properties.insert(
         "apiVersion".into(),

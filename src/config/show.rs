@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::text::{is_hostile, sanitize};
 use crate::yaml::{self, Data};
 
 use super::keys::{API_VERSION, KEYS, KIND, RULES};
@@ -131,13 +132,11 @@ fn origin(layer: Layer, place: &Place) -> String {
         Place::File(location) => format!("{}:{}", location.file, location.line),
         other => other.to_string(),
     };
-    let text = format!("{layer} {place}");
     // A file name may hold anything; a comment ends with its line.
-    let visible = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
-    text.trim_end().chars().map(visible).collect()
+    sanitize(format!("{layer} {place}").trim_end()).into_owned()
 }
 
-/// A scalar as YAML: plain if it then reads as itself, else as JSON.
+/// A scalar as YAML: plain if it then reads as itself, else in quotes with what a terminal would obey escaped.
 fn scalar(value: &Value) -> String {
     if let Value::String(text) = value {
         let simple = |c: char| c.is_alphanumeric() || "-_./=+".contains(c);
@@ -146,8 +145,9 @@ fn scalar(value: &Value) -> String {
         if text.chars().all(simple) && !text.starts_with(['-', '.', '=']) && reads_as_itself() {
             return text.clone();
         }
-        let visible = |c: char| match c {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(c)),
+        let visible = |c: char| match u32::from(c) {
+            code if is_hostile(c) && code > 0xffff => format!("\\U{code:08x}"),
+            code if is_hostile(c) => format!("\\u{code:04x}"),
             _ => c.to_string(),
         };
         return value.to_string().chars().map(visible).collect();

@@ -308,7 +308,7 @@ fn a_document_is_strict_and_tells_everything_at_once() {
         [
             "gantry.yaml:3:1: unknown key \"warnonly\" | did you mean \"warnOnly\"?",
             "gantry.yaml:4:11: warnOnly: \"yes\" is not true or false",
-            "gantry.yaml:5:21: timeouts.request: 5 is not a string",
+            "gantry.yaml:5:21: timeouts.request: 5 is not a string; quote it",
             "gantry.yaml:5:24: unknown key \"timeouts.establishd\" | did you mean \"established\"?",
             "gantry.yaml:6:15: fieldManager: the value is empty",
             "gantry.yaml:7:12: namespace: \"Bad_Name\" is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with a letter or digit",
@@ -474,7 +474,33 @@ fn what_is_shown_loads_again_and_means_the_same() {
         .variable("GANTRY_WARN_ONLY", "true");
     let settings = bed.settings();
     let shown = settings.show();
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r#"
+    apiVersion: gantry.dev/v1alpha1
+    kind: Config
+    preflightRules:
+    - name: PermissionValidation
+      enabled: true        # project file gantry.yaml:4
+      config:
+        user: "null"       # project file gantry.yaml:7
+        verbs:
+          - get            # project file gantry.yaml:6
+          - "yes"          # project file gantry.yaml:6
+          - "a: b # c"     # project file gantry.yaml:6
+    - name: CRDUpgradeSafety
+      enabled: false       # project file gantry.yaml:8
+      config:
+        mode: warn         # project file gantry.yaml:8
+    warnOnly: true         # environment GANTRY_WARN_ONLY
+    target: kube           # default
+    fieldManager: gantry   # default
+    forceConflicts: false  # default
+    timeouts:
+      request: 1m30s       # project file gantry.yaml:9
+      established: 1m      # default
+    output:
+      - human              # default
+    color: auto            # default
+    "#);
     let mut again = Bed::new().raw_file("shown.yaml", &shown);
     again.loader.files.push("shown.yaml".into());
     let again = again.settings();
@@ -483,6 +509,18 @@ fn what_is_shown_loads_again_and_means_the_same() {
         settings.list().into_iter().map(|setting| (setting.path, setting.value)).collect::<Vec<_>>()
     };
     assert_eq!(values(&again), values(&settings));
+}
+
+#[test]
+fn what_is_shown_cannot_command_a_terminal() {
+    let hostile = "a\u{1b}[2J\nkind: \u{202e}\u{e0001}\u{9b}'\"\\";
+    let mut bed = Bed::new();
+    bed.loader.overrides.context = Some(hostile.into());
+    let shown = bed.settings().show();
+    assert!(!shown.contains(|c| c != '\n' && crate::text::is_hostile(c)), "{shown:?}");
+    let mut again = Bed::new().raw_file("shown.yaml", &shown);
+    again.loader.files.push("shown.yaml".into());
+    assert_eq!(again.settings().context.as_deref(), Some(hostile));
 }
 
 #[test]
@@ -515,11 +553,23 @@ fn the_schema_and_the_validator_know_the_same_keys() {
     assert_eq!(rule, rule_keys);
 }
 
+#[test]
+fn a_check_describes_its_keys() {
+    let keys: Vec<String> = KNOWN
+        .iter()
+        .flat_map(KnownCheck::keys)
+        .map(|key| format!("{} {} {:?} {}", key.name, key.values(), key.default().unwrap_or_default(), key.about()))
+        .collect();
+    assert_eq!(keys[1], "failMode open|closed \"closed\" What an unknown change does.");
+    assert_eq!(keys[4], "limit integer \"3\" How many.");
+    assert_eq!(keys.last().map(String::as_str), Some("nested object \"\" "));
+}
+
 /// The schema refuses what the validator refuses, and the other way round.
 #[test]
 fn the_schema_and_the_validator_agree() {
     let validator = jsonschema::validator_for(&schema(KNOWN)).unwrap();
-    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nnamespace: n\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}]\n";
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}]\n";
     let good =
         ["", all, "preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", "warnOnly:\n"];
     let bad = [
@@ -531,7 +581,7 @@ fn the_schema_and_the_validator_agree() {
         "namespace: A\n",
         "fieldManager: ''\n",
         "timeouts: {request: 30}\n",
-        "timeouts: {request: 30}\n",
+        "timeouts: {request: 30d}\n",
         "timeouts: {other: 30s}\n",
         "output: []\n",
         "output: human\n",
