@@ -125,7 +125,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             old_object: None,
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Pruned,
-            message: "loses spec.pollInterval".into(),
+            message: "spec.pollInterval is dropped".into(),
         }],
         help: format!(
             "keep spec.pollInterval in {version} and mark it as deprecated, or leave it out of a new version only"
@@ -307,7 +307,7 @@ pub fn hostile() -> Report {
 
 pub fn wide() -> Report {
     let finding = Finding {
-        source: Some(source("wide.yaml", 2, 12)),
+        source: Some(source("wide.yaml", 2, 9)),
         label: Some("ここは整数でした".into()),
         ..finding("NoTypeChanged", Severity::Error, crd("wides.test.example.com"), "the type of spec.名前 changed")
     };

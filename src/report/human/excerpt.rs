@@ -94,8 +94,8 @@ impl ShownLine {
             Some((from, _)) => token(&raw[from..]),
             None => 0,
         };
-        let mut number = skipped;
-        for (_, c) in rest.by_ref().take(start - skipped + BEHIND) {
+        let kept = rest.by_ref().take(start - skipped + BEHIND);
+        for (number, (_, c)) in (skipped..).zip(kept) {
             if number == start {
                 mark = Some(text.len()..text.len());
             }
@@ -107,7 +107,6 @@ impl ShownLine {
             if let Some(mark) = mark.as_mut().filter(|_| number < start + marked) {
                 mark.end = text.len();
             }
-            number += 1;
         }
         if rest.peek().is_some() {
             text.push('…');
