@@ -54,6 +54,6 @@ fn may_be_secret(at: &Source, excerpts: &dyn Excerpts) -> bool {
     let mut seen = 0;
     above.chain(below).any(|(_, line)| {
         seen += 1;
-        seen > LONGEST_DOCUMENT || excerpt::names_secret(line)
+        seen > LONGEST_DOCUMENT || line.contains("stringData") || excerpt::names_secret(line)
     })
 }
