@@ -348,9 +348,10 @@ pub fn files() -> Files {
     let mut set = |line: usize, text: &str| crd[line - 1] = text.into();
     set(23, "              properties:");
     set(24, "                spec:");
-    set(27, "                  replicas:");
+    set(25, "                replicas:");
+    set(26, "                  type: integer");
+    set(27, "                  description: how many");
     set(28, "                  minimum: 2");
-    set(27, "                replicas:");
     set(44, "                spec:");
     let lines = |text: &str| text.split('\n').map(str::to_owned).collect::<Vec<_>>();
     Files(BTreeMap::from([

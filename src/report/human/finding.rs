@@ -48,9 +48,13 @@ pub fn write(
     note("proof", &proof(finding, options), gutter, pen)?;
     let help = cause.for_all_versions(&finding.help);
     let help = text::cut(&text::sanitize(&help), LONGEST_HELP).into_owned();
-    // What is offered as a command must be one.
+    // What is offered as a command must be one; and many rules name it in their help.
     let named = !finding.rule.is_empty() && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
-    let more = if explain && named { format!("more about it: gantry rules {}", finding.rule) } else { String::new() };
+    let more = if explain && named && !help.contains("gantry rules") {
+        format!("more about it: gantry rules {}", finding.rule)
+    } else {
+        String::new()
+    };
     note("next", &[help, more], gutter, pen)
 }
 

@@ -170,6 +170,41 @@ fn a_failure_before_the_plan_is_short() {
 }
 
 #[test]
+fn the_enclosing_key_is_shown_and_the_lines_between_are_not_lost() {
+    let excerpt = |line, column| {
+        let mut report = samples::blocked();
+        report.checks[0].findings[0].source =
+            Some(crate::report::Source { file: "manifests/crd.yaml".into(), line, column: Some(column) });
+        let text = plain(&report);
+        let lines = text.lines().skip_while(|line| !line.contains("-->")).skip(1);
+        lines.take_while(|line| !line.contains("= in")).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    assert_eq!(
+        excerpt(28, 19),
+        "   |
+25 |                 replicas:
+...
+28 |                   minimum: 2
+   |                   ^^^^^^^ the live CRD has pollInterval here (string)
+   |
+"
+    );
+    let near = excerpt(27, 19);
+    assert!(near.contains("26 |                   type: integer\n27 |"), "{near}");
+    assert!(!excerpt(24, 17).contains("properties"), "a key that only structures says nothing");
+}
+
+#[test]
+fn the_explanation_is_offered_once() {
+    let mut report = samples::blocked();
+    assert_eq!(plain(&report).matches("gantry rules NoExistingFieldRemoved").count(), 1);
+    for finding in &mut report.checks[0].findings {
+        finding.help = "keep it: gantry rules NoExistingFieldRemoved".into();
+    }
+    assert_eq!(plain(&report).matches("gantry rules NoExistingFieldRemoved").count(), 1);
+}
+
+#[test]
 fn each_breakage_says_who_and_how() {
     let mut report = samples::warned();
     let finding = &mut report.checks[0].findings[0];
