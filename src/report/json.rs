@@ -17,8 +17,12 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// The JSON Schema (draft 2020-12) of what [`write`] writes.
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(Report).to_value();
-    schema["title"] = json!("gantry report");
+    let generated = schemars::schema_for!(Report).to_value();
+    // What a reader wants to see first goes first.
+    let mut schema = json!({"$schema": null, "title": "gantry report", "description": null});
+    if let (Some(schema), Value::Object(generated)) = (schema.as_object_mut(), generated) {
+        schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
+    }
     // The types know these two only as text.
     schema["properties"]["apiVersion"] = json!({"const": API_VERSION});
     schema["properties"]["kind"] = json!({"const": "Report"});

@@ -125,7 +125,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             old_object: None,
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Pruned,
-            message: "loses spec.pollInterval".into(),
+            message: "spec.pollInterval is dropped".into(),
         }],
         help: format!(
             "keep spec.pollInterval in {version} and mark it as deprecated, or leave it out of a new version only"
@@ -307,7 +307,7 @@ pub fn hostile() -> Report {
 
 pub fn wide() -> Report {
     let finding = Finding {
-        source: Some(source("wide.yaml", 2, 12)),
+        source: Some(source("wide.yaml", 2, 9)),
         label: Some("ここは整数でした".into()),
         ..finding("NoTypeChanged", Severity::Error, crd("wides.test.example.com"), "the type of spec.名前 changed")
     };
@@ -348,9 +348,10 @@ pub fn files() -> Files {
     let mut set = |line: usize, text: &str| crd[line - 1] = text.into();
     set(23, "              properties:");
     set(24, "                spec:");
-    set(27, "                  replicas:");
+    set(25, "                replicas:");
+    set(26, "                  type: integer");
+    set(27, "                  description: how many");
     set(28, "                  minimum: 2");
-    set(27, "                replicas:");
     set(44, "                spec:");
     let lines = |text: &str| text.split('\n').map(str::to_owned).collect::<Vec<_>>();
     Files(BTreeMap::from([

@@ -21,6 +21,8 @@ pub struct Cause<'a> {
     /// The first of them.
     pub finding: &'a Finding,
     pub versions: Vec<&'a str>,
+    /// The other findings of this cause, in further versions.
+    pub others: Vec<&'a Finding>,
 }
 
 impl<'a> ObjectCauses<'a> {
@@ -38,11 +40,15 @@ impl<'a> ObjectCauses<'a> {
                 let causes = &mut objects[at].causes;
                 let known = *cause_of.entry((at, number, Key::of(finding))).or_insert(causes.len());
                 match (causes.get_mut(known), finding.version.as_deref()) {
-                    (Some(cause), Some(version)) if !cause.versions.contains(&version) => cause.versions.push(version),
+                    (Some(cause), Some(version)) if !cause.versions.contains(&version) => {
+                        cause.versions.push(version);
+                        cause.others.push(finding);
+                    }
                     _ => causes.push(Cause {
                         check: &check.name,
                         finding,
                         versions: finding.version.as_deref().into_iter().collect(),
+                        others: Vec::new(),
                     }),
                 }
             }

@@ -73,16 +73,16 @@ fn by_object(
         return pen.line(&format!("{name}{passed}"));
     }
     let shown = if options.verbose { rows.len() } else { LISTED };
-    let column = rows.iter().take(shown).map(|(object, _)| text::width(object)).max().unwrap_or(0).min(WIDEST) + 2;
+    let column = rows.iter().take(shown).map(|(object, _)| text::width(object)).max().unwrap_or(0).min(WIDEST);
     for (object, found) in rows.iter().take(shown) {
         let verdict = verdict(found, options, pen);
-        pen.line(&format!("{name}{}{verdict}", text::pad(object, column)))?;
+        pen.line(&format!("{name}{}  {verdict}", text::pad(object, column)))?;
     }
     if rows.len() > shown {
         let found: Vec<Severity> = rows[shown..].iter().flat_map(|(_, found)| found.iter().copied()).collect();
         let verdict = verdict(&found, options, pen);
-        let more = format!("and {} more", text::count(rows.len() - shown, "object"));
-        pen.line(&format!("{name}{}{verdict}", text::pad(&more, column)))?;
+        let more = format!("and {}", text::count(rows.len() - shown, "more object"));
+        pen.line(&format!("{name}{}  {verdict}", text::pad(&more, column)))?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ const LONGEST_MARK: usize = 80;
 /// The line of the enclosing key is looked for this many lines up.
 const PARENT_WITHIN: usize = 30;
 /// Keys that say nothing about the place: the key above them would.
-const STRUCTURAL: [&str; 6] = ["properties", "items", "schema", "openAPIV3Schema", "spec", "versions"];
+const STRUCTURAL: [&str; 4] = ["properties", "items", "schema", "openAPIV3Schema"];
 
 /// A drawn excerpt.
 pub struct Excerpt {
@@ -46,11 +46,15 @@ pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style:
     let mut first = place.line;
     let mut visible = None;
     if let Some((number, parent)) = parent {
-        // Lines between the two are left out of the drawing; they are here only to be counted.
+        // The lines between the two are folded away, unless it is only one.
         first = number;
         source.push_str(&ShownLine::of(parent, 1).text);
         visible = Some(0..source.len());
-        source.push_str(&"\n".repeat(place.line - number));
+        for between in number + 1..place.line {
+            source.push('\n');
+            source.push_str(&ShownLine::of(excerpts.line(&place.file, between).unwrap_or_default(), 1).text);
+        }
+        source.push('\n');
     }
     let offset = source.len();
     source.push_str(&line.text);
@@ -94,8 +98,8 @@ impl ShownLine {
             Some((from, _)) => token(&raw[from..]),
             None => 0,
         };
-        let mut number = skipped;
-        for (_, c) in rest.by_ref().take(start - skipped + BEHIND) {
+        let kept = rest.by_ref().take(start - skipped + BEHIND);
+        for (number, (_, c)) in (skipped..).zip(kept) {
             if number == start {
                 mark = Some(text.len()..text.len());
             }
@@ -107,7 +111,6 @@ impl ShownLine {
             if let Some(mark) = mark.as_mut().filter(|_| number < start + marked) {
                 mark.end = text.len();
             }
-            number += 1;
         }
         if rest.peek().is_some() {
             text.push('…');

@@ -20,24 +20,42 @@ const LONGEST_WITNESS: usize = 600;
 /// Witnesses shown: one convinces; more are for those who asked for all.
 const WITNESSES: usize = 1;
 const WITNESSES_VERBOSE: usize = 5;
+/// Places of the same cause in further versions that are named.
+const PLACES: usize = 5;
 /// The labels of the notes are padded to this.
 const LABEL: usize = 8;
 
-pub fn write(cause: &Cause<'_>, options: &HumanOptions, excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
+pub fn write(
+    cause: &Cause<'_>,
+    explain: bool,
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    pen: &mut Pen<'_>,
+) -> io::Result<()> {
     let finding = cause.finding;
     let (word, role) = pen::severity(finding.severity);
     let rule = text::sanitize(&finding.rule);
     let message = cause.for_all_versions(&finding.message);
     title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &message, pen)?;
+    // A Secret's values never reach any output.
     let secret = finding.object.kind == "Secret" && finding.object.group().is_empty();
     let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, secret, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
+    note("also", &also(cause), gutter, pen)?;
     let breaks: Vec<String> = finding.breaks.iter().map(|breaks| phrase(*breaks).to_owned()).collect();
     note("breaks", &breaks, gutter, pen)?;
     note("proof", &proof(finding, options), gutter, pen)?;
     let help = cause.for_all_versions(&finding.help);
-    note("next", &[text::cut(&text::sanitize(&help), LONGEST_HELP).into_owned()], gutter, pen)
+    let help = text::cut(&text::sanitize(&help), LONGEST_HELP).into_owned();
+    // What is offered as a command must be one; and many rules name it in their help.
+    let named = !finding.rule.is_empty() && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
+    let more = if explain && named && !help.contains("gantry rules") {
+        format!("more about it: gantry rules {}", finding.rule)
+    } else {
+        String::new()
+    };
+    note("next", &[help, more], gutter, pen)
 }
 
 /// `error[Rule]: message`
@@ -49,12 +67,12 @@ pub fn title(head: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::Re
     pen.line(&format!("{head}{message}"))
 }
 
-/// The arrow and the excerpt, and how far to indent what follows. A Secret's lines are not shown.
+/// The arrow and the excerpt (unless its line is to be hidden), and how far to indent what follows.
 pub fn place(
     source: Option<&Source>,
     label: Option<&str>,
     severity: Severity,
-    secret: bool,
+    hide: bool,
     excerpts: &dyn Excerpts,
     pen: &mut Pen<'_>,
 ) -> io::Result<usize> {
@@ -65,8 +83,8 @@ pub fn place(
         Severity::Info | Severity::Waived => Level::INFO,
     };
     let style = Style { level, color: pen.paint.is_on(), width: pen.width };
-    let hidden = secret || excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
-    let drawn = if hidden { None } else { excerpt::draw(source, label, excerpts, style) };
+    let hide = hide || excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
+    let drawn = if hide { None } else { excerpt::draw(source, label, excerpts, style) };
     let gutter = drawn.as_ref().map_or(1, |Excerpt { gutter, .. }| *gutter);
     pen.arrow(gutter, &shown_place(source))?;
     if let Some(Excerpt { text, .. }) = drawn {
@@ -74,8 +92,8 @@ pub fn place(
             pen.line(line)?;
         }
         pen.line(&format!("{} {}", " ".repeat(gutter), pen.paint.text(Role::Frame, "|")))?;
-    } else if let Some(label) = label.filter(|_| !secret) {
-        note("there", &[text::cut(&text::sanitize(label), 200).into_owned()], gutter, pen)?;
+    } else if let Some(label) = label {
+        note("note", &[text::cut(&text::sanitize(label), 200).into_owned()], gutter, pen)?;
     }
     Ok(gutter)
 }
@@ -123,6 +141,21 @@ fn where_in(cause: &Cause<'_>) -> String {
     let words: Vec<String> =
         words.iter().map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned()).collect();
     words.join(", ")
+}
+
+/// Where the same has to be mended in further versions.
+fn also(cause: &Cause<'_>) -> Vec<String> {
+    let places = cause.others.iter().filter_map(|other| {
+        let version = text::sanitize(other.version.as_deref()?);
+        other.source.as_ref().map(|source| format!("{} ({})", shown_place(source), text::cut(&version, 100)))
+    });
+    let mut places: Vec<String> = places.collect();
+    if places.len() > PLACES {
+        let rest = places.len() - PLACES;
+        places.truncate(PLACES);
+        places.push(format!("… and {rest} more"));
+    }
+    places
 }
 
 /// Who is affected, and how.

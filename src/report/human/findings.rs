@@ -4,7 +4,7 @@
 //! rule. With many objects each one gets less room, because the second object tells a reader more than the tenth
 //! finding of the first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::causes::{Cause, ObjectCauses};
@@ -14,8 +14,8 @@ use crate::report::Severity;
 use crate::text;
 use crate::ui::color::Role;
 
-/// This many findings are shown over all objects, about ten screens (unless `verbose`).
-const SHOWN: usize = 50;
+/// This many findings are shown over all objects (unless `verbose`).
+const SHOWN: usize = 30;
 /// This many objects beyond them get a line of their own.
 const COUNTED_OBJECTS: usize = 10;
 /// This many rules are named where findings are only counted.
@@ -44,6 +44,8 @@ pub fn write(
         true => (usize::MAX, usize::MAX),
         false => (options.max_findings_per_object.min(SHOWN / objects.len().max(1)).max(1), SHOWN),
     };
+    let mut explained = BTreeSet::new();
+    let mut all_shown = true;
     for (object, causes) in objects.iter().take(most) {
         if headings {
             pen.blank()?;
@@ -51,25 +53,36 @@ pub fn write(
         }
         for cause in causes.iter().take(each) {
             pen.blank()?;
-            finding::write(cause, options, excerpts, pen)?;
+            // Where to read more about a rule is said once.
+            let explain = explained.insert(cause.finding.rule.as_str());
+            finding::write(cause, explain, options, excerpts, pen)?;
         }
         if causes.len() > each {
-            pen.blank()?;
             let rest = &causes[each..];
-            more(&format!("… and {} more here: {}", rest.len(), by_rule(rest)), pen)?;
+            pen.blank()?;
+            pen.wrapped("", 2, &format!("… and {} more here: {}", rest.len(), by_rule(rest)))?;
+            all_shown = false;
         }
     }
     if objects.len() > most {
+        let rest = &objects[most..];
         pen.blank()?;
-        for (object, causes) in objects[most..].iter().take(COUNTED_OBJECTS) {
+        for (object, causes) in rest.iter().take(COUNTED_OBJECTS) {
             heading(object, causes, pen)?;
         }
-        let rest = objects[most..].get(COUNTED_OBJECTS..).unwrap_or_default();
-        let causes: Vec<&Cause<'_>> = objects[most..].iter().flat_map(|(_, causes)| causes.iter().copied()).collect();
-        if !rest.is_empty() {
-            pen.line(&format!("… and {} more", text::count(rest.len(), "object")))?;
+        let uncounted = rest.len().saturating_sub(COUNTED_OBJECTS);
+        if uncounted > 0 {
+            pen.line(&format!("… and {}", text::count(uncounted, "more object")))?;
         }
-        more(&format!("not shown of these {} objects: {}", objects.len() - most, by_rule(&causes)), pen)?;
+        let causes: Vec<&Cause<'_>> = rest.iter().flat_map(|(_, causes)| causes.iter().copied()).collect();
+        pen.wrapped("", 2, &format!("In these {}: {}", text::count(rest.len(), "object"), by_rule(&causes)))?;
+        all_shown = false;
+    }
+    if !all_shown {
+        pen.blank()?;
+        let hint =
+            pen.paint.text(Role::Faint, "Not every finding is shown: -v shows all of them, -o json has them as data.");
+        pen.line(&hint)?;
     }
     Ok(())
 }
@@ -79,10 +92,6 @@ fn heading(object: &ObjectCauses<'_>, causes: &[&Cause<'_>], pen: &mut Pen<'_>) 
     let name = object.object.to_string();
     let name = pen.paint.text(Role::Heading, &text::cut(&text::sanitize(&name), 300));
     pen.line(&format!("{name}: {}", pen::severities(causes.iter().map(|cause| cause.severity()))))
-}
-
-fn more(what: &str, pen: &mut Pen<'_>) -> io::Result<()> {
-    pen.wrapped("", 2, &format!("{what} (to see all: -v, or -o json)"))
 }
 
 /// `190 NoExistingFieldRemoved, 100 NoTypeChanged`, the most frequent first.

@@ -2,9 +2,10 @@
 
 use std::io;
 
+use super::causes::{Cause, ObjectCauses};
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, Purpose, plan, problems};
-use crate::report::{ApplyResult, CheckStatus, Outcome, Report};
+use crate::report::{ApplyResult, CheckStatus, Outcome, Report, Severity};
 use crate::text;
 use crate::ui::color::Role;
 
@@ -12,6 +13,7 @@ use crate::ui::color::Role;
 const LISTED: usize = 20;
 
 pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
+    pen.begun = review_said_something(report, options);
     if !report.errors.is_empty() {
         pen.blank()?;
         problems::write(&report.errors, excerpts, pen)?;
@@ -27,14 +29,25 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
         fate(report, ApplyResult::Failed, "Failed", Role::Error, options, pen)?;
         fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)?;
     }
-    if !report.checks.is_empty() || !report.changes.is_empty() {
-        pen.blank()?;
-    }
+    pen.blank()?;
     let (word, rest) = last_line(report, options.purpose, began);
     let role = if success { Role::Good } else { Role::Error };
-    let columns = text::width(&word);
     let word = pen.paint.text(role, &word);
-    pen.wrapped(&word, columns, &rest).map(|()| ())
+    pen.line(&format!("{word}{rest}"))?;
+    if report.outcome == Outcome::Failed && began {
+        let applied = report.changes.iter().any(|change| change.result == Some(ApplyResult::Applied));
+        let stays = if applied { "What was applied stays." } else { "Nothing was written." };
+        pen.line(&format!("{stays} Run the same command again to continue."))?;
+    }
+    Ok(())
+}
+
+/// Whether the review above is more than nothing.
+fn review_said_something(report: &Report, options: &HumanOptions) -> bool {
+    match options.quiet {
+        true => report.checks.iter().any(|check| check.status != CheckStatus::Passed),
+        false => !(report.target.is_empty() && report.changes.is_empty() && report.checks.is_empty()),
+    }
 }
 
 /// The objects that `result` became of, one a line.
@@ -68,15 +81,14 @@ fn fate(
 fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String) {
     let summary = &report.summary;
     let done = done(report);
-    let warnings = match summary.warnings {
-        0 => String::new(),
-        _ => " with warnings".to_owned(),
-    };
+    let warnings = if summary.warnings > 0 { " with warnings" } else { "" };
     let line = |word: &str, rest: String| (word.to_owned(), rest);
     let unchanged = text::count(summary.unchanged, "object");
     match report.outcome {
-        Outcome::Blocked if purpose == Purpose::Deploy => line("Blocked.", " Nothing was written.".into()),
-        Outcome::Blocked => line("Would be blocked.", " Nothing was written.".into()),
+        Outcome::Blocked => {
+            let word = if purpose == Purpose::Deploy { "Blocked" } else { "Would be blocked" };
+            line(word, format!(": {}. Nothing was written.", errors(report)))
+        }
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
         Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged} unchanged")),
         Outcome::Planned if summary.created + summary.updated + summary.deleted == 0 => {
@@ -103,6 +115,16 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
             }
         }
     }
+}
+
+/// `3 errors in 2 objects`, counted as they were shown.
+fn errors(report: &Report) -> String {
+    let is_error = |cause: &&Cause<'_>| cause.severity() == Severity::Error;
+    let objects = ObjectCauses::of(report);
+    let counts = objects.iter().map(|object| object.causes.iter().filter(is_error).count());
+    let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
+    let errors = text::count(counts.iter().sum(), "error");
+    if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
 }
 
 /// `2 updated, 1 created, 3 unchanged`
@@ -134,9 +156,5 @@ fn interrupted(report: &Report) -> String {
         .filter(|(number, _)| *number > 0)
         .map(|(number, word)| format!("{number} {word}"))
         .collect();
-    format!(
-        "of {}, {}. What was applied stays. Run the same command again to continue.",
-        text::count(report.changes.len(), "object"),
-        words.join(", ")
-    )
+    format!("of {}, {}.", text::count(report.changes.len(), "object"), words.join(", "))
 }

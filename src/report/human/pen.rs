@@ -10,21 +10,25 @@ use crate::ui::color::{Paint, Role};
 pub struct Pen<'a> {
     pub paint: Paint,
     pub width: usize,
+    /// Whether anything stands above: a blank line separates, it does not begin.
+    pub begun: bool,
     out: &'a mut dyn Write,
 }
 
 impl<'a> Pen<'a> {
     pub fn new(options: &HumanOptions, out: &'a mut dyn Write) -> Self {
-        Pen { paint: Paint::new(options.color), width: options.width, out }
+        Pen { paint: Paint::new(options.color), width: options.width, begun: false, out }
     }
 
     /// One line of text that was made harmless already.
     pub fn line(&mut self, line: &str) -> io::Result<()> {
+        self.begun = true;
         writeln!(self.out, "{}", line.trim_end())
     }
 
+    /// A blank line, if there is something to separate from.
     pub fn blank(&mut self) -> io::Result<()> {
-        writeln!(self.out)
+        if self.begun { writeln!(self.out) } else { Ok(()) }
     }
 
     /// Text behind a prefix, wrapped at the width; further lines are indented as wide as the prefix. `columns` is

@@ -32,8 +32,8 @@ pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) 
         }
         finding::title("error", Role::Error, &error.message, pen)?;
         // A line alone says nothing about what is wrong with it; only a column is worth an excerpt.
-        let secret = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
-        let gutter = finding::place(error.source.as_ref(), None, Severity::Error, secret, excerpts, pen)?;
+        let hide = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
+        let gutter = finding::place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
         if let Some(help) = &error.help {
             let help = text::sanitize_block(help);
             let sign = pen.paint.text(Role::Frame, "=");
@@ -54,6 +54,6 @@ fn may_be_secret(at: &Source, excerpts: &dyn Excerpts) -> bool {
     let mut seen = 0;
     above.chain(below).any(|(_, line)| {
         seen += 1;
-        seen > LONGEST_DOCUMENT || excerpt::names_secret(line)
+        seen > LONGEST_DOCUMENT || line.contains("stringData") || excerpt::names_secret(line)
     })
 }

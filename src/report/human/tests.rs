@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::problem::{Location, Problem};
-use crate::report::samples;
+use crate::report::{ErrorEntry, Severity, samples};
 use crate::text;
 
 fn shown(report: &Report, options: &HumanOptions) -> String {
@@ -16,9 +16,24 @@ fn plain(report: &Report) -> String {
 }
 
 fn snapshot(name: &str, text: &str) {
-    insta::with_settings!({snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true}, {
-        insta::assert_snapshot!(name, text);
+    let folder = "../snapshots";
+    insta::with_settings!({snapshot_path => folder, prepend_module_to_snapshot => false, omit_expression => true}, {
+        // A blank line first, for the snapshot would begin with the text's own first blank one otherwise.
+        insta::assert_snapshot!(name, format!("\n{text}"));
     });
+}
+
+/// Text without the escapes for colour; any other escape stays.
+fn without_colour(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('m') {
+            Some((codes, rest)) if codes.chars().all(|c| c.is_ascii_digit() || c == ';') => out.push_str(rest),
+            _ => out.push_str(&format!("\u{1b}[{part}")),
+        }
+    }
+    out
 }
 
 #[test]
@@ -32,4 +47,172 @@ fn every_kind_of_report_as_it_is_shown() {
 fn verbose_shows_infos_waived_and_every_object() {
     let options = HumanOptions { verbose: true, purpose: Purpose::Check, ..HumanOptions::default() };
     snapshot("verbose", &shown(&samples::warned(), &options));
+    let all = shown(&samples::hundreds(), &options);
+    assert!((0..300).all(|i| all.contains(&format!("field ^.spec.field{i}\n"))), "verbose leaves nothing out");
+}
+
+#[test]
+fn quiet_says_nothing_of_a_success_and_all_of_a_block() {
+    let options = HumanOptions { quiet: true, ..HumanOptions::default() };
+    for report in [samples::deployed(), samples::unchanged(), samples::planned()] {
+        assert_eq!(shown(&report, &options), "");
+    }
+    let blocked = shown(&samples::blocked(), &options);
+    assert!(!blocked.contains("Plan") && blocked.starts_with("error[NoExistingFieldRemoved]"), "{blocked}");
+    assert!(blocked.ends_with("Blocked: 1 error. Nothing was written.\n"), "{blocked}");
+    assert!(!shown(&samples::warned(), &options).contains("warning["));
+}
+
+#[test]
+fn no_report_gets_a_control_character_to_the_terminal() {
+    for (name, report) in samples::all() {
+        for (color, verbose) in [(false, false), (false, true), (true, false), (true, true)] {
+            let text = shown(&report, &HumanOptions { color, verbose, ..HumanOptions::default() });
+            let text = if color { without_colour(&text) } else { text };
+            let bad = text.chars().find(|c| *c != '\n' && text::is_hostile(*c));
+            assert_eq!(bad, None, "{name}: {text}");
+        }
+    }
+    // The evil text says that there is nothing to do; it must not get a line of its own to say it on.
+    let text = plain(&samples::hostile());
+    assert!(!text.lines().any(|line| line.starts_with("Nothing to do")), "{text}");
+}
+
+#[test]
+fn colour_changes_nothing_but_the_colour() {
+    for (name, report) in samples::all() {
+        let coloured = shown(&report, &HumanOptions { color: true, ..HumanOptions::default() });
+        assert!(coloured.contains("\u{1b}["), "{name}");
+        let stripped: Vec<String> = without_colour(&coloured).lines().map(|line| line.trim_end().to_owned()).collect();
+        assert_eq!(stripped, plain(&report).lines().collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn the_output_is_bounded_and_says_what_it_leaves_out() {
+    for report in [samples::hundreds(), samples::many_objects()] {
+        let text = plain(&report);
+        assert!(text.lines().count() < 300 && text.len() < 20_000, "{} lines", text.lines().count());
+        assert!(text.contains("Not every finding is shown: -v"), "{text}");
+    }
+    let mut long = samples::blocked();
+    for finding in &mut long.checks[0].findings {
+        finding.message = "x ".repeat(40_000);
+        finding.help = "y ".repeat(40_000);
+        finding.path = Some("z".repeat(40_000));
+        finding.label = Some("l".repeat(40_000));
+    }
+    assert!(plain(&long).len() < 10_000, "{}", plain(&long).len());
+}
+
+#[test]
+fn notes_are_wrapped_at_the_width() {
+    for width in [60, 80, 100] {
+        let text = shown(&samples::warned(), &HumanOptions { width, ..HumanOptions::default() });
+        let notes = text.lines().skip_while(|line| !line.starts_with("warning")).filter(|line| line.starts_with("  "));
+        let widest = notes.map(text::width).max().unwrap_or(0);
+        assert!(widest <= width && widest > width - 15, "{widest} of {width}");
+    }
+}
+
+#[test]
+fn a_check_would_block_and_a_deploy_did() {
+    let last = |purpose| {
+        let text = shown(&samples::blocked(), &HumanOptions { purpose, ..HumanOptions::default() });
+        text.lines().last().map(str::to_owned)
+    };
+    assert_eq!(last(Purpose::Deploy).as_deref(), Some("Blocked: 1 error. Nothing was written."));
+    assert_eq!(last(Purpose::DryRun).as_deref(), Some("Would be blocked: 1 error. Nothing was written."));
+    assert_eq!(last(Purpose::Check).as_deref(), Some("Would be blocked: 1 error. Nothing was written."));
+}
+
+#[test]
+fn values_of_secrets_are_not_shown() {
+    let at = |line, column| Location { file: "secret.yaml".into(), line, column };
+    let problems = |place| {
+        let mut out = Vec::new();
+        write_problems(&[Problem::new("broken").at(place)], &samples::files(), false, &mut out).expect("in memory");
+        String::from_utf8(out).expect("text")
+    };
+    assert_eq!(problems(at(4, 13)), "error: broken\n --> secret.yaml:4:13\n");
+    assert_eq!(problems(at(5, 3)), "error: broken\n --> secret.yaml:5:3\n");
+    assert!(problems(at(8, 3)).contains("8 |   bad: 1"), "the next document is no Secret");
+
+    let mut report = samples::blocked();
+    let finding = &mut report.checks[0].findings[0];
+    finding.object = samples::object("v1", "Secret", Some("prod"), "login");
+    finding.source = Some(at(4, 3).into());
+    let text = plain(&report);
+    assert!(text.contains("secret.yaml:4:3") && !text.contains("hunter2") && !text.contains("kind: Secret"), "{text}");
+}
+
+#[test]
+fn problems_as_they_are_shown() {
+    let at = |file: &str, line, column| Location { file: file.into(), line, column };
+    let problems = [
+        Problem::new("unknown preflight check \"CRDUpgradeSaftey\" specified").help("did you mean CRDUpgradeSafety?"),
+        Problem::new("unknown key `mod`").at(at("manifests/crd.yaml", 28, 19)).help("did you mean `mode`?"),
+        Problem::new("no such file").at(at("missing/", 0, 0)),
+        Problem::new("a document without kind").at(at("-", 3, 0)),
+        Problem::new("a value that ends nowhere").at(at("one-line.json", 1, 10_009)),
+    ];
+    let mut out = Vec::new();
+    write_problems(&problems, &samples::files(), false, &mut out).expect("in memory");
+    snapshot("problems", &String::from_utf8(out).expect("text"));
+}
+
+#[test]
+fn a_failure_before_the_plan_is_short() {
+    let mut report = samples::report(crate::report::Outcome::Failed, Vec::new(), Vec::new());
+    report.target = String::new();
+    report.errors = vec![ErrorEntry::from(&Problem::new("no kubeconfig").help("set KUBECONFIG"))];
+    assert_eq!(plain(&report), "error: no kubeconfig\n  = help: set KUBECONFIG\n\nFailed. Nothing was written.\n");
+}
+
+#[test]
+fn the_enclosing_key_is_shown_and_the_lines_between_are_not_lost() {
+    let excerpt = |line, column| {
+        let mut report = samples::blocked();
+        report.checks[0].findings[0].source =
+            Some(crate::report::Source { file: "manifests/crd.yaml".into(), line, column: Some(column) });
+        let text = plain(&report);
+        let lines = text.lines().skip_while(|line| !line.contains("-->")).skip(1);
+        lines.take_while(|line| !line.contains("= in")).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    assert_eq!(
+        excerpt(28, 19),
+        "   |
+25 |                 replicas:
+...
+28 |                   minimum: 2
+   |                   ^^^^^^^ the live CRD has pollInterval here (string)
+   |
+"
+    );
+    let near = excerpt(27, 19);
+    assert!(near.contains("26 |                   type: integer\n27 |"), "{near}");
+    assert!(!excerpt(24, 17).contains("properties"), "a key that only structures says nothing");
+}
+
+#[test]
+fn the_explanation_is_offered_once() {
+    let mut report = samples::blocked();
+    assert_eq!(plain(&report).matches("gantry rules NoExistingFieldRemoved").count(), 1);
+    for finding in &mut report.checks[0].findings {
+        finding.help = "keep it: gantry rules NoExistingFieldRemoved".into();
+    }
+    assert_eq!(plain(&report).matches("gantry rules NoExistingFieldRemoved").count(), 1);
+}
+
+#[test]
+fn each_breakage_says_who_and_how() {
+    let mut report = samples::warned();
+    let finding = &mut report.checks[0].findings[0];
+    finding.severity = Severity::Error;
+    use crate::report::Breaks::{Behaviour, Data, Readers, StoredObjects, Writers};
+    finding.breaks = vec![StoredObjects, Writers, Readers, Data, Behaviour];
+    let text = plain(&report);
+    for who in ["stored objects: ", "writers: ", "readers: ", "data: ", "behaviour: "] {
+        assert!(text.contains(who), "{who}");
+    }
 }
