@@ -164,6 +164,20 @@ fn gantry_runs_in_clean_surroundings() {
 }
 
 #[test]
+fn gantry_reaches_the_server_through_the_proxy() {
+    let proxy = Proxy::start(control_plane());
+    let name = isolated().namespace;
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("namespace.json"), manifest).expect("write the manifest");
+    let gantry = Gantry::new().kubeconfig(proxy.kubeconfig("admin")).cwd(folder.path());
+    let deploy = gantry.args(["deploy", "-f", "namespace.json"]).run();
+    deploy.code(0).contains_nowhere(control_plane().token("admin"));
+    assert_eq!(control_plane().get(&format!("{NAMESPACES}/{name}")).0, 200);
+    assert!(proxy.writes().iter().any(|write| write.path == format!("{NAMESPACES}/{name}")), "{:?}", proxy.requests());
+}
+
+#[test]
 fn an_api_server_can_be_killed_and_restarted_with_its_data() {
     let cp = ControlPlane::start();
     let (folder, pids) = (cp.folder().to_owned(), cp.pids());
