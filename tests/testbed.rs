@@ -88,7 +88,7 @@ fn metrics_count_the_requests_of_one_group() {
     let path = cp.path_of(&object);
     assert_eq!((applied.len(), requests("POST")), (1, 0.0));
     cp.post(path.trim_end_matches("/one"), &object);
-    assert_eq!(requests("POST"), 1.0);
+    eventually("the request is counted", || (requests("POST") == 1.0).then_some(()));
 }
 
 #[test]
@@ -161,6 +161,20 @@ fn gantry_runs_in_clean_surroundings() {
     version.code(0).stdout_contains(env!("CARGO_PKG_VERSION")).contains_nowhere("error");
     let missing = Gantry::new().args(["check", "-f", "-", "--target", "dir:nowhere"]).stdin("").run();
     assert_ne!(missing.code, Some(0), "{missing}");
+}
+
+#[test]
+fn gantry_reaches_the_server_through_the_proxy() {
+    let proxy = Proxy::start(control_plane());
+    let name = isolated().namespace;
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("namespace.json"), manifest).expect("write the manifest");
+    let gantry = Gantry::new().kubeconfig(proxy.kubeconfig("admin")).cwd(folder.path());
+    let deploy = gantry.args(["deploy", "-f", "namespace.json"]).run();
+    deploy.code(0).contains_nowhere(control_plane().token("admin"));
+    assert_eq!(control_plane().get(&format!("{NAMESPACES}/{name}")).0, 200);
+    assert!(proxy.writes().iter().any(|write| write.path == format!("{NAMESPACES}/{name}")), "{:?}", proxy.requests());
 }
 
 #[test]

@@ -70,7 +70,9 @@ impl Api {
 
     /// The sum of a counter of `/metrics` over all series that have these labels.
     ///
-    /// The server is shared by the tests of a binary: filter by something of the test's own, such as the API group.
+    /// The server is shared by the tests of a binary: filter by something of the test's own, such as the API group. It
+    /// counts a request after it has answered it, so wait for a number with [`eventually`]; that something was *not*
+    /// requested is better asked of a [`super::Proxy`].
     pub fn metrics(&self, counter: &str, labels: &[(&str, &str)]) -> f64 {
         let (status, text) = self.get("/metrics");
         assert_eq!(status, 200, "{text}");
