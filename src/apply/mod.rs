@@ -133,7 +133,9 @@ impl Run<'_> {
     /// Waits until the target serves every CRD that was applied, or says why it does not.
     async fn wait_established(&mut self, crds: &[Change]) {
         let deadline = Instant::now() + self.options.established_timeout;
-        let mut waiting: Vec<&Change> = crds.iter().filter(|change| change.action != Action::Unchanged).collect();
+        // Also one that an earlier run applied and did not wait for.
+        let mut waiting: Vec<&Change> =
+            crds.iter().filter(|change| change.action != Action::Unchanged || !is_served(change)).collect();
         let total = waiting.len();
         let mut pause = Duration::from_millis(50);
         loop {
@@ -189,6 +191,16 @@ impl Run<'_> {
         self.outcome.problems.push(problem);
         self.failed = true;
     }
+}
+
+/// Whether the live CRD said, when it was read, that the server serves it.
+fn is_served(change: &Change) -> bool {
+    let Some(live) = &change.live else { return false };
+    let live = live.raw.value();
+    let Some(conditions) = live.pointer("/status/conditions").and_then(serde_json::Value::as_array) else {
+        return false;
+    };
+    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> Result<ApplyResult, Problem> {

@@ -65,6 +65,7 @@ async fn steps(
         }
     };
     let (target, plan) = looked_at;
+    tell_warnings(host, output, &target);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
@@ -82,7 +83,14 @@ async fn steps(
     }
 
     let applied = write(&plan, &target, &settings, &progress, host.stop.clone()).await;
+    tell_warnings(host, output, &target);
     Ok(conclude(report, applied))
+}
+
+/// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
+fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target) {
+    let warnings = target.take_warnings().into_iter().map(|text| Problem::new(format!("the API server warns: {text}")));
+    output.notices(host, &warnings.collect::<Vec<_>>());
 }
 
 /// Reads configuration and manifests. A broken configuration is said even when the manifests are broken too: its exit
@@ -114,6 +122,10 @@ fn read_files(
     let configs = manifests.iter().flat_map(|loaded| &loaded.configs).map(|document| &document.origin);
     let loaded = loader.load(configs, &registry::known())?;
     let manifests = manifests.map_err(Error::Failed)?;
+    if manifests.manifests.is_empty() {
+        let problem = Problem::new("the manifests hold configuration and no object to deploy");
+        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
+    }
 
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, host)?;

@@ -158,4 +158,12 @@ impl Target {
             Target::Dir(_) => Ok(Established::Yes),
         }
     }
+
+    /// What the server warned of since the last call, each text once, in the order in which it came.
+    pub fn take_warnings(&self) -> Vec<String> {
+        match self {
+            Target::Kube(target) => target.take_warnings(),
+            Target::Dir(_) => Vec::new(),
+        }
+    }
 }
