@@ -26,8 +26,26 @@ impl Random {
 }
 
 const WORDS: &[&str] = &[
-    "replicas", "selector", "template", "interval", "endpoint", "storage", "secret", "policy", "timeout", "region",
-    "volume", "labels", "target", "source", "schedule", "retention", "backup", "version", "image", "config",
+    "replicas",
+    "selector",
+    "template",
+    "interval",
+    "endpoint",
+    "storage",
+    "secret",
+    "policy",
+    "timeout",
+    "region",
+    "volume",
+    "labels",
+    "target",
+    "source",
+    "schedule",
+    "retention",
+    "backup",
+    "version",
+    "image",
+    "config",
 ];
 
 fn sentence(random: &mut Random) -> String {
@@ -104,7 +122,7 @@ pub fn upgraded(crd: &Value, number: usize) -> Value {
     let mut crd = crd.clone();
     let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
     let spec = spec.as_object_mut().expect("the generator makes an object");
-    if number % 10 == 0 {
+    if number.is_multiple_of(10) {
         if let Some(integer) = spec.values_mut().find(|node| node["type"] == "integer") {
             integer["maximum"] = json!(50);
         }
