@@ -3,6 +3,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, mpsc};
 
 use serde_json::{Value, json};
 use support::{Gantry, Isolated, Proxy, When, control_plane, isolated};
@@ -293,6 +294,62 @@ fn a_server_that_dies_in_mid_deploy_leaves_an_exact_report() {
     let again = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
     let summary = &again.code(0).report()["summary"];
     assert_eq!((&summary["created"], &summary["unchanged"]), (&json!(3), &json!(1)), "{again}");
+}
+
+#[test]
+fn a_lost_answer_is_not_called_unwritten() {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &bed.namespace());
+    let proxy = Proxy::start(control_plane());
+    proxy.lose_answer(When::new("PATCH", &bed.names.namespace));
+    let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
+    run.code(1).stdout_contains("whether the object was written is not known").contains_nowhere("Nothing was written");
+}
+
+#[test]
+fn an_interrupt_lets_the_request_under_way_end_and_sends_no_other() {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &format!("{}---\n{}", bed.namespace(), bed.config_map("a", "x")));
+    let proxy = Proxy::start(control_plane());
+    let (reached, is_reached) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    proxy.before(When::new("PATCH", &bed.names.namespace).nth(1), move || {
+        reached.send(()).expect("the test waits");
+        may_go_on.lock().expect("used once").recv().expect("the test goes on");
+    });
+    let mut running = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).spawn();
+    is_reached.recv().expect("the first write");
+    running.interrupt();
+    go_on.send(()).expect("the proxy waits");
+    let run = running.wait();
+    let expected =
+        [(format!("Namespace {}", bed.names.namespace), "applied"), ("ConfigMap a".to_owned(), "notReached")];
+    assert_eq!(results(&run.code(1).report()), expected.map(|(object, result)| (object, result.to_owned())), "{run}");
+    assert_eq!(proxy.writes().len(), 1, "{:?}", proxy.writes());
+
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0);
+    assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 200);
+}
+
+#[test]
+fn what_keeps_gantry_from_the_server_is_said_in_one_line() {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &bed.namespace());
+    let admin = control_plane().kubeconfig("admin");
+    let fails = |kubeconfig: PathBuf, more: &[&str], message: &str| {
+        let run = bed.deploy(kubeconfig, more).run();
+        assert!(matches!(run.code, Some(1 | 2)), "{run}");
+        run.stderr_contains(message).contains_nowhere("panicked").contains_nowhere(control_plane().token("admin"));
+    };
+    fails(closed_port(bed.folder.path()), &[], "refuses the connection");
+    fails(admin.clone(), &["--context", "tset"], "did you mean \"test\"?");
+    fails(bed.folder.path().join("missing"), &[], "missing");
+    let wrong =
+        std::fs::read_to_string(&admin).expect("a kubeconfig").replace(control_plane().token("admin"), "s3cr3t");
+    bed.write("wrong.kubeconfig", &wrong);
+    let refused = bed.deploy(bed.folder.path().join("wrong.kubeconfig"), &[]).run();
+    refused.code(1).stderr_contains("does not accept the credentials of user \"admin\"").contains_nowhere("s3cr3t");
 }
 
 #[test]
