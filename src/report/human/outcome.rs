@@ -35,9 +35,14 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     let word = pen.paint.text(role, &word);
     pen.line(&format!("{word}{rest}"))?;
     if report.outcome == Outcome::Failed && began {
-        let applied = report.changes.iter().any(|change| change.result == Some(ApplyResult::Applied));
-        let stays = if applied { "What was applied stays." } else { "Nothing was written." };
-        pen.line(&format!("{stays} Run the same command again to continue."))?;
+        let any = |result| report.changes.iter().any(|change| change.result == Some(result));
+        // Whether a failed object was written, its error says: after a lost answer nobody knows.
+        let stays = match (any(ApplyResult::Applied), any(ApplyResult::Failed)) {
+            (true, _) => "What was applied stays. ",
+            (false, true) => "",
+            (false, false) => "Nothing was written. ",
+        };
+        pen.line(&format!("{stays}Run the same command again to continue."))?;
     }
     Ok(())
 }
