@@ -11,7 +11,9 @@ use thiserror::Error;
 
 use super::formats;
 use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Type, Types};
-use super::number::{NumberRules, Range};
+use super::number::{self, NumberRules, Range};
+use super::objectmeta;
+use super::prune;
 use super::re2::Pattern;
 use super::rules::CompileRules;
 
@@ -81,8 +83,8 @@ impl<'a> Compiler<'a> {
             list_type: self.list_type(map)?,
             map_keys: self.strings(map, "x-kubernetes-list-map-keys")?,
             required: self.strings(map, "required")?,
-            default: map.get("default").filter(|v| !v.is_null()).cloned().map(Box::new),
-            enumeration: self.array(map, "enum")?.to_vec(),
+            default: map.get("default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
+            enumeration: self.array(map, "enum")?.iter().map(stored).collect(),
             item_count: Bounds { min: self.integer(map, "minItems")?, max: self.integer(map, "maxItems")? },
             property_count: Bounds {
                 min: self.integer(map, "minProperties")?,
@@ -101,6 +103,11 @@ impl<'a> Compiler<'a> {
             node.rules = Some(self.rules.compile(schema, rules));
         }
         sum_up(&mut node);
+        if let Some(mut default) = node.default.take() {
+            objectmeta::coerce_part(&mut default, &node);
+            prune::prune_part(&mut default, &node);
+            node.default = Some(default);
+        }
         Ok(node)
     }
 
@@ -288,6 +295,13 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// Values of a schema have been through storage.
+fn stored(value: &Value) -> Value {
+    let mut value = value.clone();
+    number::as_stored(&mut value);
+    value
+}
+
 /// Lets later walks pass by what holds nothing for them.
 fn sum_up(node: &mut Node) {
     let in_combined = node.combined.as_ref().is_some_and(|c| c.all_of.iter().any(|n| n.has_rules));
@@ -303,4 +317,30 @@ fn sum_up(node: &mut Node) {
     }
     (node.has_rules, node.has_defaults) = (rules, defaults);
     (node.has_unique_lists, node.has_embedded) = (unique, embedded);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::rules::NoEngine;
+    use super::*;
+
+    fn error(schema: Value) -> String {
+        Compiler::new(&NoEngine).root(&schema).expect_err("not compiled").to_string()
+    }
+
+    #[test]
+    fn what_is_not_structural_is_refused_where_it_stands() {
+        assert_eq!(
+            error(json!({"properties": {"spec": {"items": [{}]}}})),
+            "openAPIV3Schema.properties[spec].items: a list of schemas is not allowed in a structural schema"
+        );
+        assert_eq!(error(json!({"anyOf": [{"maximum": "1"}]})), "openAPIV3Schema.anyOf[0].maximum: must be a number");
+        assert!(
+            error(json!({"additionalProperties": {"$ref": "#"}}))
+                .starts_with("openAPIV3Schema.additionalProperties.$ref")
+        );
+        assert!(error(json!({"type": "null"})).contains("unknown type"));
+    }
 }

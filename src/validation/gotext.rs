@@ -42,17 +42,17 @@ fn is_printable(c: char) -> bool {
     text.escape_debug().count() == 2
 }
 
-/// `%v` of a float64: the shortest digits, with an exponent below 1e-4 and from 1e21 on.
+/// `%v` of a float64: the shortest digits, with an exponent below 1e-4 and from a million on.
 pub fn float(value: f64) -> String {
-    float_with_exponent_from(value, -4, 2)
+    with_exponent_outside(value, -4..6, 2)
 }
 
-/// The shortest digits of `value`, in the exponent form outside of `10^lowest .. 10^21`.
-fn float_with_exponent_from(value: f64, lowest: i32, exponent_digits: usize) -> String {
+/// The shortest digits of `value`, in the exponent form unless the exponent is in `plain`.
+fn with_exponent_outside(value: f64, plain: std::ops::Range<i32>, exponent_digits: usize) -> String {
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if value != 0.0 && (exponent < lowest || exponent >= 21) {
+    if value != 0.0 && !plain.contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:0exponent_digits$}", exponent.unsigned_abs());
     }
@@ -122,7 +122,7 @@ fn push_json(out: &mut String, value: &Value) {
 fn json_number(number: &Number) -> String {
     match Num::of(number) {
         Num::Int(i) => i.to_string(),
-        Num::Float(f) => float_with_exponent_from(f, -6, 1),
+        Num::Float(f) => with_exponent_outside(f, -6..21, 1),
     }
 }
 
@@ -169,7 +169,9 @@ mod tests {
             (0.0001, "0.0001", "0.0001"),
             (0.00001, "1e-05", "0.00001"),
             (0.0000001, "1e-07", "1e-7"),
-            (1e20, "100000000000000000000", "100000000000000000000"),
+            (1e20, "1e+20", "100000000000000000000"),
+            (123456.0, "123456", "123456"),
+            (1234567.0, "1.234567e+06", "1234567"),
             (1.5e21, "1.5e+21", "1.5e+21"),
             (-2.5, "-2.5", "-2.5"),
         ] {

@@ -167,10 +167,11 @@ impl Schema {
         };
         // What is stored is pruned and defaulted when it is read.
         let mut stored = old.cloned();
-        if let Some(stored) = &mut stored
-            && let Err(error) = self.prepare(stored)
-        {
-            return undecodable(error);
+        if let Some(stored) = &mut stored {
+            number::as_stored(stored);
+            if let Err(error) = self.prepare(stored) {
+                return undecodable(error);
+            }
         }
         let (pruned, defaulted) = match self.prepare(object) {
             Ok(prepared) => prepared,
@@ -191,4 +192,80 @@ impl Schema {
 /// The errors after which the server does not evaluate rules.
 fn blocks_rules(kind: Kind) -> bool {
     matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(spec: Value) -> Schema {
+        Schema::compile(&json!({"type": "object", "properties": {"spec": spec}})).expect("a schema")
+    }
+
+    fn object(spec: Value) -> Value {
+        json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec})
+    }
+
+    fn errors(processed: &Processed) -> Vec<String> {
+        processed.outcome.errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_object_is_pruned_then_defaulted_then_judged() {
+        let schema = schema(json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string", "default": "d"}, "n": {"type": "integer"}, "m": {"type": "string", "nullable": true}}}));
+        let mut written = object(json!({"a": null, "n": null, "m": null, "list": [{"x": 1}]}));
+        let processed = schema.process(&mut written, None);
+        assert_eq!(written["spec"], json!({"a": "d", "m": null}));
+        assert_eq!(processed.pruned, [Pruned { path: "spec.list".to_owned(), value: json!([{"x": 1}]) }]);
+        assert_eq!(processed.defaulted, [Defaulted { path: "spec.a".to_owned() }]);
+        assert!(processed.outcome.is_accepted());
+    }
+
+    #[test]
+    fn unchanged_is_tolerated_but_what_a_changed_parent_requires_is_not() {
+        let schema = schema(json!({"type": "object", "required": ["r"], "properties": {
+            "s": {"type": "string", "maxLength": 2}, "t": {"type": "string"}, "r": {"type": "string"},
+            "l": {"type": "array", "items": {"type": "integer"}}}}));
+        let old = object(json!({"s": "long", "l": ["x"]}));
+        let after = |spec: Value| errors(&schema.process(&mut object(spec), Some(&old)));
+        assert!(after(json!({"s": "long", "l": ["x"]})).is_empty());
+        assert_eq!(after(json!({"s": "long", "l": ["x"], "t": "y"})), ["spec.r: Required value"]);
+        assert!(after(json!({"s": "long", "l": ["x"], "r": "y"})).is_empty());
+        assert_eq!(
+            after(json!({"s": "longer", "l": ["x", 1], "r": "y"})),
+            [
+                "spec.l[0]: Invalid value: \"string\": spec.l[0] in body must be of type integer: \"string\"",
+                "spec.s: Too long: may not be more than 2 bytes"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_status_subresource_keeps_the_writer_off() {
+        let schema = Schema::compile(&json!({"type": "object", "properties": {"status": {"type": "object",
+            "properties": {"n": {"type": "integer"}}}}}));
+        let schema = schema.expect("a schema").with_status_subresource(true);
+        let written = || json!({"metadata": {"name": "x"}, "status": {"n": "x"}});
+        let mut created = written();
+        assert!(errors(&schema.process(&mut created, None)).is_empty());
+        assert_eq!(created.get("status"), None);
+        let mut updated = written();
+        let old = json!({"metadata": {"name": "x"}, "status": {"n": 1}});
+        assert!(errors(&schema.process(&mut updated, Some(&old))).is_empty());
+        assert_eq!(updated["status"], json!({"n": 1}));
+    }
+
+    #[test]
+    fn an_undecided_pattern_is_no_pass() {
+        let schema = schema(json!({"type": "string", "pattern": "(?!a)"}));
+        let outcome = schema.process(&mut object(json!("b")), None).outcome;
+        assert!(outcome.errors.is_empty() && !outcome.is_accepted());
+        assert_eq!(
+            (outcome.undecided[0].path.as_str(), outcome.undecided[0].rule.as_str()),
+            ("spec", "pattern: (?!a)")
+        );
+    }
 }

@@ -101,6 +101,23 @@ pub fn is_integral(f: f64) -> bool {
     f > 0.0 && floor != 0.0 && (f - floor) / (f + floor) < 1e-9
 }
 
+/// The value as it is once it has been stored and read again: a float without a fraction is written as an integer.
+pub fn as_stored(value: &mut Value) {
+    match value {
+        Value::Number(n) => {
+            if let Num::Float(f) = Num::of(n)
+                && f.fract() == 0.0
+                && let Ok(i) = gotext::json(value).parse::<i64>()
+            {
+                *value = json!(i);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(as_stored),
+        Value::Object(map) => map.values_mut().for_each(as_stored),
+        _ => {}
+    }
+}
+
 /// The conversion of Go on amd64: toward zero, and the lowest integer where it does not fit.
 pub fn to_int(f: f64) -> i64 {
     if f.is_nan() || !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {

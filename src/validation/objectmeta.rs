@@ -74,6 +74,12 @@ pub fn coerce(object: &mut Value, node: &Node) -> Result<Vec<Pruned>, FieldError
     Ok(dropped)
 }
 
+/// The same for a value that is not the whole object, such as a default. What does not fit is left as it is.
+pub fn coerce_part(value: &mut Value, node: &Node) {
+    // A default that does not fit was refused with the CRD.
+    let _ = coerce_embedded(value, node, &Path::Root, &mut Vec::new());
+}
+
 fn coerce_embedded(value: &mut Value, node: &Node, path: &Path, dropped: &mut Vec<Pruned>) -> Result<(), FieldError> {
     if !node.has_embedded {
         return Ok(());

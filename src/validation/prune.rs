@@ -63,6 +63,11 @@ pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
     pruned
 }
 
+/// Drops what `node` does not describe inside of a value that is not the whole object, such as a default.
+pub fn prune_part(value: &mut Value, node: &Node) {
+    drop_unknown(value, Some(node), node.embedded, &mut Place(String::new()), &mut Vec::new());
+}
+
 fn drop_unknown(
     value: &mut Value,
     node: Option<&Node>,
