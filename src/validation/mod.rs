@@ -116,7 +116,7 @@ impl Schema {
     /// Pruning, dropping of nulls, metadata in its fixed form, defaulting: the object as the server would hold it.
     ///
     /// An error means that the server could not decode the object.
-    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), FieldError> {
+    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
         let mut pruned = self.prune(object);
         prune::drop_nulls(object, &self.root);
         pruned.extend(objectmeta::coerce(object, &self.root)?);
@@ -161,8 +161,8 @@ impl Schema {
     ///
     /// `object` is left as the server would store it.
     pub fn process(&self, object: &mut Value, old: Option<&Value>) -> Processed {
-        let undecodable = |error: FieldError| Processed {
-            outcome: Outcome { errors: vec![error], undecided: Vec::new() },
+        let undecodable = |error: Box<FieldError>| Processed {
+            outcome: Outcome { errors: vec![*error], undecided: Vec::new() },
             ..Processed::default()
         };
         // What is stored is pruned and defaulted when it is read.

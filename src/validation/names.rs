@@ -23,8 +23,9 @@ const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const QUALIFIED_WORDS: &str =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
-fn too_long(max: usize) -> String {
-    format!("must be no more than {max} bytes")
+/// Names are measured in "characters", keys and values in "bytes"; both mean bytes.
+fn too_long(max: usize, unit: &str) -> String {
+    format!("must be no more than {max} {unit}")
 }
 
 fn mismatch(words: &str, pattern: &str, examples: &[&str]) -> String {
@@ -38,9 +39,13 @@ fn is_subdomain(text: &str) -> bool {
 
 /// A lower-case DNS subdomain: the names of custom resources.
 pub fn subdomain(text: &str) -> Vec<String> {
+    subdomain_in(text, "characters")
+}
+
+fn subdomain_in(text: &str, unit: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 253 {
-        messages.push(too_long(253));
+        messages.push(too_long(253, unit));
     }
     if !is_subdomain(text) {
         let words = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -54,7 +59,7 @@ pub fn subdomain(text: &str) -> Vec<String> {
 pub fn dns_1123_label(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
-        messages.push(too_long(63));
+        messages.push(too_long(63, "characters"));
     }
     if !is_framed(text, is_lower_alphanumeric, b"-") {
         messages.push(if is_subdomain(text) {
@@ -72,7 +77,7 @@ pub fn dns_1123_label(text: &str) -> Vec<String> {
 pub fn dns_1035_label(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
-        messages.push(too_long(63));
+        messages.push(too_long(63, "characters"));
     }
     let begins_with_letter = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
     if !begins_with_letter || !is_framed(text, is_lower_alphanumeric, b"-") {
@@ -98,7 +103,8 @@ pub fn qualified(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 messages.push("prefix part must be non-empty".to_owned());
             } else {
-                messages.extend(subdomain(prefix).into_iter().map(|message| format!("prefix part {message}")));
+                messages
+                    .extend(subdomain_in(prefix, "bytes").into_iter().map(|message| format!("prefix part {message}")));
             }
             name
         }
@@ -106,7 +112,7 @@ pub fn qualified(text: &str) -> Vec<String> {
     if name.is_empty() {
         messages.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        messages.push(format!("name part {}", too_long(63)));
+        messages.push(format!("name part {}", too_long(63, "bytes")));
     }
     if !is_framed(name, is_alphanumeric, b"-_.") {
         let base = mismatch(QUALIFIED_WORDS, QUALIFIED, &["MyName", "my.name", "123-abc"]);
@@ -118,7 +124,7 @@ pub fn qualified(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
-        messages.push(too_long(63));
+        messages.push(too_long(63, "bytes"));
     }
     if !text.is_empty() && !is_framed(text, is_alphanumeric, b"-_.") {
         let words = format!(

@@ -65,7 +65,7 @@ const METADATA: &[(&str, Shape)] = &[
 /// Brings the metadata of the object and of embedded resources into its fixed form.
 ///
 /// Returns the unknown fields that were dropped; an error means that the server cannot decode the object at all.
-pub fn coerce(object: &mut Value, node: &Node) -> Result<Vec<Pruned>, FieldError> {
+pub fn coerce(object: &mut Value, node: &Node) -> Result<Vec<Pruned>, Box<FieldError>> {
     let mut dropped = Vec::new();
     if let Some(map) = object.as_object_mut() {
         coerce_resource(map, &Path::Root, &mut dropped)?;
@@ -80,7 +80,12 @@ pub fn coerce_part(value: &mut Value, node: &Node) {
     let _ = coerce_embedded(value, node, &Path::Root, &mut Vec::new());
 }
 
-fn coerce_embedded(value: &mut Value, node: &Node, path: &Path, dropped: &mut Vec<Pruned>) -> Result<(), FieldError> {
+fn coerce_embedded(
+    value: &mut Value,
+    node: &Node,
+    path: &Path,
+    dropped: &mut Vec<Pruned>,
+) -> Result<(), Box<FieldError>> {
     if !node.has_embedded {
         return Ok(());
     }
@@ -109,12 +114,16 @@ fn coerce_embedded(value: &mut Value, node: &Node, path: &Path, dropped: &mut Ve
     Ok(())
 }
 
-fn coerce_resource(map: &mut Map<String, Value>, path: &Path, dropped: &mut Vec<Pruned>) -> Result<(), FieldError> {
+fn coerce_resource(
+    map: &mut Map<String, Value>,
+    path: &Path,
+    dropped: &mut Vec<Pruned>,
+) -> Result<(), Box<FieldError>> {
     for key in ["apiVersion", "kind"] {
         if let Some(value) = map.get(key)
             && !value.is_string()
         {
-            return Err(invalid(&Path::Name(path, key), value.clone(), "must be a string"));
+            return Err(Box::new(invalid(&Path::Name(path, key), value.clone(), "must be a string")));
         }
     }
     let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
@@ -130,9 +139,9 @@ fn coerce_fields(
     shapes: &[(&str, Shape)],
     path: &Path,
     dropped: &mut Vec<Pruned>,
-) -> Result<(), FieldError> {
+) -> Result<(), Box<FieldError>> {
     let Value::Object(map) = value else {
-        return Err(invalid(path, value.clone(), "must be an object"));
+        return Err(Box::new(invalid(path, value.clone(), "must be an object")));
     };
     let mut failure = None;
     map.retain(|key, value| {
@@ -153,11 +162,16 @@ fn coerce_fields(
 }
 
 /// Whether the field stays: what is empty is as good as absent.
-fn coerce_field(value: &mut Value, shape: Shape, path: &Path, dropped: &mut Vec<Pruned>) -> Result<bool, FieldError> {
+fn coerce_field(
+    value: &mut Value,
+    shape: Shape,
+    path: &Path,
+    dropped: &mut Vec<Pruned>,
+) -> Result<bool, Box<FieldError>> {
     if value.is_null() {
         return Ok(false);
     }
-    let wrong = |value: &Value, wanted: &str| Err(invalid(path, value.clone(), &format!("must be {wanted}")));
+    let wrong = |value: &Value, wanted: &str| Err(Box::new(invalid(path, value.clone(), &format!("must be {wanted}"))));
     match (shape, &mut *value) {
         (Shape::Opaque, _) => Ok(true),
         (Shape::Text, Value::String(text)) => Ok(!text.is_empty()),

@@ -9,8 +9,8 @@
 mod schemas;
 mod values;
 
-pub use schemas::schema;
-pub use values::{broken, value};
+pub use schemas::{FORMATS, PATTERNS, schema};
+pub use values::{broken, text_like, value};
 
 /// A small generator of random numbers (splitmix64): the same seed gives the same run everywhere.
 #[derive(Clone)]

@@ -203,3 +203,22 @@ fn change(random: &mut Random, value: &mut Value) {
         _ => *value = anything(random, 2),
     }
 }
+
+/// One of `texts`, with a few characters changed into such as occur in any of them.
+pub fn text_like(random: &mut Random, texts: &[&str]) -> String {
+    const ODD: [char; 14] = ['é', ' ', '\t', '[', ']', '%', '"', '(', ')', '\\', '\u{2028}', 'ſ', 'K', '\u{0}'];
+    let mut text: Vec<char> = random.pick(texts).chars().collect();
+    let alphabet: Vec<char> = texts.iter().flat_map(|text| text.chars()).collect();
+    for _ in 0..random.below(4) {
+        let at = random.below(text.len() + 1);
+        let c = if random.chance(85) && !alphabet.is_empty() { *random.pick(&alphabet) } else { *random.pick(&ODD) };
+        match random.below(3) {
+            0 if at < text.len() => text[at] = c,
+            1 if at < text.len() => {
+                text.remove(at);
+            }
+            _ => text.insert(at, c),
+        }
+    }
+    text.into_iter().collect()
+}
