@@ -12,6 +12,10 @@
 //! formats, re2, number     the meaning of single keywords
 //! ```
 //!
+//! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
+//! text for metadata that cannot be decoded; the second complaint about a bad `generateName`, which quotes a random name.
+//! Bounds beyond int64 on integers are cut as on amd64 servers.
+//!
 //! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
 
@@ -113,14 +117,21 @@ impl Schema {
         prune::default(object, &self.root)
     }
 
-    /// Pruning, dropping of nulls, metadata in its fixed form, defaulting: the object as the server would hold it.
+    /// Pruning, dropping of nulls, metadata in its fixed form: what reading an object at this version makes of one that
+    /// is stored in another. Defaults were filled in at the version in which it is stored.
     ///
     /// An error means that the server could not decode the object.
-    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+    pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
         let mut pruned = self.prune(object);
         prune::drop_nulls(object, &self.root);
         pruned.extend(objectmeta::coerce(object, &self.root)?);
         pruned.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(pruned)
+    }
+
+    /// [`Schema::fit`] and defaulting: an object that is written, or read at the version in which it is stored.
+    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+        let pruned = self.fit(object)?;
         Ok((pruned, self.default(object)))
     }
 
@@ -157,7 +168,8 @@ impl Schema {
         Outcome { errors, undecided }
     }
 
-    /// Prepares and validates an object that is written; `old` is the object as stored, for an update.
+    /// Prepares and validates an object that is written; `old` is the object as stored at this version, for an update.
+    /// (For one that is stored at another version, [`Schema::fit`] it and call [`Schema::validate`].)
     ///
     /// `object` is left as the server would store it.
     pub fn process(&self, object: &mut Value, old: Option<&Value>) -> Processed {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::correlate::Correlated;
 use super::error::{FieldError, Kind, Undecided};
-use super::node::Node;
+use super::node::{Node, Type, Types};
 use super::path::Path;
 
 /// What one rule says about one value.
@@ -178,7 +178,8 @@ impl RuleWalk {
                         }
                         at.push_str(if at.is_empty() { field_path.trim_start_matches('.') } else { &field_path });
                     }
-                    let shown = !matches!(spine.types, super::node::Types::One(t) if matches!(t, super::node::Type::Object | super::node::Type::Array));
+                    // Objects and lists are not printed.
+                    let shown = !matches!(spine.types, Types::One(Type::Object | Type::Array));
                     let bad_value = shown.then(|| new.clone());
                     self.errors.push(FieldError { path: at, kind, bad_value, detail: message });
                 }
@@ -189,5 +190,87 @@ impl RuleWalk {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Outcome, Schema};
+    use super::*;
+
+    /// An engine for rules `bad`: a value "bad" fails; `moved`: a value other than the old one does.
+    #[derive(Debug)]
+    struct Words(Vec<String>);
+
+    impl Rules for Words {
+        fn evaluate(&self, this: &Value, old: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
+            let fails = |is_transition| Verdict::Fails {
+                message: "no".to_owned(),
+                kind: Kind::Invalid,
+                field_path: String::new(),
+                is_transition,
+            };
+            let verdict = |rule: &str| match (rule, old) {
+                ("bad", _) if this == "bad" => fails(false),
+                ("moved", None) => Verdict::NotApplicable,
+                ("moved", Some(old)) if this != old => fails(true),
+                _ => Verdict::Holds,
+            };
+            self.0.iter().map(|rule| (rule.as_str(), verdict(rule))).collect()
+        }
+    }
+
+    struct Engine;
+
+    impl CompileRules for Engine {
+        fn compile(&self, _: &Value, validations: &[Value]) -> Box<dyn Rules> {
+            Box::new(Words(validations.iter().map(|v| v["rule"].as_str().unwrap_or_default().to_owned()).collect()))
+        }
+    }
+
+    fn judge(spec: Value, new: Value, old: Option<Value>) -> Outcome {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let schema = Schema::compile_with(&schema, &Engine).expect("a schema");
+        let object = |spec: Value| json!({"metadata": {"name": "x"}, "spec": spec});
+        schema.validate(&object(new), old.map(object).as_ref())
+    }
+
+    fn texts(outcome: &Outcome) -> Vec<String> {
+        outcome.errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rules_see_old_items_by_key_and_unchanged_failures_are_tolerated() {
+        let rules = json!([{"rule": "bad"}, {"rule": "moved"}]);
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"},
+                "v": {"type": "string", "x-kubernetes-validations": rules}}}});
+        let old = json!([{"k": "a", "v": "bad"}, {"k": "b", "v": "x"}]);
+        assert_eq!(texts(&judge(list.clone(), old.clone(), None)), ["spec[0].v: Invalid value: \"bad\": no"]);
+        let turned = json!([{"k": "b", "v": "y"}, {"k": "a", "v": "bad"}]);
+        assert_eq!(texts(&judge(list, turned, Some(old))), ["spec[0].v: Invalid value: \"y\": no"]);
+    }
+
+    #[test]
+    fn rules_wait_until_types_and_bounds_hold() {
+        let spec = json!({"type": "string", "maxLength": 1, "x-kubernetes-validations": [{"rule": "bad"}]});
+        let said = texts(&judge(spec, json!("bad"), None));
+        assert_eq!(said[0], "spec: Too long: may not be more than 1 byte");
+        assert!(said[1].starts_with("<nil>: Invalid value: null: some validation rules were not checked"));
+    }
+
+    #[test]
+    fn a_rule_below_all_of_is_not_forgiven() {
+        let spec = json!({"type": "string", "allOf": [{"x-kubernetes-validations": [{"rule": "bad"}]}]});
+        assert_eq!(judge(spec, json!("bad"), Some(json!("bad"))).errors.len(), 1);
+    }
+
+    #[test]
+    fn without_an_engine_rules_are_undecided() {
+        let schema = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a == 1"}]});
+        let outcome = Schema::compile(&schema).expect("a schema").validate(&json!({"metadata": {"name": "x"}}), None);
+        assert_eq!(outcome.undecided.iter().map(|u| u.rule.as_str()).collect::<Vec<_>>(), ["self.a == 1"]);
     }
 }

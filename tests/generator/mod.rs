@@ -7,9 +7,11 @@
 #![allow(dead_code)]
 
 mod schemas;
+mod texts;
 mod values;
 
 pub use schemas::{FORMATS, PATTERNS, schema};
+pub use texts::{PATTERNS_OF_RE2, TEXTS};
 pub use values::{broken, text_like, value};
 
 /// A small generator of random numbers (splitmix64): the same seed gives the same run everywhere.
