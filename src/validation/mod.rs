@@ -197,7 +197,10 @@ impl Schema {
                 None => map.shift_remove("status"),
             };
         }
-        Processed { pruned, defaulted, outcome: self.validate(object, stored.as_ref()) }
+        let outcome = self.validate(object, stored.as_ref());
+        // A null inside of a default is there while the object is judged, and gone once it is stored.
+        prune::drop_nulls(object, &self.root);
+        Processed { pruned, defaulted, outcome }
     }
 }
 
@@ -253,6 +256,15 @@ mod tests {
                 "spec.s: Too long: may not be more than 2 bytes"
             ]
         );
+    }
+
+    #[test]
+    fn a_null_in_a_default_counts_and_is_not_kept() {
+        let schema = schema(json!({"type": "object", "default": {"x": null}, "required": ["x"],
+            "properties": {"x": {"x-kubernetes-preserve-unknown-fields": true}}}));
+        let mut written = json!({"metadata": {"name": "x"}});
+        assert!(schema.process(&mut written, None).outcome.is_accepted());
+        assert_eq!(written["spec"], json!({}));
     }
 
     #[test]
