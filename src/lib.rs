@@ -20,4 +20,5 @@ pub mod run;
 pub mod target;
 pub mod text;
 pub mod ui;
+pub mod validation;
 pub mod yaml;

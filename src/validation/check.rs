@@ -1,0 +1,365 @@
+//! Validation against the schema: every keyword, in the server's order, with its quirks.
+//!
+//! A walk that finds nothing wrong builds no text and no list. What a quirk is for is said where it is.
+
+use serde_json::{Map, Value, json};
+
+use super::correlate::Correlated;
+use super::error::{FieldError, Kind, Undecided};
+use super::formats::Format;
+use super::found::Found;
+use super::gotext;
+use super::node::{Additional, Combined, Node, StringRules, Type, Types};
+use super::number::{Num, is_integral};
+use super::path::Path;
+
+/// Validates values against nodes; keeps what could not be decided.
+#[derive(Default)]
+pub struct Checker {
+    pub undecided: Vec<Undecided>,
+}
+
+/// The type of a value as the server sees it, and the format that this type implies.
+fn kind_of(value: &Value) -> Option<(Type, &'static str)> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(_) => (Type::Boolean, ""),
+        Value::String(_) => (Type::String, ""),
+        Value::Number(n) => match Num::of(n) {
+            Num::Int(_) => (Type::Integer, "int64"),
+            Num::Float(_) => (Type::Number, "float64"),
+        },
+        Value::Array(_) => (Type::Array, ""),
+        Value::Object(_) => (Type::Object, ""),
+    })
+}
+
+impl Checker {
+    /// Validates `value`. Where `old` pairs it with an equal value, errors are forgiven.
+    pub fn value(&mut self, node: &Node, value: &Value, path: &Path, old: Option<&Correlated>) -> Found {
+        let open = self.undecided.len();
+        let mut found = self.all_keywords(node, value, path, old);
+        if (!found.is_valid() || self.undecided.len() > open) && old.is_some_and(Correlated::is_unchanged) {
+            found.errors.clear();
+            self.undecided.truncate(open);
+        }
+        found
+    }
+
+    fn all_keywords(&mut self, node: &Node, value: &Value, path: &Path, old: Option<&Correlated>) -> Found {
+        let mut found = Found::default();
+        let has_type_check = node.types != Types::Any || node.format.is_some();
+        let Some((kind, implied_format)) = kind_of(value) else {
+            if node.types != Types::Any && !node.nullable {
+                found.add(wrong_type(path, node.types.names(), "null"));
+            } else {
+                found.matches += 1;
+            }
+            check_enum(node, value, path, &mut found);
+            return found;
+        };
+        if has_type_check {
+            match type_mismatch(node, value, kind, implied_format) {
+                Some((wanted, got)) => found.add(wrong_type(path, wanted, got)),
+                None => found.matches += 1,
+            }
+            found.matches += 1;
+        }
+        if let Some(combined) = &node.combined {
+            let of_branches = self.combined(combined, value, path);
+            found.merge(of_branches);
+        }
+        // The branch validator counts itself and its own run, with or without branches.
+        found.matches += 2;
+        match value {
+            Value::String(text) => {
+                if let Some(rules) = &node.string {
+                    self.string(rules, text, path, &mut found);
+                }
+                found.matches += 1;
+                if let Some(format) = node.format.as_ref().filter(|f| f.is_of_strings()) {
+                    check_format(format, text, path, &mut found);
+                    found.matches += 1;
+                }
+            }
+            Value::Number(number) => {
+                if let Some(rules) = &node.number {
+                    rules.check(Num::of(number), &|| path.openapi(), &mut found);
+                }
+                found.matches += 2;
+            }
+            Value::Array(items) => {
+                self.list(node, items, path, old, &mut found);
+                found.matches += 2;
+            }
+            _ => {}
+        }
+        check_enum(node, value, path, &mut found);
+        found.matches += 1;
+        if let Value::Object(map) = value {
+            self.object(node, map, path, old, &mut found);
+            found.matches += 1;
+        }
+        found.matches += 1;
+        found
+    }
+
+    fn string(&mut self, rules: &StringRules, text: &str, path: &Path, found: &mut Found) {
+        // The first that fails is the only one reported.
+        let length = || text.chars().count() as i64;
+        if let Some(max) = rules.max_length
+            && length() > max
+        {
+            let unit = if max == 1 { "byte" } else { "bytes" };
+            let detail =
+                if max < 0 { "value is too long".to_owned() } else { format!("may not be more than {max} {unit}") };
+            found.add(FieldError::named(&path.openapi(), Kind::TooLong, None, detail));
+        } else if let Some(min) = rules.min_length
+            && length() < min
+        {
+            let path = path.openapi();
+            let detail = format!("{path} in body should be at least {min} chars long");
+            found.add(FieldError::named(&path, Kind::Invalid, Some(json!(text)), detail));
+        } else if let Some(pattern) = &rules.pattern {
+            match pattern.is_match(text) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let path = path.openapi();
+                    let detail = format!("{path} in body should match '{}'", pattern.source());
+                    found.add(FieldError::named(&path, Kind::Invalid, Some(json!(text)), detail));
+                }
+                Err(reason) => {
+                    let rule = format!("pattern: {}", pattern.source());
+                    self.undecided.push(Undecided { path: path.field(), rule, reason: reason.to_owned() });
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, node: &Node, items: &[Value], path: &Path, old: Option<&Correlated>, found: &mut Found) {
+        if let Some(item_node) = &node.items {
+            for (at, item) in items.iter().enumerate() {
+                let old_item = old.and_then(|o| o.index(at));
+                let of_item = self.value(item_node, item, &Path::Index(path, at), old_item.as_ref());
+                found.merge(of_item);
+            }
+        }
+        let count = items.len() as i64;
+        if let Some(min) = node.item_count.min.filter(|min| count < *min) {
+            let path = path.openapi();
+            let detail = format!("{path} in body should have at least {min} items");
+            found.add(FieldError::named(&path, Kind::Invalid, Some(json!(count)), detail));
+        }
+        if let Some(max) = node.item_count.max.filter(|max| count > *max) {
+            found.add(too_many(path, count, max));
+        }
+    }
+
+    fn object(
+        &mut self,
+        node: &Node,
+        map: &Map<String, Value>,
+        path: &Path,
+        old: Option<&Correlated>,
+        found: &mut Found,
+    ) {
+        let count = map.len() as i64;
+        if let Some(min) = node.property_count.min.filter(|min| count < *min) {
+            let path = path.openapi();
+            let detail = format!("{path} in body should have at least {min} properties");
+            found.add(FieldError::named(&path, Kind::Invalid, Some(json!(count)), detail));
+        }
+        if let Some(max) = node.property_count.max.filter(|max| count > *max) {
+            found.add(too_many(path, count, max));
+        }
+        match &node.additional {
+            Additional::Absent | Additional::Any => {}
+            Additional::Forbidden => {
+                for key in sorted_keys(map).filter(|key| !node.properties.contains_key(*key)) {
+                    let path = path.openapi();
+                    let detail = format!("{path}.{key} in body is a forbidden property");
+                    found.add(FieldError::named(&path, Kind::Invalid, Some(json!(key)), detail));
+                }
+            }
+            Additional::Schema(entry) => {
+                for key in sorted_keys(map).filter(|key| !node.properties.contains_key(*key)) {
+                    self.child(entry, map, key, &Path::Key(path, key), old, found);
+                }
+            }
+        }
+        for (name, child) in &node.properties {
+            self.child(child, map, name, &Path::Name(path, name), old, found);
+        }
+        for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
+            found.add(FieldError::named(&format!("{}.{name}", path.openapi()), Kind::Required, None, String::new()));
+        }
+    }
+
+    fn child(
+        &mut self,
+        node: &Node,
+        map: &Map<String, Value>,
+        key: &str,
+        path: &Path,
+        old: Option<&Correlated>,
+        found: &mut Found,
+    ) {
+        let Some(value) = map.get(key) else { return };
+        // Kind and version of the object itself are never forgiven: a conversion hides that they changed.
+        let is_type_meta = matches!(path, Path::Name(Path::Root, "apiVersion" | "kind"));
+        let old = old.filter(|_| !is_type_meta).and_then(|o| o.key(key));
+        let of_child = self.value(node, value, path, old.as_ref());
+        found.merge(of_child);
+    }
+
+    /// `allOf` and its kin. Nothing below them is forgiven for being unchanged, only the node as a whole.
+    fn combined(&mut self, combined: &Combined, value: &Value, path: &Path) -> Found {
+        let mut found = Found::default();
+        if !combined.any_of.is_empty() {
+            self.any_of(&combined.any_of, value, path, &mut found);
+        }
+        if !combined.one_of.is_empty() {
+            self.one_of(&combined.one_of, value, path, &mut found);
+        }
+        if !combined.all_of.is_empty() {
+            let mut valid = 0;
+            for branch in &combined.all_of {
+                let of_branch = self.value(branch, value, path, None);
+                valid += usize::from(of_branch.is_valid());
+                found.merge(of_branch);
+            }
+            if valid < combined.all_of.len() {
+                let none = if valid == 0 { ". None validated" } else { "" };
+                let path = gotext::quote(&path.openapi());
+                found.add_unplaced(format!("{path} must validate all the schemas (allOf){none}"));
+            }
+        }
+        if let Some(not) = &combined.not
+            && self.value(not, value, path, None).is_valid()
+        {
+            found.add_unplaced(format!("{} must not validate the schema (not)", gotext::quote(&path.openapi())));
+        }
+        found
+    }
+
+    fn any_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
+        let mut best: Option<Found> = None;
+        for branch in branches {
+            let of_branch = self.value(branch, value, path, None);
+            if of_branch.is_valid() {
+                found.merge(of_branch);
+                return;
+            }
+            if best.as_ref().is_none_or(|best| of_branch.matches > best.matches) {
+                best = Some(of_branch);
+            }
+        }
+        found.add_unplaced(format!("{} must validate at least one schema (anyOf)", gotext::quote(&path.openapi())));
+        if let Some(best) = best {
+            found.merge(best);
+        }
+    }
+
+    fn one_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
+        let (mut best, mut first): (Option<Found>, Option<Found>) = (None, None);
+        let mut valid = 0;
+        for branch in branches {
+            let of_branch = self.value(branch, value, path, None);
+            if of_branch.is_valid() {
+                valid += 1;
+                best = None;
+                first.get_or_insert(of_branch);
+            } else if valid == 0 && best.as_ref().is_none_or(|best| of_branch.matches > best.matches) {
+                best = Some(of_branch);
+            }
+        }
+        if valid == 1 {
+            found.merge(first.unwrap_or_default());
+            return;
+        }
+        let why = if valid == 0 { "Found none valid".to_owned() } else { format!("Found {valid} valid alternatives") };
+        let quoted = gotext::quote(&path.openapi());
+        found.add_unplaced(format!("{quoted} must validate one and only one schema (oneOf). {why}"));
+        if let Some(best) = best {
+            found.merge(best);
+        }
+    }
+}
+
+fn sorted_keys(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let mut keys: Vec<&str> = map.keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys.into_iter()
+}
+
+/// The wanted and the found type, where they do not fit.
+fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str) -> Option<(&'n str, &'n str)> {
+    let integral = matches!(value, Value::Number(n) if matches!(Num::of(n), Num::Float(f) if is_integral(f)));
+    let fits = node.types.contains(kind)
+        || integral && node.types.contains(Type::Integer)
+        || kind == Type::Integer && node.types.contains(Type::Number);
+    if let Some(format) = &node.format {
+        if matches!(kind, Type::String | Type::Array) {
+            // A string format lets a list pass, whatever the type says.
+            if !(node.types.contains(Type::Number) || node.types.contains(Type::Integer)) {
+                return None;
+            }
+        } else if !fits && format.name() != implied {
+            return Some((format.name(), implied));
+        }
+    }
+    if fits { None } else { Some((node.types.names(), kind.name())) }
+}
+
+fn wrong_type(path: &Path, wanted: &str, got: &str) -> FieldError {
+    let path = path.openapi();
+    let detail = format!("{path} in body must be of type {wanted}: {}", gotext::quote(got));
+    FieldError::named(&path, Kind::TypeInvalid, Some(json!(got)), detail)
+}
+
+fn check_format(format: &Format, text: &str, path: &Path, found: &mut Found) {
+    if !format.accepts(text) {
+        found.add(wrong_type(path, format.name(), text));
+    }
+}
+
+fn too_many(path: &Path, count: i64, max: i64) -> FieldError {
+    let unit = if max == 1 { "item" } else { "items" };
+    let detail = if max < 0 { "has too many items".to_owned() } else { format!("must have at most {max} {unit}") };
+    FieldError::named(&path.openapi(), Kind::TooMany, Some(json!(count)), detail)
+}
+
+fn check_enum(node: &Node, value: &Value, path: &Path, found: &mut Found) {
+    if node.enumeration.is_empty() || node.enumeration.iter().any(|allowed| is_allowed(value, allowed)) {
+        return;
+    }
+    let supported: Vec<String> = node
+        .enumeration
+        .iter()
+        .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
+        .collect();
+    let detail = format!("supported values: {}", supported.join(", "));
+    found.add(FieldError::named(&path.openapi(), Kind::NotSupported, Some(value.clone()), detail));
+}
+
+/// Enum equality: the value is first converted to the type of the enum's value as Go converts numbers, so that 1.5 is
+/// cut to 1, and 65 is the string "A". Null equals nothing.
+fn is_allowed(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Null, _) | (_, Value::Null) => false,
+        (Value::Number(a), Value::Number(b)) => match (Num::of(a), Num::of(b)) {
+            (Num::Int(a), Num::Int(b)) => a == b,
+            (Num::Float(a), Num::Float(b)) => a == b,
+            (Num::Int(a), Num::Float(b)) => a as f64 == b,
+            (Num::Float(a), Num::Int(b)) => super::number::to_int(a) == b,
+        },
+        (Value::Number(a), Value::String(b)) => match Num::of(a) {
+            Num::Int(i) => {
+                let c = u32::try_from(i).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+                b.chars().eq([c])
+            }
+            Num::Float(_) => false,
+        },
+        _ => super::correlate::same(value, allowed),
+    }
+}

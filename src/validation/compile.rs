@@ -1,0 +1,346 @@
+//! From `openAPIV3Schema` as written to the compiled tree.
+//!
+//! Keywords that the API server refuses in a structural schema are refused here too: they have no meaning that a custom
+//! resource could be judged by.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::formats;
+use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Type, Types};
+use super::number::{self, NumberRules, Range};
+use super::objectmeta;
+use super::prune;
+use super::re2::Pattern;
+use super::rules::CompileRules;
+
+/// A schema that cannot be compiled, and where.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{path}: {reason}")]
+pub struct CompileError {
+    /// Such as `openAPIV3Schema.properties[spec].maximum`.
+    pub path: String,
+    pub reason: String,
+}
+
+/// Keywords that structural schemas may not have.
+const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems"];
+
+pub struct Compiler<'a> {
+    rules: &'a dyn CompileRules,
+    /// Patterns repeat; each is compiled once.
+    patterns: BTreeMap<String, Arc<Pattern>>,
+    path: Vec<String>,
+}
+
+impl<'a> Compiler<'a> {
+    pub fn new(rules: &'a dyn CompileRules) -> Self {
+        Self { rules, patterns: BTreeMap::new(), path: vec!["openAPIV3Schema".to_owned()] }
+    }
+
+    pub fn root(&mut self, schema: &Value) -> Result<Node, CompileError> {
+        self.node(schema)
+    }
+
+    fn fail<T>(&self, keyword: &str, reason: impl Into<String>) -> Result<T, CompileError> {
+        let mut path = self.path.concat();
+        if !keyword.is_empty() {
+            path.push('.');
+            path.push_str(keyword);
+        }
+        Err(CompileError { path, reason: reason.into() })
+    }
+
+    fn below<T>(
+        &mut self,
+        step: String,
+        work: impl FnOnce(&mut Self) -> Result<T, CompileError>,
+    ) -> Result<T, CompileError> {
+        self.path.push(step);
+        let result = work(self);
+        self.path.pop();
+        result
+    }
+
+    fn node(&mut self, schema: &Value) -> Result<Node, CompileError> {
+        let Some(map) = schema.as_object() else { return self.fail("", "a schema is an object") };
+        for keyword in FORBIDDEN {
+            if map.get(keyword).is_some_and(|v| !v.is_null()) {
+                return self.fail(keyword, "not allowed in a structural schema");
+            }
+        }
+        if self.flag(map, "uniqueItems")? {
+            return self.fail("uniqueItems", "not allowed in a structural schema; x-kubernetes-list-type: set is");
+        }
+        let mut node = Node {
+            types: self.types(map)?,
+            nullable: self.flag(map, "nullable")?,
+            preserve_unknown: self.flag(map, "x-kubernetes-preserve-unknown-fields")?,
+            embedded: self.flag(map, "x-kubernetes-embedded-resource")?,
+            list_type: self.list_type(map)?,
+            map_keys: self.strings(map, "x-kubernetes-list-map-keys")?,
+            required: self.strings(map, "required")?,
+            default: map.get("default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
+            enumeration: self.array(map, "enum")?.iter().map(stored).collect(),
+            item_count: Bounds { min: self.integer(map, "minItems")?, max: self.integer(map, "maxItems")? },
+            property_count: Bounds {
+                min: self.integer(map, "minProperties")?,
+                max: self.integer(map, "maxProperties")?,
+            },
+            ..Node::default()
+        };
+        let format = self.text(map, "format")?;
+        node.format = format.and_then(|name| formats::Format::of(name, node.types));
+        node.number = self.number_rules(map, node.types, format)?;
+        node.string = self.string_rules(map)?;
+        node.combined = self.combined(map)?;
+        self.structure(map, &mut node)?;
+        let rules = self.array(map, "x-kubernetes-validations")?;
+        if !rules.is_empty() {
+            node.rules = Some(self.rules.compile(schema, rules));
+        }
+        sum_up(&mut node);
+        if let Some(mut default) = node.default.take() {
+            objectmeta::coerce_part(&mut default, &node);
+            prune::prune_part(&mut default, &node);
+            node.default = Some(default);
+        }
+        Ok(node)
+    }
+
+    fn structure(&mut self, map: &Map<String, Value>, node: &mut Node) -> Result<(), CompileError> {
+        if let Some(properties) = self.object(map, "properties")? {
+            for (name, schema) in properties {
+                let child = self.below(format!(".properties[{name}]"), |c| c.node(schema))?;
+                node.properties.insert(name.clone(), child);
+            }
+        }
+        node.additional = match map.get("additionalProperties") {
+            None | Some(Value::Null) => Additional::Absent,
+            Some(Value::Bool(true)) => Additional::Any,
+            Some(Value::Bool(false)) => Additional::Forbidden,
+            Some(schema) => {
+                Additional::Schema(Box::new(self.below(".additionalProperties".to_owned(), |c| c.node(schema))?))
+            }
+        };
+        node.items = match map.get("items") {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(_)) => {
+                return self.fail("items", "a list of schemas is not allowed in a structural schema");
+            }
+            Some(schema) => Some(Box::new(self.below(".items".to_owned(), |c| c.node(schema))?)),
+        };
+        Ok(())
+    }
+
+    fn combined(&mut self, map: &Map<String, Value>) -> Result<Option<Box<Combined>>, CompileError> {
+        let not = match map.get("not") {
+            None | Some(Value::Null) => None,
+            Some(schema) => Some(Box::new(self.below(".not".to_owned(), |c| c.node(schema))?)),
+        };
+        let combined = Combined {
+            all_of: self.branches(map, "allOf")?,
+            any_of: self.branches(map, "anyOf")?,
+            one_of: self.branches(map, "oneOf")?,
+            not,
+        };
+        let used = combined.not.is_some()
+            || !(combined.all_of.is_empty() && combined.any_of.is_empty() && combined.one_of.is_empty());
+        Ok(used.then(|| Box::new(combined)))
+    }
+
+    fn branches(&mut self, map: &Map<String, Value>, keyword: &str) -> Result<Vec<Node>, CompileError> {
+        let schemas = self.array(map, keyword)?;
+        let mut nodes = Vec::with_capacity(schemas.len());
+        for (at, schema) in schemas.iter().enumerate() {
+            nodes.push(self.below(format!(".{keyword}[{at}]"), |c| c.node(schema))?);
+        }
+        Ok(nodes)
+    }
+
+    fn types(&self, map: &Map<String, Value>) -> Result<Types, CompileError> {
+        if self.flag(map, "x-kubernetes-int-or-string")? {
+            return Ok(Types::IntOrString);
+        }
+        Ok(match self.text(map, "type")?.unwrap_or("") {
+            "" => Types::Any,
+            "object" => Types::One(Type::Object),
+            "array" => Types::One(Type::Array),
+            "string" => Types::One(Type::String),
+            "integer" => Types::One(Type::Integer),
+            "number" => Types::One(Type::Number),
+            "boolean" => Types::One(Type::Boolean),
+            other => return self.fail("type", format!("unknown type {other:?}")),
+        })
+    }
+
+    fn list_type(&self, map: &Map<String, Value>) -> Result<ListType, CompileError> {
+        Ok(match self.text(map, "x-kubernetes-list-type")?.unwrap_or("atomic") {
+            "atomic" => ListType::Atomic,
+            "set" => ListType::Set,
+            "map" => ListType::Map,
+            other => return self.fail("x-kubernetes-list-type", format!("unknown list type {other:?}")),
+        })
+    }
+
+    fn number_rules(
+        &self,
+        map: &Map<String, Value>,
+        types: Types,
+        format: Option<&str>,
+    ) -> Result<Option<Box<NumberRules>>, CompileError> {
+        let rules = NumberRules {
+            range: match (types, format) {
+                (Types::One(Type::Integer), Some("int32")) => Range::Int32,
+                (Types::One(Type::Integer), Some("int64")) => Range::Int64,
+                (Types::One(Type::Integer), _) => Range::Integer,
+                (Types::One(Type::Number), Some("float")) => Range::Float,
+                (Types::One(Type::Number), Some("double")) => Range::Double,
+                (Types::One(Type::Number), _) => Range::Number,
+                _ => Range::Any,
+            },
+            multiple_of: self.float(map, "multipleOf")?,
+            maximum: self.float(map, "maximum")?,
+            exclusive_maximum: self.flag(map, "exclusiveMaximum")?,
+            minimum: self.float(map, "minimum")?,
+            exclusive_minimum: self.flag(map, "exclusiveMinimum")?,
+        };
+        Ok((rules != NumberRules::default()).then(|| Box::new(rules)))
+    }
+
+    fn string_rules(&mut self, map: &Map<String, Value>) -> Result<Option<Box<StringRules>>, CompileError> {
+        let pattern = self
+            .text(map, "pattern")?
+            .filter(|p| !p.is_empty())
+            .map(|p| self.patterns.entry(p.to_owned()).or_insert_with(|| Arc::new(Pattern::new(p))).clone());
+        let rules = StringRules {
+            max_length: self.integer(map, "maxLength")?,
+            min_length: self.integer(map, "minLength")?,
+            pattern,
+        };
+        let used = rules.max_length.is_some() || rules.min_length.is_some() || rules.pattern.is_some();
+        Ok(used.then(|| Box::new(rules)))
+    }
+
+    fn flag(&self, map: &Map<String, Value>, keyword: &str) -> Result<bool, CompileError> {
+        match map.get(keyword) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => self.fail(keyword, "must be true or false"),
+        }
+    }
+
+    fn text<'m>(&self, map: &'m Map<String, Value>, keyword: &str) -> Result<Option<&'m str>, CompileError> {
+        match map.get(keyword) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => self.fail(keyword, "must be a string"),
+        }
+    }
+
+    fn float(&self, map: &Map<String, Value>, keyword: &str) -> Result<Option<f64>, CompileError> {
+        match map.get(keyword) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(f) => Ok(Some(f)),
+                None => self.fail(keyword, "must be a number"),
+            },
+        }
+    }
+
+    fn integer(&self, map: &Map<String, Value>, keyword: &str) -> Result<Option<i64>, CompileError> {
+        match map.get(keyword) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => {
+                match value.as_i64().or_else(|| value.as_f64().filter(|f| f.fract() == 0.0).map(|f| f as i64)) {
+                    Some(i) => Ok(Some(i)),
+                    None => self.fail(keyword, "must be an integer"),
+                }
+            }
+        }
+    }
+
+    fn array<'m>(&self, map: &'m Map<String, Value>, keyword: &str) -> Result<&'m [Value], CompileError> {
+        match map.get(keyword) {
+            None | Some(Value::Null) => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => self.fail(keyword, "must be a list"),
+        }
+    }
+
+    fn object<'m>(
+        &self,
+        map: &'m Map<String, Value>,
+        keyword: &str,
+    ) -> Result<Option<&'m Map<String, Value>>, CompileError> {
+        match map.get(keyword) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(object)),
+            Some(_) => self.fail(keyword, "must be an object"),
+        }
+    }
+
+    fn strings(&self, map: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, CompileError> {
+        let mut texts = Vec::new();
+        for item in self.array(map, keyword)? {
+            match item {
+                Value::String(text) => texts.push(text.clone()),
+                _ => return self.fail(keyword, "must be a list of strings"),
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// Values of a schema have been through storage.
+fn stored(value: &Value) -> Value {
+    let mut value = value.clone();
+    number::as_stored(&mut value);
+    value
+}
+
+/// Lets later walks pass by what holds nothing for them.
+fn sum_up(node: &mut Node) {
+    let in_combined = node.combined.as_ref().is_some_and(|c| c.all_of.iter().any(|n| n.has_rules));
+    let mut rules = node.rules.is_some() || in_combined;
+    let mut defaults = node.default.is_some();
+    let mut unique = node.list_type != ListType::Atomic;
+    let mut embedded = node.embedded;
+    for child in node.properties.values().chain(node.additional.schema()).chain(node.items.as_deref()) {
+        rules |= child.has_rules;
+        defaults |= child.has_defaults;
+        unique |= child.has_unique_lists;
+        embedded |= child.has_embedded;
+    }
+    (node.has_rules, node.has_defaults) = (rules, defaults);
+    (node.has_unique_lists, node.has_embedded) = (unique, embedded);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::rules::NoEngine;
+    use super::*;
+
+    fn error(schema: Value) -> String {
+        Compiler::new(&NoEngine).root(&schema).expect_err("not compiled").to_string()
+    }
+
+    #[test]
+    fn what_is_not_structural_is_refused_where_it_stands() {
+        assert_eq!(
+            error(json!({"properties": {"spec": {"items": [{}]}}})),
+            "openAPIV3Schema.properties[spec].items: a list of schemas is not allowed in a structural schema"
+        );
+        assert_eq!(error(json!({"anyOf": [{"maximum": "1"}]})), "openAPIV3Schema.anyOf[0].maximum: must be a number");
+        assert!(
+            error(json!({"additionalProperties": {"$ref": "#"}}))
+                .starts_with("openAPIV3Schema.additionalProperties.$ref")
+        );
+        assert!(error(json!({"type": "null"})).contains("unknown type"));
+    }
+}

@@ -1,0 +1,152 @@
+//! Ratcheting: which parts of an updated object are what they were before.
+//!
+//! The server forgives an invalid value that an update leaves alone. It pairs new with old along declared properties,
+//! map entries and the items of lists of type map; all else (items of other lists, fields that no schema describes) has
+//! no counterpart, and an object that holds such a field never counts as unchanged.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::node::{ListType, Node};
+use super::number::Num;
+
+/// A new value, its old counterpart, and the node that describes both.
+pub struct Correlated<'a> {
+    new: &'a Value,
+    old: &'a Value,
+    node: &'a Node,
+    /// Old items by key; made when first asked for.
+    items: OnceCell<HashMap<Vec<Part>, &'a Value>>,
+}
+
+/// One part of the key of a list item.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Text(String),
+}
+
+impl<'a> Correlated<'a> {
+    pub fn new(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
+        Self { new, old, node, items: OnceCell::new() }
+    }
+
+    pub fn old(&self) -> &'a Value {
+        self.old
+    }
+
+    /// The pair under `key`, if both sides have one and a schema describes it.
+    pub fn key(&self, key: &str) -> Option<Correlated<'a>> {
+        let new = self.new.as_object()?.get(key)?;
+        let old = self.old.as_object()?.get(key)?;
+        Some(Correlated::new(new, old, self.node.child(key)?))
+    }
+
+    /// The pair of the item at `index` of the new list, if it has a counterpart.
+    pub fn index(&self, index: usize) -> Option<Correlated<'a>> {
+        if self.node.list_type != ListType::Map {
+            return None;
+        }
+        let new = self.new.as_array()?.get(index)?;
+        let old_items = self.old.as_array()?;
+        let items = self.items.get_or_init(|| {
+            let mut by_key = HashMap::with_capacity(old_items.len());
+            for item in old_items {
+                if let Some(key) = key_of(item, &self.node.map_keys) {
+                    by_key.entry(key).or_insert(item);
+                }
+            }
+            by_key
+        });
+        let old = items.get(&key_of(new, &self.node.map_keys)?)?;
+        Some(Correlated::new(new, old, self.node.items.as_deref()?))
+    }
+
+    /// Whether new equals old, as far as it can be paired.
+    pub fn is_unchanged(&self) -> bool {
+        match (self.new, self.old) {
+            (Value::Array(new), Value::Array(old)) => {
+                new.len() == old.len()
+                    && if self.node.list_type == ListType::Map {
+                        (0..new.len()).all(|at| self.index(at).is_some_and(|pair| pair.is_unchanged()))
+                    } else {
+                        same(self.new, self.old)
+                    }
+            }
+            (Value::Object(new), Value::Object(old)) => {
+                new.len() == old.len() && new.keys().all(|key| self.key(key).is_some_and(|pair| pair.is_unchanged()))
+            }
+            (new, old) => same(new, old),
+        }
+    }
+}
+
+/// Equality of decoded values: an integer is not the float of the same value.
+pub fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// The key of a list item; none where a part is missing or no scalar.
+fn key_of(item: &Value, keys: &[String]) -> Option<Vec<Part>> {
+    let map = item.as_object()?;
+    if keys.is_empty() {
+        return None;
+    }
+    keys.iter()
+        .map(|key| match map.get(key)? {
+            Value::Bool(b) => Some(Part::Bool(*b)),
+            Value::String(s) => Some(Part::Text(s.clone())),
+            Value::Number(n) => Some(match Num::of(n) {
+                Num::Int(i) => Part::Int(i),
+                Num::Float(f) => Part::Float(f.to_bits()),
+            }),
+            _ => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Schema;
+    use serde_json::{Value, json};
+
+    use super::Correlated;
+
+    fn unchanged(schema: Value, new: Value, old: Value) -> bool {
+        let schema = Schema::compile(&schema).expect("a schema");
+        Correlated::new(&new, &old, schema.root()).is_unchanged()
+    }
+
+    #[test]
+    fn an_undescribed_field_is_never_unchanged() {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"a": {"type": "string"}}});
+        assert!(unchanged(schema.clone(), json!({"a": "x"}), json!({"a": "x"})));
+        assert!(!unchanged(schema, json!({"a": "x", "b": 1}), json!({"a": "x", "b": 1})));
+    }
+
+    #[test]
+    fn lists_of_type_map_pair_by_key_and_others_by_place() {
+        let list = |kind: &str| {
+            json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": kind,
+                "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object",
+                "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}}}}})
+        };
+        let (one, other) = (json!({"l": [{"k": "a"}, {"k": "b"}]}), json!({"l": [{"k": "b"}, {"k": "a"}]}));
+        assert!(unchanged(list("map"), one.clone(), other.clone()));
+        assert!(!unchanged(list("atomic"), one, other));
+        let (int, float) = (json!({"l": [{"k": "a", "v": 1}]}), json!({"l": [{"k": "a", "v": 1.0}]}));
+        assert!(!unchanged(list("map"), int, float));
+    }
+}

@@ -1,0 +1,102 @@
+//! What the server says about a field that it refuses.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::gotext;
+
+/// The kinds of refusal, with the names that the server's `causes` use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Required,
+    Invalid,
+    NotSupported,
+    Duplicate,
+    TooLong,
+    TooMany,
+    TypeInvalid,
+    Forbidden,
+}
+
+impl Kind {
+    /// `FieldValueRequired` and the like, as in a status's `details.causes[].reason`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Forbidden => "FieldValueForbidden",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Duplicate => "Duplicate value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Forbidden => "Forbidden",
+        }
+    }
+}
+
+/// One refusal. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// As the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
+    pub path: String,
+    pub kind: Kind,
+    /// What the server shows as the value: for a wrong type, the name of the type that was found.
+    pub bad_value: Option<Value>,
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of the OpenAPI layer, whose names may begin with a dot and whose root has no name.
+    pub(super) fn named(name: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+        let path = if name.is_empty() || name == "." { "<nil>" } else { name.strip_prefix('.').unwrap_or(name) };
+        Self { path: path.to_owned(), kind, bad_value, detail }
+    }
+
+    /// The text without the path, as in a status's `details.causes[].message`.
+    pub fn body(&self) -> String {
+        let mut text = self.kind.words().to_owned();
+        if !matches!(self.kind, Kind::Required | Kind::Forbidden | Kind::TooLong)
+            && let Some(value) = &self.bad_value
+        {
+            text.push_str(": ");
+            match value {
+                Value::String(s) => text.push_str(&gotext::quote(s)),
+                Value::Number(_) | Value::Bool(_) => text.push_str(&gotext::plain(value)),
+                other => text.push_str(&gotext::json(other)),
+            }
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+/// A question that this validator leaves open: a pattern or rule that it cannot evaluate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undecided {
+    pub path: String,
+    /// The pattern or rule, as written.
+    pub rule: String,
+    pub reason: String,
+}

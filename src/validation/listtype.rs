@@ -1,0 +1,147 @@
+//! Uniqueness in lists of type set and map.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::error::{FieldError, Kind};
+use super::gotext;
+use super::node::{Additional, ListType, Node};
+use super::number::Num;
+use super::path::Path;
+
+/// The duplicates of the whole object.
+pub fn check(object: &Value, node: &Node) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(object, node, &Path::Root, &mut errors);
+    errors
+}
+
+fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
+    if !node.has_unique_lists {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            for key in keys {
+                let Some(value) = map.get(key) else { continue };
+                // A key that is both a property and an entry cannot be: a schema has one or the other.
+                if let Additional::Schema(entry) = &node.additional {
+                    walk(value, entry, &Path::Key(path, key), errors);
+                }
+                if let Some(child) = node.properties.get(key) {
+                    walk(value, child, &Path::Name(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match node.list_type {
+                ListType::Atomic => {}
+                ListType::Set => {
+                    for at in repeated(items.iter().map(identity)) {
+                        errors.push(duplicate(&Path::Index(path, at), items[at].clone()));
+                    }
+                }
+                ListType::Map => check_map(items, &node.map_keys, path, errors),
+            }
+            if let Some(item_node) = node.items.as_deref() {
+                for (at, item) in items.iter().enumerate() {
+                    walk(item, item_node, &Path::Index(path, at), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<FieldError>) {
+    if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null()) {
+        errors.push(FieldError {
+            path: Path::Index(path, at).field(),
+            kind: Kind::Invalid,
+            bad_value: Some(item.clone()),
+            detail: "must be an object for an array of list-type map".to_owned(),
+        });
+        return;
+    }
+    let of_item: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let key = |name: &String| Some((name.clone(), item.get(name)?.clone()));
+            Value::Object(keys.iter().filter_map(key).collect::<Map<_, _>>())
+        })
+        .collect();
+    let identities: Vec<String> = match keys {
+        // A single key is compared as a scalar is in a set.
+        [key] => of_item.iter().map(|k| k.get(key).map_or_else(String::new, identity)).collect(),
+        _ => of_item.iter().map(identity).collect(),
+    };
+    for at in repeated(identities.into_iter()) {
+        errors.push(duplicate(&Path::Index(path, at), of_item[at].clone()));
+    }
+}
+
+fn duplicate(path: &Path, value: Value) -> FieldError {
+    FieldError { path: path.field(), kind: Kind::Duplicate, bad_value: Some(value), detail: String::new() }
+}
+
+/// A text that equal values share. Scalars of different types never are equal, while inside of lists and objects an
+/// integer and the float of the same value are.
+fn identity(value: &Value) -> String {
+    match value {
+        Value::Number(n) => match Num::of(n) {
+            Num::Int(i) => format!("i{i}"),
+            Num::Float(f) => format!("f{}", if f == 0.0 { 0.0 } else { f }),
+        },
+        other => gotext::json(other),
+    }
+}
+
+/// For each value that occurs again, the place of its second occurrence.
+fn repeated(identities: impl Iterator<Item = String>) -> Vec<usize> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut second = Vec::new();
+    for (at, identity) in identities.enumerate() {
+        let times = seen.entry(identity).or_insert(0);
+        *times += 1;
+        if *times == 2 {
+            second.push(at);
+        }
+    }
+    second
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Schema;
+    use super::*;
+
+    fn texts(schema: Value, object: Value) -> Vec<String> {
+        let schema = Schema::compile(&json!({"type": "object", "properties": {"l": schema}})).expect("a schema");
+        check(&object, schema.root()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_set_names_the_second_of_equal_items() {
+        let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+        assert_eq!(texts(set, json!({"l": ["a", "b", "a", "a"]})), ["l[2]: Duplicate value: \"a\""]);
+    }
+
+    #[test]
+    fn a_map_compares_the_keys_that_are_there() {
+        let map = |keys: Value| {
+            json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
+                "items": {"type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "integer"}}}})
+        };
+        let object = json!({"l": [{"k": "a", "p": 1}, {"p": 1}, {"k": "a", "p": 2}, {"p": 1}]});
+        assert_eq!(
+            texts(map(json!(["k"])), object.clone()),
+            ["l[2]: Duplicate value: {\"k\":\"a\"}", "l[3]: Duplicate value: {}"]
+        );
+        assert_eq!(texts(map(json!(["k", "p"])), object), ["l[3]: Duplicate value: {\"p\":1}"]);
+    }
+}

@@ -1,0 +1,295 @@
+//! The API server's judgement of a custom resource, without the API server.
+//!
+//! A structural schema is compiled once; an object then goes through what it would go through there, in the same order:
+//! unknown fields are pruned, nulls without a place are dropped, metadata is brought into its fixed form, defaults are
+//! filled in, and the result is validated: metadata, the schema's keywords, embedded resources, uniqueness in lists, and
+//! at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
+//!
+//! ```text
+//! compile ─► node          the schema tree
+//! prune, objectmeta        what an object becomes
+//! check, listtype, rules   what is wrong with it; correlate says what an update left alone
+//! formats, re2, number     the meaning of single keywords
+//! ```
+//!
+//! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
+//! text for metadata that cannot be decoded; the second complaint about a bad `generateName`, which quotes a random name.
+//! Bounds beyond int64 on integers are cut as on amd64 servers.
+//!
+//! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
+//! implementation) is named in [`Outcome::undecided`] and never passes silently.
+
+mod check;
+mod compile;
+mod correlate;
+mod error;
+mod formats;
+mod found;
+mod gotext;
+mod listtype;
+mod names;
+mod node;
+mod number;
+mod objectmeta;
+mod path;
+mod prune;
+pub mod re2;
+mod rules;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use compile::CompileError;
+pub use error::{FieldError, Kind, Undecided};
+pub use prune::{Defaulted, Pruned};
+pub use rules::{CompileRules, NoEngine, Rules, Verdict};
+
+use check::Checker;
+use correlate::Correlated;
+use node::Node;
+use path::Path;
+use rules::RuleWalk;
+
+/// A compiled structural schema of one version of a CRD. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    root: Arc<Node>,
+    status_subresource: bool,
+}
+
+/// What validation says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// In a stable order; the server's own order changes from one answer to the next.
+    pub errors: Vec<FieldError>,
+    /// Patterns and rules that could not be evaluated. While there are any, an outcome without errors is not a pass.
+    pub undecided: Vec<Undecided>,
+}
+
+impl Outcome {
+    /// Whether the server accepts the object for certain.
+    pub fn is_accepted(&self) -> bool {
+        self.errors.is_empty() && self.undecided.is_empty()
+    }
+}
+
+/// What the server makes of an object that is written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Processed {
+    pub pruned: Vec<Pruned>,
+    pub defaulted: Vec<Defaulted>,
+    pub outcome: Outcome,
+}
+
+impl Schema {
+    /// Compiles an `openAPIV3Schema`, taken as that of a custom resource: kind, version and metadata need no mention.
+    ///
+    /// CEL rules come out undecided; [`Schema::compile_with`] takes an engine for them.
+    pub fn compile(schema: &Value) -> Result<Self, CompileError> {
+        Self::compile_with(schema, &NoEngine)
+    }
+
+    /// Compiles an `openAPIV3Schema` and, with `rules`, its `x-kubernetes-validations`.
+    pub fn compile_with(schema: &Value, rules: &dyn CompileRules) -> Result<Self, CompileError> {
+        let root = compile::Compiler::new(rules).root(schema)?;
+        Ok(Self { root: Arc::new(root), status_subresource: false })
+    }
+
+    /// With a status subresource the status of a written object is not the writer's: a create drops it, an update keeps
+    /// the old one.
+    pub fn with_status_subresource(self, enabled: bool) -> Self {
+        Self { status_subresource: enabled, ..self }
+    }
+
+    #[cfg(test)]
+    fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// Drops the fields that the schema does not describe, and says which.
+    pub fn prune(&self, object: &mut Value) -> Vec<Pruned> {
+        prune::prune(object, &self.root)
+    }
+
+    /// Fills in defaults, and says where.
+    pub fn default(&self, object: &mut Value) -> Vec<Defaulted> {
+        prune::default(object, &self.root)
+    }
+
+    /// Pruning, dropping of nulls, metadata in its fixed form: what reading an object at this version makes of one that
+    /// is stored in another. Defaults were filled in at the version in which it is stored.
+    ///
+    /// An error means that the server could not decode the object.
+    pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
+        let mut pruned = self.prune(object);
+        prune::drop_nulls(object, &self.root);
+        pruned.extend(objectmeta::coerce(object, &self.root)?);
+        pruned.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(pruned)
+    }
+
+    /// [`Schema::fit`] and defaulting: an object that is written, or read at the version in which it is stored.
+    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+        let pruned = self.fit(object)?;
+        Ok((pruned, self.default(object)))
+    }
+
+    /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
+        let correlated = old.map(|old| Correlated::new(new, old, &self.root));
+        let mut errors = objectmeta::check_root(new);
+        let mut checker = Checker::default();
+        errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
+        errors.extend(objectmeta::check_embedded(new, &self.root));
+        // A list that had duplicates before may keep them, and any other list too.
+        if old.is_none_or(|old| listtype::check(old, &self.root).is_empty()) {
+            errors.extend(listtype::check(new, &self.root));
+        }
+        let mut undecided = checker.undecided;
+        if self.root.has_rules {
+            if errors.iter().any(|error| blocks_rules(error.kind)) {
+                errors.push(FieldError {
+                    path: "<nil>".to_owned(),
+                    kind: Kind::Invalid,
+                    bad_value: Some(Value::Null),
+                    detail:
+                        "some validation rules were not checked because the object was invalid; correct the existing \
+                             errors to complete validation"
+                            .to_owned(),
+                });
+            } else {
+                let mut walk = RuleWalk::new();
+                walk.object(&self.root, new, old, correlated.as_ref());
+                errors.extend(walk.errors);
+                undecided.extend(walk.undecided);
+            }
+        }
+        Outcome { errors, undecided }
+    }
+
+    /// Prepares and validates an object that is written; `old` is the object as stored at this version, for an update.
+    /// (For one that is stored at another version, [`Schema::fit`] it and call [`Schema::validate`].)
+    ///
+    /// `object` is left as the server would store it.
+    pub fn process(&self, object: &mut Value, old: Option<&Value>) -> Processed {
+        let undecodable = |error: Box<FieldError>| Processed {
+            outcome: Outcome { errors: vec![*error], undecided: Vec::new() },
+            ..Processed::default()
+        };
+        // What is stored is pruned and defaulted when it is read.
+        let mut stored = old.cloned();
+        if let Some(stored) = &mut stored {
+            number::as_stored(stored);
+            if let Err(error) = self.prepare(stored) {
+                return undecodable(error);
+            }
+        }
+        let (pruned, defaulted) = match self.prepare(object) {
+            Ok(prepared) => prepared,
+            Err(error) => return undecodable(error),
+        };
+        if self.status_subresource
+            && let Some(map) = object.as_object_mut()
+        {
+            match stored.as_ref().and_then(|stored| stored.get("status")) {
+                Some(status) => map.insert("status".to_owned(), status.clone()),
+                None => map.shift_remove("status"),
+            };
+        }
+        let outcome = self.validate(object, stored.as_ref());
+        // A null inside of a default is there while the object is judged, and gone once it is stored.
+        prune::drop_nulls(object, &self.root);
+        Processed { pruned, defaulted, outcome }
+    }
+}
+
+/// The errors after which the server does not evaluate rules.
+fn blocks_rules(kind: Kind) -> bool {
+    matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(spec: Value) -> Schema {
+        Schema::compile(&json!({"type": "object", "properties": {"spec": spec}})).expect("a schema")
+    }
+
+    fn object(spec: Value) -> Value {
+        json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec})
+    }
+
+    fn errors(processed: &Processed) -> Vec<String> {
+        processed.outcome.errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_object_is_pruned_then_defaulted_then_judged() {
+        let schema = schema(json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string", "default": "d"}, "n": {"type": "integer"}, "m": {"type": "string", "nullable": true}}}));
+        let mut written = object(json!({"a": null, "n": null, "m": null, "list": [{"x": 1}]}));
+        let processed = schema.process(&mut written, None);
+        assert_eq!(written["spec"], json!({"a": "d", "m": null}));
+        assert_eq!(processed.pruned, [Pruned { path: "spec.list".to_owned(), value: json!([{"x": 1}]) }]);
+        assert_eq!(processed.defaulted, [Defaulted { path: "spec.a".to_owned() }]);
+        assert!(processed.outcome.is_accepted());
+    }
+
+    #[test]
+    fn unchanged_is_tolerated_but_what_a_changed_parent_requires_is_not() {
+        let schema = schema(json!({"type": "object", "required": ["r"], "properties": {
+            "s": {"type": "string", "maxLength": 2}, "t": {"type": "string"}, "r": {"type": "string"},
+            "l": {"type": "array", "items": {"type": "integer"}}}}));
+        let old = object(json!({"s": "long", "l": ["x"]}));
+        let after = |spec: Value| errors(&schema.process(&mut object(spec), Some(&old)));
+        assert!(after(json!({"s": "long", "l": ["x"]})).is_empty());
+        assert_eq!(after(json!({"s": "long", "l": ["x"], "t": "y"})), ["spec.r: Required value"]);
+        assert!(after(json!({"s": "long", "l": ["x"], "r": "y"})).is_empty());
+        assert_eq!(
+            after(json!({"s": "longer", "l": ["x", 1], "r": "y"})),
+            [
+                "spec.l[0]: Invalid value: \"string\": spec.l[0] in body must be of type integer: \"string\"",
+                "spec.s: Too long: may not be more than 2 bytes"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_null_in_a_default_counts_and_is_not_kept() {
+        let schema = schema(json!({"type": "object", "default": {"x": null}, "required": ["x"],
+            "properties": {"x": {"x-kubernetes-preserve-unknown-fields": true}}}));
+        let mut written = json!({"metadata": {"name": "x"}});
+        assert!(schema.process(&mut written, None).outcome.is_accepted());
+        assert_eq!(written["spec"], json!({}));
+    }
+
+    #[test]
+    fn a_status_subresource_keeps_the_writer_off() {
+        let schema = Schema::compile(&json!({"type": "object", "properties": {"status": {"type": "object",
+            "properties": {"n": {"type": "integer"}}}}}));
+        let schema = schema.expect("a schema").with_status_subresource(true);
+        let written = || json!({"metadata": {"name": "x"}, "status": {"n": "x"}});
+        let mut created = written();
+        assert!(errors(&schema.process(&mut created, None)).is_empty());
+        assert_eq!(created.get("status"), None);
+        let mut updated = written();
+        let old = json!({"metadata": {"name": "x"}, "status": {"n": 1}});
+        assert!(errors(&schema.process(&mut updated, Some(&old))).is_empty());
+        assert_eq!(updated["status"], json!({"n": 1}));
+    }
+
+    #[test]
+    fn an_undecided_pattern_is_no_pass() {
+        let schema = schema(json!({"type": "string", "pattern": "(?!a)"}));
+        let outcome = schema.process(&mut object(json!("b")), None).outcome;
+        assert!(outcome.errors.is_empty() && !outcome.is_accepted());
+        assert_eq!(
+            (outcome.undecided[0].path.as_str(), outcome.undecided[0].rule.as_str()),
+            ("spec", "pattern: (?!a)")
+        );
+    }
+}

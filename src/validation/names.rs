@@ -1,0 +1,181 @@
+//! The rules for names, label keys and label values. Each returns the server's complaints; none means fine.
+
+use std::borrow::Cow;
+
+fn is_alphanumeric(b: u8) -> bool {
+    b.is_ascii_alphanumeric()
+}
+
+fn is_lower_alphanumeric(b: u8) -> bool {
+    b.is_ascii_lowercase() || b.is_ascii_digit()
+}
+
+/// Not empty, `end` at both ends, `end` or one of `inner` between.
+fn is_framed(text: &str, end: fn(u8) -> bool, inner: &[u8]) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(|b| end(*b))
+        && bytes.last().is_some_and(|b| end(*b))
+        && bytes.iter().all(|b| end(*b) || inner.contains(b))
+}
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const QUALIFIED_WORDS: &str =
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+
+/// Names are measured in "characters", keys and values in "bytes"; both mean bytes.
+fn too_long(max: usize, unit: &str) -> String {
+    format!("must be no more than {max} {unit}")
+}
+
+fn mismatch(words: &str, pattern: &str, examples: &[&str]) -> String {
+    let examples: Vec<String> = examples.iter().map(|e| format!("'{e}', ")).collect();
+    format!("{words} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(|label| is_framed(label, is_lower_alphanumeric, b"-"))
+}
+
+/// A lower-case DNS subdomain: the names of custom resources.
+pub fn subdomain(text: &str) -> Vec<String> {
+    subdomain_in(text, "characters")
+}
+
+fn subdomain_in(text: &str, unit: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if text.len() > 253 {
+        messages.push(too_long(253, unit));
+    }
+    if !is_subdomain(text) {
+        let words = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+                     and must start and end with an alphanumeric character";
+        messages.push(mismatch(words, &format!("{LABEL}(\\.{LABEL})*"), &["example.com"]));
+    }
+    messages
+}
+
+/// A lower-case DNS label: the names of namespaces.
+pub fn dns_1123_label(text: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if text.len() > 63 {
+        messages.push(too_long(63, "characters"));
+    }
+    if !is_framed(text, is_lower_alphanumeric, b"-") {
+        messages.push(if is_subdomain(text) {
+            "must not contain dots".to_owned()
+        } else {
+            let words = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
+                         and must start and end with an alphanumeric character";
+            mismatch(words, LABEL, &["my-name", "123-abc"])
+        });
+    }
+    messages
+}
+
+/// A label that begins with a letter: kinds, once in lower case.
+pub fn dns_1035_label(text: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if text.len() > 63 {
+        messages.push(too_long(63, "characters"));
+    }
+    let begins_with_letter = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
+    if !begins_with_letter || !is_framed(text, is_lower_alphanumeric, b"-") {
+        let words = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
+                     start with an alphabetic character, and end with an alphanumeric character";
+        messages.push(mismatch(words, "[a-z]([-a-z0-9]*[a-z0-9])?", &["my-name", "abc-123"]));
+    }
+    messages
+}
+
+/// A label key, with an optional DNS subdomain before a slash.
+pub fn qualified(text: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    let name = match text.split_once('/') {
+        None => text,
+        Some((_, name)) if name.contains('/') => {
+            let base =
+                mismatch(&format!("a valid label key {QUALIFIED_WORDS}"), QUALIFIED, &["MyName", "my.name", "123-abc"]);
+            messages.push(format!("{base} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"));
+            return messages;
+        }
+        Some((prefix, name)) => {
+            if prefix.is_empty() {
+                messages.push("prefix part must be non-empty".to_owned());
+            } else {
+                messages
+                    .extend(subdomain_in(prefix, "bytes").into_iter().map(|message| format!("prefix part {message}")));
+            }
+            name
+        }
+    };
+    if name.is_empty() {
+        messages.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        messages.push(format!("name part {}", too_long(63, "bytes")));
+    }
+    if !is_framed(name, is_alphanumeric, b"-_.") {
+        let base = mismatch(QUALIFIED_WORDS, QUALIFIED, &["MyName", "my.name", "123-abc"]);
+        messages.push(format!("name part {base}"));
+    }
+    messages
+}
+
+pub fn label_value(text: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if text.len() > 63 {
+        messages.push(too_long(63, "bytes"));
+    }
+    if !text.is_empty() && !is_framed(text, is_alphanumeric, b"-_.") {
+        let words = format!(
+            "a valid label must be an empty string or {}",
+            QUALIFIED_WORDS.replacen("must consist", "consist", 1)
+        );
+        messages.push(mismatch(&words, &format!("({QUALIFIED})?"), &["MyValue", "my_value", "12345"]));
+    }
+    messages
+}
+
+/// What can stand in a URL path: the names of embedded resources.
+pub fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
+    if !is_prefix && matches!(text, "." | "..") {
+        return vec![format!("may not be '{text}'")];
+    }
+    ["/", "%"].iter().filter(|part| text.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
+}
+
+/// A generated name goes on after its prefix, so that a dash at the prefix's end is fine.
+pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
+    match prefix.strip_suffix('-') {
+        Some(before) if !before.is_empty() => Cow::Owned(format!("{before}a")),
+        _ => Cow::Borrowed(prefix),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_refused_in_the_server_s_words() {
+        assert!(subdomain("a-b.c").is_empty() && qualified("a.b/C_d").is_empty() && label_value("").is_empty());
+        assert_eq!(
+            subdomain("A"),
+            [
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+              start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+              '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+            ]
+        );
+        assert_eq!(
+            label_value("-"),
+            ["a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+              start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+              validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"]
+        );
+        assert_eq!(qualified("a/b/c").len(), 1);
+        assert_eq!(qualified("/").len(), 3);
+        assert_eq!(dns_1123_label("a.b"), ["must not contain dots"]);
+        assert_eq!(path_segment("..", false), ["may not be '..'"]);
+    }
+}

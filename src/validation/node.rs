@@ -1,0 +1,161 @@
+//! The compiled schema tree.
+//!
+//! A node of a real CRD mostly has a type and properties; what is rare lies behind one box each, so that the hundreds of
+//! thousands of nodes of a large cluster stay small.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::formats::Format;
+use super::number::NumberRules;
+use super::re2::Pattern;
+use super::rules::Rules;
+
+/// The JSON types that a schema names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+impl Type {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+/// Which types a value may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Types {
+    #[default]
+    Any,
+    One(Type),
+    IntOrString,
+}
+
+impl Types {
+    pub fn contains(self, kind: Type) -> bool {
+        match self {
+            Self::Any => false,
+            Self::One(own) => own == kind,
+            Self::IntOrString => matches!(kind, Type::Integer | Type::String),
+        }
+    }
+
+    /// As the server lists them.
+    pub fn names(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::One(own) => own.name(),
+            Self::IntOrString => "integer,string",
+        }
+    }
+}
+
+/// What `additionalProperties` says.
+#[derive(Debug, Default)]
+pub enum Additional {
+    /// Nothing: other keys are pruned.
+    #[default]
+    Absent,
+    /// `true`
+    Any,
+    /// `false`
+    Forbidden,
+    Schema(Box<Node>),
+}
+
+impl Additional {
+    pub fn schema(&self) -> Option<&Node> {
+        match self {
+            Self::Schema(node) => Some(node),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map,
+}
+
+/// Keywords of strings.
+#[derive(Debug, Default)]
+pub struct StringRules {
+    pub max_length: Option<i64>,
+    pub min_length: Option<i64>,
+    pub pattern: Option<Arc<Pattern>>,
+}
+
+/// Bounds on the number of items or properties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    pub min: Option<i64>,
+    pub max: Option<i64>,
+}
+
+/// Value validations that combine others. The nodes inside carry no structure of their own.
+#[derive(Debug, Default)]
+pub struct Combined {
+    pub all_of: Vec<Node>,
+    pub any_of: Vec<Node>,
+    pub one_of: Vec<Node>,
+    pub not: Option<Box<Node>>,
+}
+
+/// One node of the schema.
+#[derive(Debug, Default)]
+pub struct Node {
+    pub types: Types,
+    pub nullable: bool,
+    pub preserve_unknown: bool,
+    pub embedded: bool,
+    /// `x-kubernetes-map-type` and the like do not matter here; the list type decides uniqueness and correlation.
+    pub list_type: ListType,
+    pub map_keys: Vec<String>,
+    pub properties: BTreeMap<String, Node>,
+    pub additional: Additional,
+    pub items: Option<Box<Node>>,
+    pub required: Vec<String>,
+    pub default: Option<Box<Value>>,
+    pub format: Option<Format>,
+    pub enumeration: Vec<Value>,
+    pub number: Option<Box<NumberRules>>,
+    pub string: Option<Box<StringRules>>,
+    pub item_count: Bounds,
+    pub property_count: Bounds,
+    pub combined: Option<Box<Combined>>,
+    /// `x-kubernetes-validations` of this node.
+    pub rules: Option<Box<dyn Rules>>,
+    /// Whether this node or one below it has rules.
+    pub has_rules: bool,
+    /// Whether this node or one below it has a default.
+    pub has_defaults: bool,
+    /// Whether this node or one below it is a list of type set or map.
+    pub has_unique_lists: bool,
+    /// Whether this node or one below it is an embedded resource.
+    pub has_embedded: bool,
+}
+
+impl Node {
+    /// The node that describes the value under `key`, if any does.
+    pub fn child(&self, key: &str) -> Option<&Node> {
+        self.properties.get(key).or_else(|| self.additional.schema())
+    }
+}

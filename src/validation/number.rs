@@ -1,0 +1,281 @@
+//! Numbers as the server reads them: an int64 where the text is one, else a float64.
+//!
+//! The bounds of a schema are float64s. Compared with an integer they are first cut to an int64, with all that
+//! follows from it: `maximum: 1.5` refuses 2 with "less than or equal to 1", and `multipleOf: 0.1` refuses every integer.
+
+use serde_json::{Number, Value, json};
+
+use super::error::{FieldError, Kind};
+use super::found::Found;
+use super::gotext;
+
+/// A JSON number after decoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Num {
+    Int(i64),
+    Float(f64),
+}
+
+impl Num {
+    pub fn of(number: &Number) -> Self {
+        match number.as_i64() {
+            Some(i) => Self::Int(i),
+            None => Self::Float(number.as_f64().unwrap_or(0.0)),
+        }
+    }
+
+    fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(i) => i as f64,
+            Self::Float(f) => f,
+        }
+    }
+
+    /// The digits that the range checks read.
+    fn digits(self) -> String {
+        match self {
+            Self::Int(i) => i.to_string(),
+            Self::Float(f) => format!("{f}"),
+        }
+    }
+}
+
+/// The type and format that a number is held to. A schema of several types or none is held to nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Range {
+    #[default]
+    Any,
+    Integer,
+    Int32,
+    Int64,
+    Number,
+    Float,
+    Double,
+}
+
+impl Range {
+    fn contains(self, value: Num) -> bool {
+        match self {
+            Self::Any | Self::Number | Self::Double => true,
+            Self::Integer | Self::Int64 => matches!(value, Num::Int(_)) || value.digits().parse::<i64>().is_ok(),
+            Self::Int32 => value.digits().parse::<i32>().is_ok(),
+            Self::Float => (value.as_f64() as f32).is_finite(),
+        }
+    }
+
+    fn requirement(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Integer => "integer (default format)",
+            Self::Int32 => "integer with format int32",
+            Self::Int64 => "integer with format int64",
+            Self::Number => "number (default format)",
+            Self::Float => "number with format float",
+            Self::Double => "number with format double",
+        }
+    }
+}
+
+/// The numeric keywords of a schema node.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NumberRules {
+    pub range: Range,
+    pub multiple_of: Option<f64>,
+    pub maximum: Option<f64>,
+    pub exclusive_maximum: bool,
+    pub minimum: Option<f64>,
+    pub exclusive_minimum: bool,
+}
+
+/// Whether a float counts as an integer: with a tolerance of 1e-9, and not beyond 2^53.
+pub fn is_integral(f: f64) -> bool {
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    if !f.is_finite() || f.abs() > LARGEST {
+        return false;
+    }
+    if f == f.trunc() {
+        return true;
+    }
+    // Only what is just above an integer passes, never what is just below one; nothing below zero does.
+    let floor = f.trunc();
+    f > 0.0 && floor != 0.0 && (f - floor) / (f + floor) < 1e-9
+}
+
+/// The value as it is once it has been stored and read again: a float without a fraction is written as an integer.
+pub fn as_stored(value: &mut Value) {
+    match value {
+        Value::Number(n) => {
+            if let Num::Float(f) = Num::of(n)
+                && f.fract() == 0.0
+                && let Ok(i) = gotext::json(value).parse::<i64>()
+            {
+                *value = json!(i);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(as_stored),
+        Value::Object(map) => map.values_mut().for_each(as_stored),
+        _ => {}
+    }
+}
+
+/// The conversion of Go on amd64: toward zero, and the lowest integer where it does not fit.
+pub fn to_int(f: f64) -> i64 {
+    if f.is_nan() || !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
+        return i64::MIN;
+    }
+    f as i64
+}
+
+impl NumberRules {
+    /// Adds what `value` breaks. `path` is asked for only then.
+    pub fn check(&self, value: Num, path: &dyn Fn() -> String, found: &mut Found) {
+        if !self.range.contains(value) {
+            found.add_unplaced(self.out_of_range("Checked", path));
+        }
+        if let Some(factor) = self.multiple_of {
+            let native = self.bound_fits("MultipleOf", factor, path, found);
+            check_multiple(value, factor, native, path, found);
+        }
+        // Minimum before maximum, as the server merges them.
+        if let Some(minimum) = self.minimum {
+            let native = self.bound_fits("Minimum boundary", minimum, path, found);
+            check_bound(value, minimum, self.exclusive_minimum, native, Side::Minimum, path, found);
+        }
+        if let Some(maximum) = self.maximum {
+            let native = self.bound_fits("Maximum boundary", maximum, path, found);
+            check_bound(value, maximum, self.exclusive_maximum, native, Side::Maximum, path, found);
+        }
+    }
+
+    fn out_of_range(&self, what: &str, path: &dyn Fn() -> String) -> String {
+        format!("{what} value must be of type {} in {}", self.range.requirement(), path())
+    }
+
+    fn bound_fits(&self, what: &str, bound: f64, path: &dyn Fn() -> String, found: &mut Found) -> bool {
+        let fits = self.range.contains(Num::Float(bound));
+        if !fits {
+            found.add_unplaced(self.out_of_range(what, path));
+        }
+        fits
+    }
+}
+
+fn check_multiple(value: Num, factor: f64, native: bool, path: &dyn Fn() -> String, found: &mut Found) {
+    let invalid = |bad: Value, detail: String| FieldError::named(&path(), Kind::Invalid, Some(bad), detail);
+    match value {
+        Num::Int(i) if native => {
+            let factor = to_int(factor);
+            if factor <= 0 {
+                let detail = format!("factor MultipleOf declared for {} must be positive: {factor}", path());
+                found.add(invalid(json!(factor), detail));
+            } else if i % factor != 0 {
+                found.add(invalid(json!(i), format!("{} in body should be a multiple of {factor}", path())));
+            }
+        }
+        _ => {
+            let data = value.as_f64();
+            if factor <= 0.0 {
+                let shown = gotext::float(factor);
+                let detail = format!("factor MultipleOf declared for {} must be positive: {shown}", path());
+                found.add(invalid(json!(factor), detail));
+            } else if !is_integral(if factor < 1.0 { 1.0 / factor * data } else { data / factor }) {
+                let detail = format!("{} in body should be a multiple of {}", path(), gotext::float(factor));
+                found.add(invalid(json!(data), detail));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Minimum,
+    Maximum,
+}
+
+fn check_bound(
+    value: Num,
+    bound: f64,
+    exclusive: bool,
+    native: bool,
+    side: Side,
+    path: &dyn Fn() -> String,
+    found: &mut Found,
+) {
+    let (order, shown, bad) = match value {
+        Num::Int(i) if native => (i.partial_cmp(&to_int(bound)), to_int(bound).to_string(), json!(i)),
+        _ => (value.as_f64().partial_cmp(&bound), gotext::float(bound), json!(value.as_f64())),
+    };
+    let broken = match side {
+        Side::Minimum => order.is_some_and(|o| o.is_lt() || exclusive && o.is_eq()),
+        Side::Maximum => order.is_some_and(|o| o.is_gt() || exclusive && o.is_eq()),
+    };
+    if broken {
+        let wanted = match (side, exclusive) {
+            (Side::Minimum, false) => "greater than or equal to",
+            (Side::Minimum, true) => "greater than",
+            (Side::Maximum, false) => "less than or equal to",
+            (Side::Maximum, true) => "less than",
+        };
+        let path = path();
+        let detail = format!("{path} in body should be {wanted} {shown}");
+        found.add(FieldError::named(&path, Kind::Invalid, Some(bad), detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(rules: NumberRules, value: Num) -> Vec<String> {
+        let mut found = Found::default();
+        rules.check(value, &|| "x".to_owned(), &mut found);
+        found.errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn integers_are_what_the_server_takes_for_one() {
+        for (f, integral) in [
+            (1.0, true),
+            (-3.0, true),
+            (1.5, false),
+            (-1.5, false),
+            (0.1, false),
+            (1e300, false),
+            (3.000_000_000_1, true),
+        ] {
+            assert_eq!(is_integral(f), integral, "{f}");
+        }
+        assert!(is_integral(1.0 / 0.1 * 0.3));
+    }
+
+    #[test]
+    fn formats_are_ranges() {
+        let of = |range| NumberRules { range, ..NumberRules::default() };
+        assert_eq!(
+            broken(of(Range::Int32), Num::Int(1 << 31)),
+            ["<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in x"]
+        );
+        assert!(broken(of(Range::Int32), Num::Int(-(1 << 31))).is_empty());
+        assert_eq!(broken(of(Range::Float), Num::Float(1e39)).len(), 1);
+        assert!(broken(of(Range::Double), Num::Float(1e39)).is_empty());
+        assert_eq!(broken(of(Range::Integer), Num::Float(9.3e18)).len(), 1);
+    }
+
+    #[test]
+    fn bounds_are_cut_to_integers_for_integers() {
+        let rules = NumberRules { maximum: Some(1.5), ..NumberRules::default() };
+        assert_eq!(broken(rules, Num::Int(2)), ["x: Invalid value: 2: x in body should be less than or equal to 1"]);
+        assert_eq!(
+            broken(rules, Num::Float(1.6)),
+            ["x: Invalid value: 1.6: x in body should be less than or equal to 1.5"]
+        );
+        let exclusive = NumberRules { minimum: Some(1.0), exclusive_minimum: true, ..NumberRules::default() };
+        assert_eq!(broken(exclusive, Num::Int(1)), ["x: Invalid value: 1: x in body should be greater than 1"]);
+        let tenth = NumberRules { multiple_of: Some(0.1), ..NumberRules::default() };
+        assert!(broken(tenth, Num::Float(0.3)).is_empty());
+        assert_eq!(
+            broken(tenth, Num::Int(1)),
+            ["x: Invalid value: 0: factor MultipleOf declared for x must be positive: 0"]
+        );
+    }
+}

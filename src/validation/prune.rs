@@ -1,0 +1,225 @@
+//! Pruning and defaulting: what the server makes of an object before it judges it.
+
+use serde_json::{Map, Value};
+
+use super::node::{Additional, Node};
+
+/// A field that the server drops, and what is lost with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pruned {
+    /// Such as `spec.list[0].x`.
+    pub path: String,
+    /// The dropped value.
+    pub value: Value,
+}
+
+/// A field that the server fills in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaulted {
+    pub path: String,
+}
+
+/// Where a walk is, as text that grows and shrinks.
+struct Place(String);
+
+impl Place {
+    fn at<T>(&mut self, step: Step, work: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.0.len();
+        match step {
+            Step::Key(key) => {
+                if length > 0 {
+                    self.0.push('.');
+                }
+                self.0.push_str(key);
+            }
+            Step::Index(index) => self.0.push_str(&format!("[{index}]")),
+        }
+        let result = work(self);
+        self.0.truncate(length);
+        result
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+fn is_meta(key: &str) -> bool {
+    matches!(key, "apiVersion" | "kind" | "metadata")
+}
+
+/// Drops the fields that `node` does not describe. Kind, version and metadata of the object itself stay.
+pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
+    let mut pruned = Vec::new();
+    let mut place = Place(String::new());
+    if node.preserve_unknown {
+        keep(object, node, true, &mut place, &mut pruned);
+    } else {
+        drop_unknown(object, Some(node), true, &mut place, &mut pruned);
+    }
+    pruned.sort_by(|a, b| a.path.cmp(&b.path));
+    pruned
+}
+
+/// Drops what `node` does not describe inside of a value that is not the whole object, such as a default.
+pub fn prune_part(value: &mut Value, node: &Node) {
+    drop_unknown(value, Some(node), node.embedded, &mut Place(String::new()), &mut Vec::new());
+}
+
+fn drop_unknown(
+    value: &mut Value,
+    node: Option<&Node>,
+    is_resource: bool,
+    place: &mut Place,
+    pruned: &mut Vec<Pruned>,
+) {
+    if let Some(node) = node
+        && node.preserve_unknown
+    {
+        return keep(value, node, is_resource, place, pruned);
+    }
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, value| {
+                place.at(Step::Key(key), |place| {
+                    if is_resource && is_meta(key) {
+                        return true;
+                    }
+                    let child = node.and_then(|n| n.properties.get(key));
+                    let is_entry = node.is_some_and(|n| !matches!(n.additional, Additional::Absent));
+                    if child.is_none() && !is_entry {
+                        pruned.push(Pruned { path: place.0.clone(), value: value.take() });
+                        return false;
+                    }
+                    // `additionalProperties: true` keeps the entry and nothing inside it.
+                    let child = child.or_else(|| node.and_then(|n| n.additional.schema()));
+                    drop_unknown(value, child, child.is_some_and(|c| c.embedded), place, pruned);
+                    true
+                })
+            });
+        }
+        Value::Array(items) => {
+            let item_node = node.and_then(|n| n.items.as_deref());
+            for (at, item) in items.iter_mut().enumerate() {
+                let is_resource = item_node.is_some_and(|n| n.embedded);
+                place.at(Step::Index(at), |place| drop_unknown(item, item_node, is_resource, place, pruned));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Below `x-kubernetes-preserve-unknown-fields` only the described fields are pruned inside.
+fn keep(value: &mut Value, node: &Node, is_resource: bool, place: &mut Place, pruned: &mut Vec<Pruned>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if is_resource && is_meta(key) {
+                    continue;
+                }
+                let described = node.properties.contains_key(key) || !matches!(node.additional, Additional::Absent);
+                if described {
+                    let child = node.child(key);
+                    let is_resource = child.is_some_and(|c| c.embedded);
+                    place.at(Step::Key(key), |place| drop_unknown(value, child, is_resource, place, pruned));
+                }
+            }
+        }
+        Value::Array(items) => {
+            // Items stay as they are unless a schema describes them; that one's own unknown fields stay too.
+            if let Some(item_node) = node.items.as_deref() {
+                for (at, item) in items.iter_mut().enumerate() {
+                    place.at(Step::Index(at), |place| keep(item, item_node, item_node.embedded, place, pruned));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops nulls that are neither allowed nor about to become a default.
+pub fn drop_nulls(value: &mut Value, node: &Node) {
+    match value {
+        Value::Object(map) => map.retain(|key, value| match node.child(key) {
+            Some(child) if value.is_null() => child.nullable || child.default.is_some(),
+            Some(child) => {
+                drop_nulls(value, child);
+                true
+            }
+            None => true,
+        }),
+        Value::Array(items) => {
+            if let Some(item_node) = node.items.as_deref() {
+                items.iter_mut().for_each(|item| drop_nulls(item, item_node));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills in defaults: for missing fields, and for nulls where null is not allowed.
+pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
+    let mut defaulted = Vec::new();
+    fill(object, node, &mut Place(String::new()), &mut Some(&mut defaulted));
+    defaulted.sort_by(|a, b| a.path.cmp(&b.path));
+    defaulted
+}
+
+/// `told` is where to note what was filled in; inside of a default nothing is noted.
+fn fill(value: &mut Value, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
+    if !node.has_defaults {
+        return;
+    }
+    match value {
+        Value::Object(map) => fill_object(map, node, place, told),
+        Value::Array(items) => {
+            let Some(item_node) = node.items.as_deref() else { return };
+            for (at, item) in items.iter_mut().enumerate() {
+                place.at(Step::Index(at), |place| fill_null_then_inside(item, item_node, place, told));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn fill_object(map: &mut Map<String, Value>, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
+    for (name, child) in &node.properties {
+        let Some(default) = &child.default else { continue };
+        if map.get(name).is_some_and(|v| !v.is_null() || child.nullable) {
+            continue;
+        }
+        place.at(Step::Key(name), |place| {
+            if let Some(told) = told {
+                told.push(Defaulted { path: place.0.clone() });
+            }
+            let mut value = default.as_ref().clone();
+            fill(&mut value, child, place, &mut None);
+            map.insert(name.clone(), value);
+        });
+    }
+    for (key, value) in map.iter_mut() {
+        place.at(Step::Key(key), |place| match node.properties.get(key) {
+            Some(child) => fill(value, child, place, told),
+            None => {
+                if let Some(entry) = node.additional.schema() {
+                    fill_null_then_inside(value, entry, place, told);
+                }
+            }
+        });
+    }
+}
+
+fn fill_null_then_inside(value: &mut Value, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
+    match &node.default {
+        Some(default) if value.is_null() && !node.nullable => {
+            if let Some(told) = told {
+                told.push(Defaulted { path: place.0.clone() });
+            }
+            *value = default.as_ref().clone();
+            fill(value, node, place, &mut None);
+        }
+        _ => fill(value, node, place, told),
+    }
+}

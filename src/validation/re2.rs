@@ -1,0 +1,408 @@
+//! RE2 patterns, as Go reads them, on the `regex` crate.
+//!
+//! The two speak dialects of one language. Go takes `{` and `[[]` literally where `regex` refuses them, its `\d`, `\w`,
+//! `\s` and `\b` are ASCII, it knows `\Q…\E` and octal escapes, and has no set operations in classes. So a pattern is
+//! read by Go's rules and written out again with nothing left to interpretation: every literal as a code point, every
+//! class item by itself. What Go would refuse, or `regex` cannot do, is left undecided.
+
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// A pattern of a schema, compiled when it is first asked.
+#[derive(Debug)]
+pub struct Pattern {
+    source: Box<str>,
+    compiled: OnceLock<Result<Regex, String>>,
+}
+
+/// Compiled patterns are bounded: one of a schema must not take the memory of the whole run.
+const SIZE_LIMIT: usize = 32 << 20;
+
+impl Pattern {
+    pub fn new(source: &str) -> Self {
+        Self { source: source.into(), compiled: OnceLock::new() }
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the pattern occurs anywhere in `text`; an error says why that is undecided.
+    pub fn is_match(&self, text: &str) -> Result<bool, &str> {
+        match self.compiled.get_or_init(|| compile(&self.source)) {
+            Ok(regex) => Ok(regex.is_match(text.as_bytes())),
+            Err(reason) => Err(reason),
+        }
+    }
+}
+
+/// Compiles an RE2 pattern. Bytes, not text: only there `regex` offers an ASCII `\B`.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
+    let translated = translate(pattern)?;
+    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "the pattern is too large to compile".to_owned(),
+        other => other.to_string().lines().last().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Writes the RE2 pattern `pattern` in the syntax of the `regex` crate.
+pub fn translate(pattern: &str) -> Result<String, String> {
+    let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2) };
+    translator.run()?;
+    Ok(translator.out)
+}
+
+struct Translator<'a> {
+    rest: &'a str,
+    out: String,
+}
+
+const DIGITS: &str = "0-9";
+const SPACES: &str = r"\t\n\x0C\r ";
+const WORDS: &str = "0-9A-Za-z_";
+
+impl<'a> Translator<'a> {
+    fn next(&mut self) -> Option<char> {
+        let mut characters = self.rest.chars();
+        let c = characters.next();
+        self.rest = characters.as_str();
+        c
+    }
+
+    fn take(&mut self, prefix: &str) -> bool {
+        match self.rest.strip_prefix(prefix) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn literal(&mut self, c: char) {
+        if c.is_alphanumeric() {
+            self.out.push(c);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(self.out, "\\x{{{:X}}}", u32::from(c));
+        }
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        while !self.rest.is_empty() {
+            if self.rest.starts_with('{') {
+                match self.repetition() {
+                    Some(counted) => self.out.push_str(counted),
+                    None => {
+                        self.next();
+                        self.literal('{');
+                    }
+                }
+                continue;
+            }
+            let Some(c) = self.next() else { break };
+            match c {
+                '^' | '$' | '.' | '|' | ')' | '*' | '+' | '?' => self.out.push(c),
+                '(' => self.group()?,
+                '[' => self.class()?,
+                '\\' => self.escape()?,
+                c => self.literal(c),
+            }
+        }
+        Ok(())
+    }
+
+    /// `{2}`, `{2,}` or `{2,3}`, consumed. Anything else that begins with a brace is literal.
+    fn repetition(&mut self) -> Option<&'a str> {
+        let end = self.rest.find('}')?;
+        let (low, high) = match self.rest[1..end].split_once(',') {
+            Some((low, high)) => (low, Some(high)),
+            None => (&self.rest[1..end], None),
+        };
+        // A number has no leading zeros.
+        let is_number =
+            |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit()) && (s.len() == 1 || !s.starts_with('0'));
+        if !is_number(low) || high.is_some_and(|high| !high.is_empty() && !is_number(high)) {
+            return None;
+        }
+        let (counted, rest) = self.rest.split_at(end + 1);
+        self.rest = rest;
+        Some(counted)
+    }
+
+    fn group(&mut self) -> Result<(), String> {
+        if self.take("?P<") || self.take("?<") {
+            let Some((name, rest)) = self.rest.split_once('>') else {
+                return Err("a group name without end".to_owned());
+            };
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(format!("the group name {name:?} is not allowed"));
+            }
+            self.rest = rest;
+            self.out.push_str("(?:");
+        } else if self.take("?") {
+            let Some(end) = self.rest.find([':', ')']) else { return Err("a group without end".to_owned()) };
+            let flags = &self.rest[..=end];
+            if !flags[..end].chars().all(|c| "imsU-".contains(c)) {
+                return Err(format!("(?{} is no group", &flags[..end]));
+            }
+            self.out.push_str("(?");
+            self.out.push_str(flags);
+            self.rest = &self.rest[end + 1..];
+        } else {
+            self.out.push_str("(?:");
+        }
+        Ok(())
+    }
+
+    /// An escape outside of a class; the backslash is consumed.
+    fn escape(&mut self) -> Result<(), String> {
+        if self.take("Q") {
+            let (quoted, rest) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
+            self.rest = rest;
+            quoted.chars().for_each(|c| self.literal(c));
+            return Ok(());
+        }
+        // A lone `\E` ends nothing.
+        if self.take("E") {
+            return Err("\\E without \\Q".to_owned());
+        }
+        for (letter, written) in [("A", "\\A"), ("z", "\\z"), ("b", "(?-u:\\b)"), ("B", "(?-u:\\B)")] {
+            if self.take(letter) {
+                self.out.push_str(written);
+                return Ok(());
+            }
+        }
+        if self.class_escape("[", "]")? {
+            return Ok(());
+        }
+        let c = self.escaped_character()?;
+        self.literal(c);
+        Ok(())
+    }
+
+    /// `\d`, `\pN` and the like, written between `open` and `close`. False where it is another escape.
+    fn class_escape(&mut self, open: &str, close: &str) -> Result<bool, String> {
+        for (letter, set) in [("d", DIGITS), ("s", SPACES), ("w", WORDS)] {
+            if self.take(letter) {
+                let _ = write!(self.out, "{open}{set}{close}");
+                return Ok(true);
+            }
+            if self.take(&letter.to_ascii_uppercase()) {
+                let _ = write!(self.out, "[^{set}]");
+                return Ok(true);
+            }
+        }
+        let mut negated = if self.take("p") {
+            false
+        } else if self.take("P") {
+            true
+        } else {
+            return Ok(false);
+        };
+        let name = if self.take("{") {
+            let Some((name, rest)) = self.rest.split_once('}') else { return Err("\\p{ without end".to_owned()) };
+            self.rest = rest;
+            name
+        } else {
+            let length = self.rest.chars().next().map_or(0, char::len_utf8);
+            let (name, rest) = self.rest.split_at(length);
+            self.rest = rest;
+            name
+        };
+        let name = match name.strip_prefix('^') {
+            Some(name) => {
+                negated = !negated;
+                name
+            }
+            None => name,
+        };
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(format!("\\p{{{name}}} is no Unicode class"));
+        }
+        let _ = write!(self.out, "\\{}{{{name}}}", if negated { 'P' } else { 'p' });
+        Ok(true)
+    }
+
+    /// The character that an escape stands for; the backslash is consumed.
+    fn escaped_character(&mut self) -> Result<char, String> {
+        let Some(c) = self.next() else { return Err("a backslash at the end".to_owned()) };
+        match c {
+            'a' => Ok('\u{7}'),
+            'f' => Ok('\u{c}'),
+            'n' => Ok('\n'),
+            'r' => Ok('\r'),
+            't' => Ok('\t'),
+            'v' => Ok('\u{b}'),
+            'x' => self.hexadecimal(),
+            '0'..='7' => {
+                let is_octal = |c: char| ('0'..='7').contains(&c);
+                if c != '0' && !self.rest.starts_with(is_octal) {
+                    return Err(format!("\\{c} is a back-reference"));
+                }
+                let mut value = c.to_digit(8).unwrap_or(0);
+                for _ in 0..2 {
+                    let Some(digit) = self.rest.chars().next().filter(|c| is_octal(*c)) else { break };
+                    self.next();
+                    value = value * 8 + digit.to_digit(8).unwrap_or(0);
+                }
+                char::from_u32(value).ok_or_else(|| "an octal escape beyond Unicode".to_owned())
+            }
+            c if c.is_ascii() && !c.is_ascii_alphanumeric() => Ok(c),
+            c => Err(format!("\\{c} is no escape")),
+        }
+    }
+
+    fn hexadecimal(&mut self) -> Result<char, String> {
+        let digits = if self.take("{") {
+            let Some((digits, rest)) = self.rest.split_once('}') else { return Err("\\x{ without end".to_owned()) };
+            self.rest = rest;
+            digits
+        } else {
+            let Some(digits) = self.rest.get(..2) else { return Err("\\x without two digits".to_owned()) };
+            self.rest = &self.rest[2..];
+            digits
+        };
+        let code =
+            digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok()).flatten();
+        code.and_then(char::from_u32).ok_or_else(|| format!("\\x{{{digits}}} is no character"))
+    }
+
+    /// A class; the opening bracket is consumed.
+    fn class(&mut self) -> Result<(), String> {
+        self.out.push('[');
+        if self.take("^") {
+            self.out.push('^');
+        }
+        let mut is_first = true;
+        loop {
+            if self.rest.is_empty() {
+                return Err("a class without end".to_owned());
+            }
+            // A bracket that comes first is literal.
+            if !is_first && self.take("]") {
+                break;
+            }
+            is_first = false;
+            if self.rest.starts_with("[:") && self.posix_class()? {
+                continue;
+            }
+            if let Some(after) = self.rest.strip_prefix('\\') {
+                let before = self.rest;
+                self.rest = after;
+                if self.class_escape("", "")? {
+                    continue;
+                }
+                self.rest = before;
+            }
+            let low = self.class_character()?;
+            let mut high = low;
+            // A dash before the closing bracket is literal.
+            if self.rest.starts_with('-') && !self.rest.starts_with("-]") {
+                self.next();
+                high = self.class_character()?;
+                if high < low {
+                    return Err("a range from high to low".to_owned());
+                }
+            }
+            let _ = write!(self.out, "\\x{{{:X}}}-\\x{{{:X}}}", u32::from(low), u32::from(high));
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    fn class_character(&mut self) -> Result<char, String> {
+        match self.next() {
+            Some('\\') => self.escaped_character(),
+            Some(c) => Ok(c),
+            None => Err("a class without end".to_owned()),
+        }
+    }
+
+    /// `[:alpha:]` inside a class. False where the bracket is literal.
+    fn posix_class(&mut self) -> Result<bool, String> {
+        const NAMES: [&str; 14] = [
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
+            "word", "xdigit",
+        ];
+        let Some(end) = self.rest.find(":]") else { return Ok(false) };
+        let name = self.rest.get(2..end).unwrap_or_default();
+        if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+            return Err(format!("[:{name}:] is no class"));
+        }
+        self.out.push_str(&self.rest[..end + 2]);
+        self.rest = &self.rest[end + 2..];
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each pattern with a text that Go's `regexp` matches and one that it does not.
+    #[test]
+    fn patterns_match_what_go_matches() {
+        for (pattern, yes, no) in [
+            (r"^[\w-\.]+$", "a-b.c", "a,b"),
+            (r"^[[]$", "[", "]"),
+            (r"^[]a]$", "]", "b"),
+            (r"^[^]a]$", "b", "]"),
+            (r"^\Qa.b\E+$", "a.bbb", "axb"),
+            (r"^\Q[", "[", "a"),
+            (r"^a{$", "a{", "a"),
+            (r"^a{,3}$", "a{,3}", "aa"),
+            (r"^{a}$", "{a}", "a"),
+            (r"^a{2}$", "aa", "a"),
+            (r"^a{2,}$", "aaa", "a"),
+            (r"^a{02}$", "a{02}", "aa"),
+            (r"^\d+$", "12", "١"),
+            (r"^\w$", "_", "é"),
+            (r"^\W$", "é", "a"),
+            (r"^\s$", "\t", "\u{b}"),
+            (r"^[^\s\d]$", "a", " "),
+            (r"^[\D]$", "a", "1"),
+            (r"\bfoo\b", "éfooé", "xfoo"),
+            (r"^é\Bé$", "éé", "é é"),
+            (r"^[a&&b]$", "&", "c"),
+            (r"^[a~~-]$", "-", "b"),
+            (r"^[+--]$", ",", "."),
+            (r"^[~~]$", "~", "a"),
+            (r"^\<a\>$", "<a>", "a"),
+            (r"\Aa\z", "a", "a\n"),
+            (r"^a$", "a", "a\n"),
+            (r"(?i)^k$", "\u{212a}", "j"),
+            (r"^(?i:a)b$", "Ab", "AB"),
+            (r"^(?s).$", "\n", ""),
+            (r"^.$", "é", "\n"),
+            (r"(?m)^b$", "a\nb", "ab"),
+            (r"^(?P<x>a)(?<y>b)$", "ab", "a"),
+            (r"^\pN\p{Greek}\P{L}\p{^L}$", "1α11", "a111"),
+            (r"^[\pN\p{^L}]$", "1", "a"),
+            (r"^[[:alpha:]-]$", "-", "é"),
+            (r"^[[:^alpha:]]$", "é", "a"),
+            (r"^\x41\x{e9}\101\0$", "AéA\0", "A"),
+            (r"^\/\_\-\#\ $", "/_-# ", "a"),
+            (r"^\a\f\v$", "\u{7}\u{c}\u{b}", "a"),
+            (r"^(|a)$", "", "b"),
+            (r"^a#b $", "a#b ", "ab"),
+            (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", "a-b.c", "-a"),
+        ] {
+            let regex = compile(pattern).unwrap_or_else(|reason| panic!("{pattern}: {reason}"));
+            assert!(regex.is_match(yes.as_bytes()), "{pattern} should match {yes:?}");
+            assert!(!regex.is_match(no.as_bytes()), "{pattern} should not match {no:?}");
+        }
+    }
+
+    #[test]
+    fn what_go_refuses_is_undecided() {
+        for pattern in
+            [r"\C", r"\Z", r"\1", r"(?=a)", r"(?x)a", r"[a", r"[b-a]", r"[[:foo:]]", r"\p{Nope}", "a\\", r"\E"]
+        {
+            assert!(compile(pattern).is_err(), "{pattern}");
+        }
+        assert!(Pattern::new(r"(?!a)").is_match("b").is_err());
+    }
+}

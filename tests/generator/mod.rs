@@ -1,0 +1,47 @@
+//! Structural schemas and values for them, from a seed: valid, nearly valid, and as odd as real ones.
+//!
+//! A schema made here is accepted by the API server, most of the time: the caller drops what is not. A value follows its
+//! schema closely enough to reach deep keywords, and is then broken in one or two places.
+
+// Each test binary uses its own part of this module.
+#![allow(dead_code)]
+
+mod schemas;
+mod texts;
+mod values;
+
+pub use schemas::{FORMATS, PATTERNS, schema};
+pub use texts::{PATTERNS_OF_RE2, TEXTS};
+pub use values::{broken, text_like, value};
+
+/// A small generator of random numbers (splitmix64): the same seed gives the same run everywhere.
+#[derive(Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    /// True in `percent` of a hundred cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+}
