@@ -241,6 +241,19 @@ fn a_crd_that_changes_after_the_check_is_not_written() {
 }
 
 #[test]
+fn a_crd_that_turns_up_after_the_check_is_not_written() {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
+    let theirs = bed.crd("theirs: {type: string}");
+    let proxy = Proxy::start(control_plane());
+    proxy.before(When::new("PATCH", &bed.crd_path()).nth(1), move || _ = control_plane().apply_yaml(&theirs));
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(1);
+    let live = control_plane().get(&bed.crd_path()).1;
+    let schema = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    assert_eq!(schema["properties"], json!({"theirs": {"type": "string"}}));
+}
+
+#[test]
 fn a_field_conflict_names_field_manager_and_way_out() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
