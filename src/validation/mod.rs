@@ -19,6 +19,7 @@
 //! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
 
+pub mod cel;
 mod check;
 mod compile;
 mod correlate;
