@@ -121,7 +121,11 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 (_, true) => return Err(Fault::no_such_overload()),
                 (value, false) => value,
             };
-            insert(&mut map, key, value)?;
+            // Of several entries with the same key the last one counts.
+            match Key::of(&key) {
+                Some(slot) => map.insert(slot, (key, value)),
+                None => return Err(Fault::error(format!("unsupported key type: {}", key.type_name()))),
+            };
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
     }
@@ -252,6 +256,12 @@ fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
                 Value::Int(index) => i128::from(*index),
                 Value::Uint(index) => i128::from(*index),
                 Value::Double(index) if index.fract() == 0.0 => *index as i128,
+                Value::Double(index) => {
+                    return Err(Fault::error(format!(
+                        "unsupported index value {} in list",
+                        super::lib_convert::go_double(*index)
+                    )));
+                }
                 _ => return Err(Fault::error(format!("unsupported index type '{}' in list", index.type_name()))),
             };
             match usize::try_from(position) {

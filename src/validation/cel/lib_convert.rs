@@ -5,6 +5,7 @@ use super::fault::{Fault, Result};
 use super::library::Function;
 use super::time::{MAX_SECONDS, MIN_SECONDS, Timestamp, duration_text, go_duration};
 use super::value::Value;
+use crate::validation::gotext::float;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("int", 1, int),
@@ -69,9 +70,10 @@ fn double<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
         [Value::Int(value)] => Ok(Value::Double(*value as f64)),
         [Value::Uint(value)] => Ok(Value::Double(*value as f64)),
         [Value::String(text)] => {
-            if text.contains(['x', 'X']) {
+            if text.contains(['x', 'X']) && text.contains(['p', 'P']) {
                 return Some(Err(Fault::Undecided("hexadecimal doubles are not supported".to_owned())));
             }
+            let Some(text) = without_underscores(text) else { return Some(Err(unconvertible("double"))) };
             match text.parse::<f64>() {
                 // A number that is too large is not infinity, which can only be written out.
                 Ok(value) if value.is_finite() || !text.contains(|c: char| c.is_ascii_digit()) => {
@@ -82,6 +84,14 @@ fn double<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
         }
         _ => return None,
     })
+}
+
+/// Underscores may stand between digits.
+fn without_underscores(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let misplaced = |at: usize| bytes[at] == b'_' && !(is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)));
+    (!(0..bytes.len()).any(misplaced)).then(|| text.replace('_', ""))
 }
 
 fn bool_<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
@@ -143,18 +153,8 @@ pub(crate) fn go_double(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    // Digits and exponent of the shortest form that reads back as the same number.
-    let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if value == 0.0 || (-4..EXPONENT_FROM).contains(&exponent) {
-        return format!("{value}");
-    }
-    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    float(value)
 }
-
-/// The exponent from which doubles are written with one.
-const EXPONENT_FROM: i32 = 6;
 
 fn bytes<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     match args {

@@ -167,7 +167,7 @@ fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         problems.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        problems.push(format!("name part {}", too_long(63)));
+        problems.push("name part must be no more than 63 bytes".to_owned());
     }
     if !is_key(name) {
         problems.push(format!("name part {}", mismatch(WHAT, &examples, KEY)));
@@ -178,7 +178,7 @@ fn qualified_name(text: &str) -> Vec<String> {
 fn label_value(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
-        problems.push(too_long(63));
+        problems.push("must be no more than 63 bytes".to_owned());
     }
     if !text.is_empty() && !is_key(text) {
         problems.push(mismatch(

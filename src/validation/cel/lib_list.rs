@@ -7,7 +7,8 @@ use super::equal::{compare, equal};
 use super::fault::{Fault, Result};
 use super::library::Function;
 use super::ops;
-use super::value::{List, Value};
+use super::types::Kind;
+use super::value::{Items, List, Value};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("isSorted", 1, is_sorted),
@@ -67,9 +68,15 @@ fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 }
 
 fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let zero = match args {
+        [Value::List(List { items: Items::Json(_, of), .. })] if matches!(of.kind, Kind::Duration) => {
+            Value::Duration(0)
+        }
+        _ => Value::Int(0),
+    };
     with(args, budget, |values, budget| {
         let mut values = values.into_iter();
-        let Some(first) = values.next() else { return Ok(Value::Int(0)) };
+        let Some(first) = values.next() else { return Ok(zero) };
         if !matches!(first, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_)) {
             return Err(Fault::no_such_overload());
         }

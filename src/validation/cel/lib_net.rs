@@ -7,6 +7,7 @@ use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::library::Function;
 use super::value::Value;
+use crate::validation::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("ip", 1, ip),
@@ -44,13 +45,14 @@ impl fmt::Display for Ip {
 }
 
 impl Ip {
-    /// Parses an address without a zone; the error is why it is none.
-    pub(crate) fn parse(text: &str) -> std::result::Result<Ip, &'static str> {
+    /// Parses an address without a zone; the error is why it is none, as Go says it.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Ip, String> {
         match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
             Some(b'.') => parse_v4(text).map(Ip::V4),
-            Some(b':') => text.parse().map(Ip::V6).map_err(|_| "invalid IPv6 address"),
-            Some(_) => Err("missing IPv6 address"),
-            None => Err("unable to parse IP"),
+            Some(b':') if text.ends_with('%') => Err("zone must be a non-empty string".to_owned()),
+            Some(b':') => text.parse().map(Ip::V6).map_err(|_| problem_of_v6(text)),
+            Some(_) => Err("missing IPv6 address".to_owned()),
+            None => Err("unable to parse IP".to_owned()),
         }
     }
 
@@ -119,30 +121,90 @@ impl Ip {
     }
 }
 
-fn parse_v4(text: &str) -> std::result::Result<Ipv4Addr, &'static str> {
+fn parse_v4(text: &str) -> std::result::Result<Ipv4Addr, String> {
+    let at = |position: usize, problem: &str| format!("{problem} (at {})", quote(&text[position..]));
     let mut octets = [0; 4];
     let mut count = 0;
-    for field in text.split('.') {
+    let mut start = 0;
+    for (index, field) in text.split('.').enumerate() {
         let mut value = 0;
-        for (at, b) in field.bytes().enumerate() {
-            if !b.is_ascii_digit() {
-                return Err("unexpected character");
+        for (digit, c) in field.char_indices() {
+            let Some(number) = c.to_digit(10) else { return Err(at(start + digit, "unexpected character")) };
+            if digit == 1 && value == 0 {
+                return Err("IPv4 field has octet with leading zero".to_owned());
             }
-            if at == 1 && value == 0 {
-                return Err("IPv4 field has octet with leading zero");
-            }
-            value = value * 10 + u32::from(b - b'0');
+            value = value * 10 + number;
             if value > 255 {
-                return Err("IPv4 field has value >255");
+                return Err("IPv4 field has value >255".to_owned());
             }
         }
         if field.is_empty() {
-            return Err("IPv4 field must have at least one digit");
+            // The dot that is one too many: the one after the gap, or the last.
+            let dot = if start == text.len() || index > 0 && start > text.len() - 1 { start - 1 } else { start };
+            return Err(at(dot, "IPv4 field must have at least one digit"));
         }
         *octets.get_mut(count).ok_or("IPv4 address too long")? = u8::try_from(value).unwrap_or_default();
         count += 1;
+        start += field.len() + 1;
     }
-    if count < 4 { Err("IPv4 address too short") } else { Ok(Ipv4Addr::from(octets)) }
+    if count < 4 { Err("IPv4 address too short".to_owned()) } else { Ok(Ipv4Addr::from(octets)) }
+}
+
+/// Why `text`, which has a colon, is no IPv6 address.
+fn problem_of_v6(text: &str) -> String {
+    let at = |rest: &str, problem: &str| format!("{problem} (at {})", quote(rest));
+    let mut rest = text;
+    let mut groups = 0;
+    let mut gap = false;
+    if let Some(tail) = rest.strip_prefix("::") {
+        gap = true;
+        rest = tail;
+    }
+    while groups < 8 && !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 4 {
+            return at(rest, "each group must have 4 or less digits");
+        }
+        if digits == 0 {
+            return at(rest, "each colon-separated field must have at least one digit");
+        }
+        let tail = &rest[digits..];
+        if tail.starts_with('.') {
+            return match groups {
+                groups if !gap && groups != 6 => {
+                    at(rest, "embedded IPv4 address must replace the final 2 fields of the address")
+                }
+                7 => at(rest, "too many hex fields to fit an embedded IPv4 at the end of the address"),
+                _ => parse_v4(rest).err().unwrap_or_default(),
+            };
+        }
+        groups += 1;
+        let Some(next) = tail.strip_prefix(':') else {
+            if tail.is_empty() {
+                rest = tail;
+                break;
+            }
+            return at(tail, "unexpected character, want colon");
+        };
+        if next.is_empty() {
+            return at(tail, "colon must be followed by more characters");
+        }
+        rest = next;
+        if let Some(next) = rest.strip_prefix(':') {
+            if gap {
+                return at(rest, "multiple :: in address");
+            }
+            gap = true;
+            rest = next;
+        }
+    }
+    if !rest.is_empty() {
+        return at(rest, "trailing garbage after address");
+    }
+    match gap {
+        true => "the :: must expand to at least one field of zeros".to_owned(),
+        false => "address string too short".to_owned(),
+    }
 }
 
 /// A network.
@@ -174,13 +236,17 @@ fn parse_ip(text: &str) -> std::result::Result<Ip, String> {
         && matches!(Ip::parse(address), Ok(Ip::V6(_)))
         && !zone.is_empty()
     {
-        return Err(format!("IP address {text:?} with zone value is not allowed"));
+        return Err(format!("IP address {} with zone value is not allowed", quote(text)));
     }
     let ip = Ip::parse(text).map_err(|why| {
-        format!("IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): {why}")
+        format!(
+            "IP Address {} parse error during conversion from string: ParseAddr({}): {why}",
+            quote(text),
+            quote(text)
+        )
     })?;
     match is_mapped(ip) {
-        true => Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed")),
+        true => Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))),
         false => Ok(ip),
     }
 }
@@ -188,7 +254,7 @@ fn parse_ip(text: &str) -> std::result::Result<Ip, String> {
 /// Parses a network; the error is the server's text.
 fn parse_cidr(text: &str) -> std::result::Result<Cidr, String> {
     let fail = |why: String| format!("network address parse error during conversion from string: {why}");
-    let prefix_fail = |why: String| fail(format!("netip.ParsePrefix({text:?}): {why}"));
+    let prefix_fail = |why: String| fail(format!("netip.ParsePrefix({}): {why}", quote(text)));
     let Some((address, bits)) = text.rsplit_once('/') else { return Err(prefix_fail("no '/'".to_owned())) };
     if let Some((v6, zone)) = address.split_once('%')
         && matches!(Ip::parse(v6), Ok(Ip::V6(_)))
@@ -196,15 +262,15 @@ fn parse_cidr(text: &str) -> std::result::Result<Cidr, String> {
     {
         return Err(prefix_fail("IPv6 zones cannot be present in a prefix".to_owned()));
     }
-    let address = Ip::parse(address).map_err(|why| prefix_fail(format!("ParseAddr({address:?}): {why}")))?;
+    let address = Ip::parse(address).map_err(|why| prefix_fail(format!("ParseAddr({}): {why}", quote(address))))?;
     let is_plain = bits.bytes().all(|b| b.is_ascii_digit()) && (bits.len() == 1 || !bits.starts_with('0'));
     let prefix = bits.parse::<u32>().ok().filter(|_| is_plain);
-    let prefix = prefix.ok_or_else(|| prefix_fail(format!("bad bits after slash: {bits:?}")))?;
+    let prefix = prefix.ok_or_else(|| prefix_fail(format!("bad bits after slash: {}", quote(bits))))?;
     if prefix > address.bits().1 {
         return Err(prefix_fail("prefix length out of range".to_owned()));
     }
     match is_mapped(address) {
-        true => Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed")),
+        true => Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))),
         false => Ok(Cidr { address, prefix }),
     }
 }

@@ -7,6 +7,7 @@ use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::library::Function;
 use super::value::Value;
+use crate::validation::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("semver", 1, semver),
@@ -55,15 +56,15 @@ fn is_digits(text: &str) -> bool {
 
 fn number(text: &str) -> std::result::Result<u64, String> {
     let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: {why}"))
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
 }
 
 fn core(text: &str, name: &str) -> std::result::Result<u64, String> {
     if !is_digits(text) {
-        return Err(format!("Invalid character(s) found in {} number {text:?}", name.to_lowercase()));
+        return Err(format!("Invalid character(s) found in {} number {}", name.to_lowercase(), quote(text)));
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("{name} number must not contain leading zeroes {text:?}"));
+        return Err(format!("{name} number must not contain leading zeroes {}", quote(text)));
     }
     number(text)
 }
@@ -86,7 +87,7 @@ fn parse(text: &str) -> std::result::Result<Version, String> {
             return Err("Build meta data is empty".to_owned());
         }
         if !is_word(part) {
-            return Err(format!("Invalid character(s) found in build meta data {part:?}"));
+            return Err(format!("Invalid character(s) found in build meta data {}", quote(part)));
         }
     }
     Ok(Version { core: [major, minor, patch], pre })
@@ -99,11 +100,11 @@ fn identifier(text: &str) -> std::result::Result<Identifier, String> {
     if !is_digits(text) {
         return match is_word(text) {
             true => Ok(Identifier::Word(text.to_owned())),
-            false => Err(format!("Invalid character(s) found in prerelease {text:?}")),
+            false => Err(format!("Invalid character(s) found in prerelease {}", quote(text))),
         };
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("Numeric PreRelease version must not contain leading zeroes {text:?}"));
+        return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(text)));
     }
     number(text).map(Identifier::Number)
 }

@@ -4,6 +4,7 @@ use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::lib_convert::{go_double, text};
 use super::value::{List, Map, Value};
+use crate::validation::gotext::quote;
 
 const DEFAULT_PRECISION: usize = 6;
 /// No number has more digits than this.
@@ -114,12 +115,12 @@ fn bytes_text(bytes: &[u8]) -> Result<String> {
 /// A value inside a list or map.
 fn inner(value: &Value) -> Result<String> {
     match value {
-        Value::String(text) => quoted(text),
-        Value::Bytes(bytes) => Ok(format!("b{}", quoted(&bytes_text(bytes)?)?)),
+        Value::String(text) => Ok(quote(text)),
+        Value::Bytes(bytes) => Ok(format!("b{}", quote(&bytes_text(bytes)?))),
         Value::Double(value) if value.is_finite() => Ok(format!("{value:.DEFAULT_PRECISION$}")),
-        Value::Double(value) => quoted(&go_double(*value)),
-        Value::Duration(_) => Ok(format!("duration({})", quoted(&whole(value)?)?)),
-        Value::Timestamp(_) => Ok(format!("timestamp({})", quoted(&whole(value)?)?)),
+        Value::Double(value) => Ok(quote(&go_double(*value))),
+        Value::Duration(_) => Ok(format!("duration({})", quote(&whole(value)?))),
+        Value::Timestamp(_) => Ok(format!("timestamp({})", quote(&whole(value)?))),
         Value::Null
         | Value::Type(_)
         | Value::Bool(_)
@@ -128,23 +129,6 @@ fn inner(value: &Value) -> Result<String> {
         | Value::List(_)
         | Value::Map(_) => whole(value),
         _ => Err(Fault::error(format!("no formatting function for {}", value.type_name()))),
-    }
-}
-
-fn quoted(text: &str) -> Result<String> {
-    match text.chars().any(|c| !c.is_ascii_graphic() && c != ' ' && !matches!(c, '\n' | '\r' | '\t')) {
-        // Which characters Go takes for printable is a table of its own.
-        true if text.chars().any(|c| !c.is_alphanumeric() && !c.is_ascii_graphic() && c != ' ') => {
-            Err(Fault::Undecided("text with unusual characters inside a formatted list".to_owned()))
-        }
-        _ => Ok(format!(
-            "\"{}\"",
-            text.replace('\\', "\\\\")
-                .replace('"', "\\\"")
-                .replace('\n', "\\n")
-                .replace('\r', "\\r")
-                .replace('\t', "\\t")
-        )),
     }
 }
 
@@ -157,7 +141,7 @@ fn map_text(map: &Map) -> Result<String> {
     let mut entries = Vec::new();
     for key in map.keys() {
         let name = match &key {
-            Value::String(text) => quoted(text)?,
+            Value::String(text) => quote(text),
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text(&key).unwrap_or_default(),
             _ => {
                 return Err(Fault::error(format!("no formatting function for map key of type {}", key.type_name())));
@@ -221,13 +205,13 @@ fn fixed(value: &Value, precision: usize) -> Result<String> {
     Ok(out)
 }
 
-/// `%e`, as it is written in print: `1.5×10⁰³`.
-fn scientific(value: &Value, precision: usize) -> Result<String> {
+/// `%e`, as it is written in print: `1.5×10⁰³`. The server takes what should be the precision for the least width.
+fn scientific(value: &Value, width: usize) -> Result<String> {
     let value = number(value, "scientific")?;
     if let Some(text) = not_finite(value) {
         return Ok(text);
     }
-    let written = format!("{:.precision$e}", if value == 0.0 { 0.0 } else { value });
+    let written = format!("{:.DEFAULT_PRECISION$e}", if value == 0.0 { 0.0 } else { value });
     let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let sign = if exponent < 0 { "⁻" } else { "" };
@@ -235,7 +219,7 @@ fn scientific(value: &Value, precision: usize) -> Result<String> {
         .chars()
         .filter_map(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit.to_digit(10)? as usize))
         .collect();
-    Ok(format!("{digits}×10{sign}{raised}"))
+    Ok(format!("{:>width$}", format!("{digits}×10{sign}{raised}")))
 }
 
 /// A signed number in another base: Go writes a minus sign before the absolute value.

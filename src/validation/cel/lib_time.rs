@@ -5,6 +5,7 @@ use super::fault::{Fault, Result};
 use super::library::Function;
 use super::time::{Parts, Timestamp};
 use super::value::Value;
+use crate::validation::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("getFullYear", 1, year),
@@ -55,7 +56,7 @@ fn offset(zone: &str) -> Result<i64> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
             "" | "UTC" => Ok(0),
-            _ => Err(Fault::Undecided(format!("the time zone {zone:?} is not known here"))),
+            _ => Err(Fault::Undecided(format!("the time zone {} is not known here", quote(zone)))),
         };
     };
     let number = |text: &str| {
@@ -65,7 +66,7 @@ fn offset(zone: &str) -> Result<i64> {
             .then(|| text.parse::<i32>().ok())
             .flatten()
             .map(i64::from)
-            .ok_or_else(|| Fault::error(format!("strconv.Atoi: parsing {text:?}: invalid syntax")))
+            .ok_or_else(|| Fault::error(format!("strconv.Atoi: parsing {}: invalid syntax", quote(text))))
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     Ok(60 * if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes })

@@ -9,6 +9,7 @@ use super::fault::{Fault, Result};
 use super::lib_net::Ip;
 use super::library::Function;
 use super::value::{Key, Map, Value};
+use crate::validation::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("url", 1, url),
@@ -58,14 +59,14 @@ impl fmt::Display for Url {
 
 /// Checks what a request may ask for: an absolute URL or path, without a fragment.
 pub(crate) fn check_request(text: &str) -> std::result::Result<(), String> {
-    parse(text, true).map(|_| ()).map_err(|why| format!("parse {text:?}: {why}"))
+    parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
 }
 
 /// Parses a URL that [`check_request`] accepts.
 fn parse_whole(text: &str) -> std::result::Result<Url, String> {
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
-    let mut url = parse(rest, false).map_err(|why| format!("parse {rest:?}: {why}"))?;
-    unescape(fragment, Part::Other).map_err(|why| format!("parse {text:?}: {why}"))?;
+    let mut url = parse(rest, false).map_err(|why| format!("parse {}: {why}", quote(rest)))?;
+    unescape(fragment, Part::Other).map_err(|why| format!("parse {}: {why}", quote(text)))?;
     url.fragment = fragment.to_owned();
     Ok(url)
 }
@@ -144,7 +145,7 @@ fn check_port(port: &str) -> std::result::Result<(), String> {
     match port.strip_prefix(':') {
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(()),
         None if port.is_empty() => Ok(()),
-        _ => Err(format!("invalid port {port:?} after host")),
+        _ => Err(format!("invalid port {} after host", quote(port))),
     }
 }
 
@@ -162,10 +163,10 @@ fn parse_host(scheme: &str, host: &str) -> std::result::Result<String, String> {
             match Ip::parse(name.split('%').next().unwrap_or_default()) {
                 Ok(Ip::V6(_)) if !name.ends_with('%') => {}
                 Ok(Ip::V6(_)) => {
-                    return Err(format!("invalid host: ParseAddr({name:?}): zone must be a non-empty string"));
+                    return Err(format!("invalid host: ParseAddr({}): zone must be a non-empty string", quote(&name)));
                 }
                 Ok(Ip::V4(_)) => return Err("invalid IP-literal".to_owned()),
-                Err(problem) => return Err(format!("invalid host: ParseAddr({name:?}): {problem}")),
+                Err(problem) => return Err(format!("invalid host: ParseAddr({}): {problem}", quote(&name))),
             }
             return Ok(format!("[{name}]{}", &host[end + 1..]));
         }
@@ -203,7 +204,7 @@ fn unescape(text: &str, part: Part) -> std::result::Result<String, String> {
         match b {
             b'%' => {
                 let shown = String::from_utf8_lossy(&bytes[at..bytes.len().min(at + 3)]);
-                let invalid = || format!("invalid URL escape {shown:?}");
+                let invalid = || format!("invalid URL escape {}", quote(&shown));
                 let digits = bytes.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
                 let digits =
                     digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit())).ok_or_else(invalid)?;
@@ -225,7 +226,7 @@ fn unescape(text: &str, part: Part) -> std::result::Result<String, String> {
             }
             _ => {
                 if matches!(part, Part::Host | Part::Zone) && b < 0x80 && !is_host_byte(b) {
-                    return Err(format!("invalid character {:?} in host name", char::from(b).to_string()));
+                    return Err(format!("invalid character {} in host name", quote(&char::from(b).to_string())));
                 }
                 out.push(b);
                 at += 1;
