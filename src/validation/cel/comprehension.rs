@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::ast::{Macro, MacroKind};
+use super::ast::{Expr, Macro, MacroKind};
+use super::equal::find;
 use super::eval::{Evaluation, insert};
 use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
@@ -23,22 +24,12 @@ impl<'a> Evaluation<'a, '_> {
             MacroKind::All => self.quantifier(of, elements, false),
             MacroKind::Exists => self.quantifier(of, elements, true),
             MacroKind::ExistsOne => {
-                let mut count = 0;
-                for element in elements {
-                    count += usize::from(self.test(of, &of.body, element?)?);
-                }
-                Ok(Value::Bool(count == 1))
+                let kept = self.kept(of, &of.body, elements)?;
+                Ok(Value::Bool(kept.len() == 1))
             }
             MacroKind::Filter => {
-                let mut kept = Vec::new();
-                for element in elements {
-                    let element = element?;
-                    let value = element.0.clone();
-                    if self.test(of, &of.body, element)? {
-                        kept.push(value);
-                    }
-                }
-                Ok(Value::List(List::new(kept)))
+                let kept = self.kept(of, &of.body, elements)?;
+                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect())))
             }
             MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
             MacroKind::SortBy => {
@@ -54,7 +45,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
-    fn bound(&mut self, of: &'a Macro, expr: &'a super::ast::Expr, element: Element<'a>) -> Result<Value<'a>> {
+    fn bound(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<Value<'a>> {
         let depth = self.scope.len();
         let (first, second) = element;
         if let Some(name) = of.variables.first() {
@@ -68,7 +59,7 @@ impl<'a> Evaluation<'a, '_> {
         result
     }
 
-    fn test(&mut self, of: &'a Macro, expr: &'a super::ast::Expr, element: Element<'a>) -> Result<bool> {
+    fn test(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<bool> {
         match self.bound(of, expr, element)? {
             Value::Bool(value) => Ok(value),
             _ => Err(Fault::no_such_overload()),
@@ -99,19 +90,46 @@ impl<'a> Evaluation<'a, '_> {
         fault.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
+    /// The elements for which `filter` holds. A fault ends nothing: what is reported is the last one, as on the server.
+    fn kept(
+        &mut self,
+        of: &'a Macro,
+        filter: &'a Expr,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+    ) -> Result<Vec<Element<'a>>> {
+        let mut kept = Vec::new();
+        let mut fault: Option<Fault> = None;
+        for element in elements {
+            let element = element?;
+            match self.test(of, filter, element.clone()) {
+                Ok(true) => kept.push(element),
+                Ok(false) => {}
+                Err(problem @ Fault::Undecided(_)) => return Err(problem),
+                Err(problem) => fault = Some(problem),
+            }
+        }
+        fault.map_or(Ok(kept), Err)
+    }
+
+    /// The elements that the macro's own filter lets through, if it has one.
+    fn filtered(
+        &mut self,
+        of: &'a Macro,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+    ) -> Result<Vec<Element<'a>>> {
+        match &of.filter {
+            Some(filter) => self.kept(of, filter, elements),
+            None => elements.collect(),
+        }
+    }
+
     fn transform(
         &mut self,
         of: &'a Macro,
         elements: impl Iterator<Item = Result<Element<'a>>>,
     ) -> Result<Vec<Value<'a>>> {
         let mut values = Vec::new();
-        for element in elements {
-            let element = element?;
-            if let Some(filter) = &of.filter
-                && !self.test(of, filter, element.clone())?
-            {
-                continue;
-            }
+        for element in self.filtered(of, elements)? {
             values.push(self.bound(of, &of.body, element)?);
         }
         Ok(values)
@@ -123,25 +141,14 @@ impl<'a> Evaluation<'a, '_> {
         elements: impl Iterator<Item = Result<Element<'a>>>,
     ) -> Result<Value<'a>> {
         let mut map = BTreeMap::new();
-        for element in elements {
-            let element = element?;
+        for element in self.filtered(of, elements)? {
             let key = element.0.clone();
-            if let Some(filter) = &of.filter
-                && !self.test(of, filter, element.clone())?
-            {
-                continue;
-            }
             let value = self.bound(of, &of.body, element)?;
             match (of.kind, value) {
                 (MacroKind::Map, value) => insert(&mut map, key, value)?,
-                (_, Value::Map(Map::Values(entries))) => {
-                    for (key, value) in entries.values() {
-                        insert(&mut map, key.clone(), value.clone())?;
-                    }
-                }
                 (_, Value::Map(entries)) => {
                     for key in entries.keys() {
-                        if let Some(value) = super::equal::find(&entries, &key)? {
+                        if let Some(value) = find(&entries, &key)? {
                             insert(&mut map, key, value)?;
                         }
                     }
@@ -160,7 +167,7 @@ impl<'a> Evaluation<'a, '_> {
                 let value = self.bound(of, &of.body, ((*value).clone(), None))?;
                 Ok(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
             }
-            _ => Err(Fault::no_such_overload()),
+            other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
         }
     }
 }
@@ -175,11 +182,32 @@ fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = 
         })),
         Value::Map(map) => Box::new(map.keys().into_iter().map(move |key| match two {
             true => {
-                let value = super::equal::find(&map, &key).map(|value| value.unwrap_or(Value::Null));
+                let value = find(&map, &key).map(|value| value.unwrap_or(Value::Null));
                 Ok((key, Some(value)))
             }
             false => Ok((key, None)),
         })),
-        other => return Err(Fault::error(format!("got '{}', expected iterable type", other.type_name()))),
+        other if two => {
+            return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other))));
+        }
+        other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other)))),
     })
+}
+
+/// How the server's messages name the type of a value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Duration(_) => "types.Duration",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        other => other.type_name(),
+    }
 }

@@ -68,6 +68,21 @@ fn double_and_integer(double: f64, integer: i128) -> Option<Ordering> {
     double.partial_cmp(&(integer as f64))
 }
 
+/// Whether values of this type have an order at all.
+pub(crate) fn is_ordered(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Bool(_)
+            | Value::Int(_)
+            | Value::Uint(_)
+            | Value::Double(_)
+            | Value::String(_)
+            | Value::Bytes(_)
+            | Value::Duration(_)
+            | Value::Timestamp(_)
+    )
+}
+
 /// The order of `left` and `right`, for `<` and its kin.
 pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering> {
     let nan = |value: &Value| matches!(value, Value::Double(value) if value.is_nan());

@@ -177,7 +177,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 Value::Optional(None) => self.eval(other),
                 Value::Optional(Some(value)) if call.function == "orValue" => Ok((*value).clone()),
                 Value::Optional(some) => Ok(Value::Optional(some)),
-                _ => Err(Fault::no_such_overload()),
+                other => Ok(other),
             };
         }
         let mut args = Vec::with_capacity(call.args.len());
@@ -192,7 +192,20 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 return result;
             }
         }
-        Err(Fault::no_such_overload())
+        Err(no_such_function(&call.function, &args))
+    }
+}
+
+/// What the server says of a function that is not defined for the types of these arguments.
+fn no_such_function(name: &str, args: &[Value]) -> Fault {
+    match name {
+        // These are dispatched by the value, not by its type.
+        "contains" | "endsWith" | "matches" | "startsWith" => Fault::no_such_overload(),
+        "size" => Fault::error("no such overload: size"),
+        _ => {
+            let types: Vec<_> = args.iter().map(Value::type_name).collect();
+            Fault::error(format!("no such overload: {name}({})", types.join(", ")))
+        }
     }
 }
 

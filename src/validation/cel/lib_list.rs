@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::budget::Budget;
-use super::equal::{compare, equal};
+use super::equal::{compare, equal, is_ordered};
 use super::fault::{Fault, Result};
 use super::library::Function;
 use super::ops;
@@ -43,24 +43,17 @@ fn with<'a>(
     Some(values.and_then(|values| work(values, budget)))
 }
 
-/// An element that has no place in an order is not an element of such a list.
-fn orderable(value: &Value) -> Result<()> {
-    match value {
-        Value::Bool(_)
-        | Value::Int(_)
-        | Value::Uint(_)
-        | Value::Double(_)
-        | Value::String(_)
-        | Value::Bytes(_)
-        | Value::Duration(_)
-        | Value::Timestamp(_) => Ok(()),
-        _ => Err(Fault::no_such_overload()),
+/// The fault of a function whose list has elements without an order.
+fn orderable(values: &[Value], name: &str) -> Result<()> {
+    match values.iter().all(is_ordered) {
+        true => Ok(()),
+        false => Err(Fault::error(format!("no such overload: {name}(list)"))),
     }
 }
 
 fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     with(args, budget, |values, _| {
-        values.iter().try_for_each(orderable)?;
+        orderable(&values, "isSorted")?;
         // What cannot be compared is not out of order: the server looks at nothing but "greater".
         let falls = |pair: &[Value]| matches!(compare(&pair[0], &pair[1]), Ok(Ordering::Greater));
         Ok(Value::Bool(!values.windows(2).any(falls)))
@@ -94,7 +87,7 @@ fn max<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 
 fn extreme<'a>(args: &[Value<'a>], budget: &mut Budget, name: &str, replace: Ordering) -> Answer<'a> {
     with(args, budget, |values, _| {
-        values.iter().try_for_each(orderable)?;
+        orderable(&values, name)?;
         values
             .into_iter()
             .reduce(|best, value| match compare(&best, &value) {
@@ -184,7 +177,7 @@ pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, bud
     // A generous bound for n log n comparisons.
     budget.take((values.len() as u64).saturating_mul(u64::from(values.len().checked_ilog2().unwrap_or(0)) + 1))?;
     let Some(kind) = keys.first().map(Value::type_name) else { return Ok(Value::List(List::new(values))) };
-    if keys.iter().any(|key| orderable(key).is_err()) {
+    if !keys.iter().all(is_ordered) {
         return Err(Fault::error("list elements must be comparable"));
     }
     if keys.iter().any(|key| key.type_name() != kind) {

@@ -2,7 +2,7 @@
 
 use super::ast::Operator;
 use super::budget::Budget;
-use super::equal::{compare, element_key, equal, find};
+use super::equal::{compare, element_key, equal, find, is_ordered};
 use super::fault::{Fault, Result};
 use super::types::ListKind;
 use super::value::{Items, List, Value};
@@ -23,14 +23,17 @@ pub(crate) fn apply<'a>(
     right: Value<'a>,
     budget: &mut Budget,
 ) -> Result<Value<'a>> {
-    let ordered = |test: fn(Ordering) -> bool| compare(&left, &right).map(|ordering| Value::Bool(test(ordering)));
+    let ordered = |sign: &str, test: fn(Ordering) -> bool| match is_ordered(&left) {
+        true => compare(&left, &right).map(|ordering| Value::Bool(test(ordering))),
+        false => Err(Fault::error(format!("no such overload: _{sign}_"))),
+    };
     match operator {
         Operator::Equal => equal(&left, &right, budget).map(Value::Bool),
         Operator::NotEqual => equal(&left, &right, budget).map(|equal| Value::Bool(!equal)),
-        Operator::Less => ordered(Ordering::is_lt),
-        Operator::LessEqual => ordered(Ordering::is_le),
-        Operator::Greater => ordered(Ordering::is_gt),
-        Operator::GreaterEqual => ordered(Ordering::is_ge),
+        Operator::Less => ordered("<", Ordering::is_lt),
+        Operator::LessEqual => ordered("<=", Ordering::is_le),
+        Operator::Greater => ordered(">", Ordering::is_gt),
+        Operator::GreaterEqual => ordered(">=", Ordering::is_ge),
         Operator::In => contains(&left, &right, budget).map(Value::Bool),
         Operator::Add => add(left, right, budget),
         Operator::Subtract => subtract(left, right),
