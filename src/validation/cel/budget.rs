@@ -28,6 +28,11 @@ impl Budget {
         Budget { object: steps, rule: STEPS_PER_RULE.min(steps) }
     }
 
+    /// What is left for the rules of the object.
+    pub fn remaining(&self) -> u64 {
+        self.object
+    }
+
     /// Starts the account of the next rule.
     pub(crate) fn next_rule(&mut self) {
         self.rule = STEPS_PER_RULE.min(self.object);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::ast::{Expr, Macro, MacroKind};
 use super::equal::find;
-use super::eval::{Evaluation, insert};
+use super::eval::{Evaluation, insert, past_cost};
 use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
@@ -18,6 +18,9 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn run_macro(&mut self, of: &'a Macro) -> Result<Value<'a>> {
         if matches!(of.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
             return self.optional(of);
+        }
+        if of.kind == MacroKind::SortBy {
+            return self.sort_by(of).map_err(|fault| past_cost("sortBy", 0, fault));
         }
         let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
         match of.kind {
@@ -32,16 +35,17 @@ impl<'a> Evaluation<'a, '_> {
                 Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect())))
             }
             MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
-            MacroKind::SortBy => {
-                // The keys are made of the elements, in the same order.
-                let elements = elements.collect::<Result<Vec<_>>>()?;
-                let values = elements.iter().map(|element| element.0.clone()).collect();
-                let keys = self.transform(of, elements.into_iter().map(Ok))?;
-                sort_by_keys(values, keys, self.budget)
-            }
             MacroKind::Map | MacroKind::MapEntry => self.transform_map(of, elements),
-            MacroKind::OptMap | MacroKind::OptFlatMap => Err(Fault::no_such_overload()),
+            MacroKind::SortBy | MacroKind::OptMap | MacroKind::OptFlatMap => Err(Fault::no_such_overload()),
         }
+    }
+
+    fn sort_by(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        // The keys are made of the elements, in the same order.
+        let elements = elements(self.eval(&of.target)?, false)?.collect::<Result<Vec<_>>>()?;
+        let values = elements.iter().map(|element| element.0.clone()).collect();
+        let keys = self.transform(of, elements.into_iter().map(Ok))?;
+        sort_by_keys(values, keys, self.budget)
     }
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
@@ -78,6 +82,9 @@ impl<'a> Evaluation<'a, '_> {
             match element.and_then(|element| self.test(of, &of.body, element)) {
                 Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(_) => {}
+                Err(problem @ Fault::Abort(_)) => {
+                    return Err(fault.map_or(problem.clone(), |f| Fault::of_both(f, problem)));
+                }
                 Err(problem) if self.budget.is_exhausted() => return Err(problem),
                 Err(problem) => {
                     fault = Some(match fault {
@@ -104,7 +111,7 @@ impl<'a> Evaluation<'a, '_> {
             match self.test(of, filter, element.clone()) {
                 Ok(true) => kept.push(element),
                 Ok(false) => {}
-                Err(problem @ Fault::Undecided(_)) => return Err(problem),
+                Err(problem) if problem.is_final() => return Err(problem),
                 Err(problem) => fault = Some(problem),
             }
         }

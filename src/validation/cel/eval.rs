@@ -64,6 +64,9 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(Value::Bool(_)) => continue,
                 Ok(_) => Fault::no_such_overload(),
+                Err(problem @ Fault::Abort(_)) => {
+                    return Err(fault.map_or(problem.clone(), |fault| Fault::of_both(fault, problem)));
+                }
                 Err(problem) => problem,
             };
             fault = Some(match fault {
@@ -88,6 +91,13 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn binary(&mut self, first: &'a Expr, rest: &'a [(Operator, Expr)]) -> Result<Value<'a>> {
         let mut value = self.eval(first);
         for (operator, operand) in rest {
+            if let (Operator::In, Expr::List(items)) = (operator, operand)
+                && items.is_empty()
+            {
+                // The server does not evaluate what is looked for in nothing.
+                value = Ok(Value::Bool(false));
+                continue;
+            }
             // Both operands are evaluated before the first fault is reported: only so is an undecided one noticed.
             let operand = self.eval(operand);
             value = match (value, operand) {
@@ -181,8 +191,19 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             };
         }
         let mut args = Vec::with_capacity(call.args.len());
-        for arg in &call.args {
-            args.push(self.eval(arg)?);
+        let mut fault: Option<Fault> = None;
+        for (index, arg) in call.args.iter().enumerate() {
+            match self.eval(arg) {
+                Ok(value) => args.push(value),
+                // The other arguments are evaluated nevertheless.
+                Err(problem) => {
+                    let problem = past_cost(&call.function, index, problem);
+                    fault = Some(fault.map_or(problem.clone(), |fault| Fault::of_both(fault, problem)));
+                }
+            }
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
         }
         if let Some(pattern) = &call.pattern {
             return lib_regex::call(&call.function, pattern, &args, self.budget);
@@ -193,6 +214,20 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             }
         }
         Err(no_such_function(&call.function, &args))
+    }
+}
+
+/// The fault of an argument, as the server takes it. It measures what a function cost even if an argument is a fault,
+/// and where the measure looks into the argument, that is the end.
+pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
+    match (function, index, &fault) {
+        ("sort" | "sortBy" | "distinct", _, Fault::Error(_)) => Fault::Abort(
+            "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add".to_owned(),
+        ),
+        ("flatten", 1, Fault::Error(_)) => {
+            Fault::Abort("internal error: interface conversion: ref.Val is *types.Err, not types.Int".to_owned())
+        }
+        _ => fault,
     }
 }
 

@@ -105,8 +105,8 @@ fn position<'a>(args: &[Value<'a>], budget: &mut Budget, backwards: bool) -> Ans
             let index = if backwards { list.len() - 1 - step } else { step };
             let found = match list.get(index).and_then(|item| equal(&item, wanted, budget)) {
                 Ok(found) => found,
-                Err(fault @ Fault::Undecided(_)) => return Err(fault),
-                Err(Fault::Error(_)) => false,
+                Err(fault) if fault.is_final() => return Err(fault),
+                Err(_) => false,
             };
             if found {
                 return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
@@ -202,7 +202,7 @@ fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
             for known in &unique {
                 match equal(&value, known, budget) {
                     Ok(true) => continue 'next,
-                    Err(fault @ Fault::Undecided(_)) => return Err(fault),
+                    Err(fault) if fault.is_final() => return Err(fault),
                     _ => {}
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::ast::Operator;
 use super::budget::Budget;
-use super::fault::{Fault, Result};
+use super::fault::Result;
 use super::library::Function;
 use super::ops;
 use super::value::{List, Value};
@@ -44,9 +44,9 @@ fn intersects<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     for item in left.iter() {
         match item.and_then(|item| has(right, item, budget)) {
             Ok(true) => return Some(Ok(Value::Bool(true))),
-            Err(fault @ Fault::Undecided(_)) => return Some(Err(fault)),
+            Err(fault) if fault.is_final() => return Some(Err(fault)),
             // The server takes what cannot be compared as not being there.
-            Ok(false) | Err(Fault::Error(_)) => {}
+            _ => {}
         }
     }
     Some(Ok(Value::Bool(false)))

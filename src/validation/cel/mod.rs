@@ -15,6 +15,7 @@ mod ast;
 mod budget;
 mod comprehension;
 mod convert;
+mod engine;
 mod equal;
 mod eval;
 mod fault;
@@ -44,4 +45,5 @@ mod types;
 mod value;
 
 pub use budget::Budget;
+pub use engine::Engine;
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules};

@@ -155,7 +155,7 @@ fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -
                 match item.and_then(|item| equal(&item, value, budget)) {
                     Ok(true) => return Ok(true),
                     Ok(false) => {}
-                    Err(problem @ Fault::Undecided(_)) => return Err(problem),
+                    Err(problem) if problem.is_final() => return Err(problem),
                     // A list of the object reports what cannot be compared, others take it as different.
                     Err(problem) if list.kind.is_some() => fault = fault.or(Some(problem)),
                     Err(_) => {}

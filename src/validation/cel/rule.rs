@@ -182,7 +182,7 @@ impl Rule {
             }),
             Ok(_) => Answer::Undecided("the rule does not evaluate to a bool".to_owned()),
             Err(Fault::Undecided(reason)) => Answer::Undecided(reason),
-            Err(Fault::Error(text)) => Answer::Fails(Failure {
+            Err(Fault::Error(text) | Fault::Abort(text)) => Answer::Fails(Failure {
                 message: self.error_message(&text),
                 reason: Reason::Invalid,
                 field_path: None,
