@@ -29,6 +29,24 @@ pub struct CompileError {
 /// Keywords that structural schemas may not have.
 const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems"];
 
+/// Where a schema stands in the structure: below `allOf` and its like a schema has values, but no types of its own.
+#[derive(Clone, Copy)]
+struct Spine<'s> {
+    schema: &'s Value,
+    is_root: bool,
+}
+
+impl Spine<'_> {
+    fn property(self, name: &str) -> Self {
+        let schema = self.schema.get("properties").and_then(|properties| properties.get(name));
+        Self { schema: schema.unwrap_or(&Value::Null), is_root: false }
+    }
+
+    fn below(self, keyword: &str) -> Self {
+        Self { schema: self.schema.get(keyword).unwrap_or(&Value::Null), is_root: false }
+    }
+}
+
 pub struct Compiler<'a> {
     rules: &'a dyn CompileRules,
     /// Patterns repeat; each is compiled once.
@@ -42,7 +60,7 @@ impl<'a> Compiler<'a> {
     }
 
     pub fn root(&mut self, schema: &Value) -> Result<Node, CompileError> {
-        self.node(schema)
+        self.node(schema, Spine { schema, is_root: true })
     }
 
     fn fail<T>(&self, keyword: &str, reason: impl Into<String>) -> Result<T, CompileError> {
@@ -65,7 +83,7 @@ impl<'a> Compiler<'a> {
         result
     }
 
-    fn node(&mut self, schema: &Value) -> Result<Node, CompileError> {
+    fn node(&mut self, schema: &Value, spine: Spine) -> Result<Node, CompileError> {
         let Some(map) = schema.as_object() else { return self.fail("", "a schema is an object") };
         for keyword in FORBIDDEN {
             if map.get(keyword).is_some_and(|v| !v.is_null()) {
@@ -96,11 +114,11 @@ impl<'a> Compiler<'a> {
         node.format = format.and_then(|name| formats::Format::of(name, node.types));
         node.number = self.number_rules(map, node.types, format)?;
         node.string = self.string_rules(map)?;
-        node.combined = self.combined(map)?;
-        self.structure(map, &mut node)?;
+        node.combined = self.combined(map, spine)?;
+        self.structure(map, &mut node, spine)?;
         let rules = self.array(map, "x-kubernetes-validations")?;
         if !rules.is_empty() {
-            node.rules = Some(self.rules.compile(schema, rules));
+            node.rules = Some(self.rules.compile(spine.schema, spine.is_root, rules));
         }
         sum_up(&mut node);
         if let Some(mut default) = node.default.take() {
@@ -111,10 +129,10 @@ impl<'a> Compiler<'a> {
         Ok(node)
     }
 
-    fn structure(&mut self, map: &Map<String, Value>, node: &mut Node) -> Result<(), CompileError> {
+    fn structure(&mut self, map: &Map<String, Value>, node: &mut Node, spine: Spine) -> Result<(), CompileError> {
         if let Some(properties) = self.object(map, "properties")? {
             for (name, schema) in properties {
-                let child = self.below(format!(".properties[{name}]"), |c| c.node(schema))?;
+                let child = self.below(format!(".properties[{name}]"), |c| c.node(schema, spine.property(name)))?;
                 node.properties.insert(name.clone(), child);
             }
         }
@@ -123,7 +141,9 @@ impl<'a> Compiler<'a> {
             Some(Value::Bool(true)) => Additional::Any,
             Some(Value::Bool(false)) => Additional::Forbidden,
             Some(schema) => {
-                Additional::Schema(Box::new(self.below(".additionalProperties".to_owned(), |c| c.node(schema))?))
+                let spine = spine.below("additionalProperties");
+                let values = self.below(".additionalProperties".to_owned(), |c| c.node(schema, spine))?;
+                Additional::Schema(Box::new(values))
             }
         };
         node.items = match map.get("items") {
@@ -131,20 +151,20 @@ impl<'a> Compiler<'a> {
             Some(Value::Array(_)) => {
                 return self.fail("items", "a list of schemas is not allowed in a structural schema");
             }
-            Some(schema) => Some(Box::new(self.below(".items".to_owned(), |c| c.node(schema))?)),
+            Some(schema) => Some(Box::new(self.below(".items".to_owned(), |c| c.node(schema, spine.below("items")))?)),
         };
         Ok(())
     }
 
-    fn combined(&mut self, map: &Map<String, Value>) -> Result<Option<Box<Combined>>, CompileError> {
+    fn combined(&mut self, map: &Map<String, Value>, spine: Spine) -> Result<Option<Box<Combined>>, CompileError> {
         let not = match map.get("not") {
             None | Some(Value::Null) => None,
-            Some(schema) => Some(Box::new(self.below(".not".to_owned(), |c| c.node(schema))?)),
+            Some(schema) => Some(Box::new(self.below(".not".to_owned(), |c| c.node(schema, spine))?)),
         };
         let combined = Combined {
-            all_of: self.branches(map, "allOf")?,
-            any_of: self.branches(map, "anyOf")?,
-            one_of: self.branches(map, "oneOf")?,
+            all_of: self.branches(map, "allOf", spine)?,
+            any_of: self.branches(map, "anyOf", spine)?,
+            one_of: self.branches(map, "oneOf", spine)?,
             not,
         };
         let used = combined.not.is_some()
@@ -152,11 +172,11 @@ impl<'a> Compiler<'a> {
         Ok(used.then(|| Box::new(combined)))
     }
 
-    fn branches(&mut self, map: &Map<String, Value>, keyword: &str) -> Result<Vec<Node>, CompileError> {
+    fn branches(&mut self, map: &Map<String, Value>, keyword: &str, spine: Spine) -> Result<Vec<Node>, CompileError> {
         let schemas = self.array(map, keyword)?;
         let mut nodes = Vec::with_capacity(schemas.len());
         for (at, schema) in schemas.iter().enumerate() {
-            nodes.push(self.below(format!(".{keyword}[{at}]"), |c| c.node(schema))?);
+            nodes.push(self.below(format!(".{keyword}[{at}]"), |c| c.node(schema, spine))?);
         }
         Ok(nodes)
     }

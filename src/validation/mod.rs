@@ -19,6 +19,7 @@
 //! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
 
+pub mod cel;
 mod check;
 mod compile;
 mod correlate;
@@ -85,9 +86,9 @@ pub struct Processed {
 impl Schema {
     /// Compiles an `openAPIV3Schema`, taken as that of a custom resource: kind, version and metadata need no mention.
     ///
-    /// CEL rules come out undecided; [`Schema::compile_with`] takes an engine for them.
+    /// Its `x-kubernetes-validations` are evaluated by [`cel`]; [`Schema::compile_with`] takes another engine.
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
-        Self::compile_with(schema, &NoEngine)
+        Self::compile_with(schema, &cel::Engine)
     }
 
     /// Compiles an `openAPIV3Schema` and, with `rules`, its `x-kubernetes-validations`.

@@ -25,6 +25,12 @@ pub enum Verdict {
         /// Whether the rule reads `oldSelf`; such a failure is never tolerated.
         is_transition: bool,
     },
+    /// The server cannot evaluate the rule either, and refuses the value for that, unchanged or not.
+    Errs {
+        message: String,
+        /// What the server prints in place of the value: the `type` of the schema.
+        type_name: String,
+    },
     Undecided(String),
 }
 
@@ -36,8 +42,9 @@ pub trait Rules: fmt::Debug + Send + Sync {
 
 /// Compiles the rules of a node.
 pub trait CompileRules {
-    /// `schema` is the node's schema as written, `validations` its `x-kubernetes-validations`.
-    fn compile(&self, schema: &Value, validations: &[Value]) -> Box<dyn Rules>;
+    /// `schema` is what the structure says of the node, `is_root` whether it is the root of a resource, `validations`
+    /// its `x-kubernetes-validations`.
+    fn compile(&self, schema: &Value, is_root: bool, validations: &[Value]) -> Box<dyn Rules>;
 }
 
 /// Compiles every rule to "undecided".
@@ -55,7 +62,7 @@ impl Rules for Unevaluated {
 }
 
 impl CompileRules for NoEngine {
-    fn compile(&self, _: &Value, validations: &[Value]) -> Box<dyn Rules> {
+    fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn Rules> {
         let source = |rule: &Value| rule.get("rule").and_then(Value::as_str).unwrap_or_default().to_owned();
         Box::new(Unevaluated(validations.iter().map(source).collect()))
     }
@@ -183,6 +190,12 @@ impl RuleWalk {
                     let bad_value = shown.then(|| new.clone());
                     self.errors.push(FieldError { path: at, kind, bad_value, detail: message });
                 }
+                Verdict::Errs { message, type_name } => self.errors.push(FieldError {
+                    path: path.field(),
+                    kind: Kind::Invalid,
+                    bad_value: Some(Value::String(type_name)),
+                    detail: message,
+                }),
                 Verdict::Undecided(reason) => {
                     if !ratchet.forgives() {
                         self.undecided.push(Undecided { path: path.field(), rule: rule.to_owned(), reason });
@@ -225,7 +238,7 @@ mod tests {
     struct Engine;
 
     impl CompileRules for Engine {
-        fn compile(&self, _: &Value, validations: &[Value]) -> Box<dyn Rules> {
+        fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn Rules> {
             Box::new(Words(validations.iter().map(|v| v["rule"].as_str().unwrap_or_default().to_owned()).collect()))
         }
     }

@@ -1,0 +1,126 @@
+//! The syntax tree of an expression, with macros as nodes of their own.
+//!
+//! Chains that a rule may repeat without nesting (`a.b.c`, `a + b + c`, `a || b || c`, `a ? b : c ? d : e`) are flat
+//! lists, so that neither parsing nor evaluating a long rule needs a deep stack.
+
+use super::library::Function;
+use regex::bytes::Regex;
+
+/// An expression.
+#[derive(Debug, Clone)]
+pub(crate) enum Expr {
+    Literal(Literal),
+    /// A variable: `self`, `oldSelf` or one bound by a macro.
+    Variable(String),
+    /// The name of a type, as in `type(x) == int`.
+    TypeName(&'static str),
+    /// `root.a[b].?c`: selections that are made one after the other.
+    Path {
+        root: Box<Expr>,
+        steps: Vec<Step>,
+    },
+    /// `has(operand.field)`.
+    Has {
+        operand: Box<Expr>,
+        field: String,
+    },
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    /// `condition ? value : …`, tried in order, and the last `else`.
+    Conditional {
+        cases: Vec<(Expr, Expr)>,
+        otherwise: Box<Expr>,
+    },
+    /// Operators of one precedence, applied from left to right.
+    Binary {
+        first: Box<Expr>,
+        rest: Vec<(Operator, Expr)>,
+    },
+    /// A list and which of its elements are optional (`[?x]`).
+    List(Vec<(Expr, bool)>),
+    /// A map and which of its entries are optional (`{?k: v}`).
+    Map(Vec<(Expr, Expr, bool)>),
+    Call(Call),
+    Macro(Box<Macro>),
+}
+
+/// A literal value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(String),
+    Bytes(Vec<u8>),
+}
+
+/// One selection of a path.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// `.field` or `.?field`
+    Field { name: String, optional: bool },
+    /// `[index]` or `[?index]`
+    Index { index: Expr, optional: bool },
+}
+
+/// A binary operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    In,
+}
+
+/// A function call. The target of `a.f(b)` is the first argument.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub function: String,
+    pub member: bool,
+    pub args: Vec<Expr>,
+    /// What the name and number of arguments allow; filled in when the expression is resolved.
+    pub overloads: Vec<&'static Function>,
+    /// The pattern argument of `matches`, `find` and `findAll`, compiled once where it is a literal.
+    pub pattern: Option<Regex>,
+}
+
+/// A macro: a call whose arguments are evaluated with variables of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Macro {
+    pub kind: MacroKind,
+    pub target: Expr,
+    /// One variable (element or key), or two (index and element, or key and value).
+    pub variables: Vec<String>,
+    pub filter: Option<Expr>,
+    pub body: Expr,
+}
+
+/// Which macro.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MacroKind {
+    All,
+    Exists,
+    ExistsOne,
+    Filter,
+    /// `map` and `transformList`
+    List,
+    /// `transformMap`
+    Map,
+    /// `transformMapEntry`
+    MapEntry,
+    SortBy,
+    OptMap,
+    OptFlatMap,
+}

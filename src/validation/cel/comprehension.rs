@@ -1,0 +1,220 @@
+//! Evaluates macros.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::ast::{Expr, Macro, MacroKind};
+use super::equal::find;
+use super::eval::{Evaluation, insert, past_cost};
+use super::fault::{Fault, Result};
+use super::lib_list::sort_by_keys;
+use super::value::{List, Map, Value};
+
+/// An element of what a macro runs over: the values of its one or two variables.
+type Element<'a> = (Value<'a>, Option<Result<Value<'a>>>);
+
+impl<'a> Evaluation<'a, '_> {
+    /// The value of a macro.
+    pub(super) fn run_macro(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        if matches!(of.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
+            return self.optional(of);
+        }
+        if of.kind == MacroKind::SortBy {
+            return self.sort_by(of).map_err(|fault| past_cost("sortBy", 0, fault));
+        }
+        let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
+        match of.kind {
+            MacroKind::All => self.quantifier(of, elements, false),
+            MacroKind::Exists => self.quantifier(of, elements, true),
+            MacroKind::ExistsOne => {
+                let kept = self.kept(of, &of.body, elements)?;
+                Ok(Value::Bool(kept.len() == 1))
+            }
+            MacroKind::Filter => {
+                let kept = self.kept(of, &of.body, elements)?;
+                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect())))
+            }
+            MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
+            MacroKind::Map | MacroKind::MapEntry => self.transform_map(of, elements),
+            MacroKind::SortBy | MacroKind::OptMap | MacroKind::OptFlatMap => Err(Fault::no_such_overload()),
+        }
+    }
+
+    fn sort_by(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        // The keys are made of the elements, in the same order.
+        let elements = elements(self.eval(&of.target)?, false)?.collect::<Result<Vec<_>>>()?;
+        let values = elements.iter().map(|element| element.0.clone()).collect();
+        let keys = self.transform(of, elements.into_iter().map(Ok))?;
+        sort_by_keys(values, keys, self.budget)
+    }
+
+    /// Evaluates `expr` with the macro's variables bound to `element`.
+    fn bound(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<Value<'a>> {
+        let depth = self.scope.len();
+        let (first, second) = element;
+        if let Some(name) = of.variables.first() {
+            self.scope.push((name, first));
+        }
+        if let (Some(name), Some(second)) = (of.variables.get(1), second) {
+            self.scope.push((name, second?));
+        }
+        let result = self.eval(expr);
+        self.scope.truncate(depth);
+        result
+    }
+
+    fn test(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<bool> {
+        match self.bound(of, expr, element)? {
+            Value::Bool(value) => Ok(value),
+            _ => Err(Fault::no_such_overload()),
+        }
+    }
+
+    /// `all` and `exists`: one decisive element decides, whatever is wrong with the others.
+    fn quantifier(
+        &mut self,
+        of: &'a Macro,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+        decisive: bool,
+    ) -> Result<Value<'a>> {
+        let mut fault: Option<Fault> = None;
+        for element in elements {
+            match element.and_then(|element| self.test(of, &of.body, element)) {
+                Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
+                Ok(_) => {}
+                Err(problem @ Fault::Abort(_)) => {
+                    return Err(fault.map_or(problem.clone(), |f| Fault::of_both(f, problem)));
+                }
+                Err(problem) if self.budget.is_exhausted() => return Err(problem),
+                Err(problem) => {
+                    fault = Some(match fault {
+                        None => problem,
+                        Some(first) => Fault::of_both(first, problem),
+                    });
+                }
+            }
+        }
+        fault.map_or(Ok(Value::Bool(!decisive)), Err)
+    }
+
+    /// The elements for which `filter` holds. A fault ends nothing: what is reported is the last one, as on the server.
+    fn kept(
+        &mut self,
+        of: &'a Macro,
+        filter: &'a Expr,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+    ) -> Result<Vec<Element<'a>>> {
+        let mut kept = Vec::new();
+        let mut fault: Option<Fault> = None;
+        for element in elements {
+            let element = element?;
+            match self.test(of, filter, element.clone()) {
+                Ok(true) => kept.push(element),
+                Ok(false) => {}
+                Err(problem) if problem.is_final() => return Err(problem),
+                Err(problem) => fault = Some(problem),
+            }
+        }
+        fault.map_or(Ok(kept), Err)
+    }
+
+    /// The elements that the macro's own filter lets through, if it has one.
+    fn filtered(
+        &mut self,
+        of: &'a Macro,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+    ) -> Result<Vec<Element<'a>>> {
+        match &of.filter {
+            Some(filter) => self.kept(of, filter, elements),
+            None => elements.collect(),
+        }
+    }
+
+    fn transform(
+        &mut self,
+        of: &'a Macro,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+    ) -> Result<Vec<Value<'a>>> {
+        let mut values = Vec::new();
+        for element in self.filtered(of, elements)? {
+            values.push(self.bound(of, &of.body, element)?);
+        }
+        Ok(values)
+    }
+
+    fn transform_map(
+        &mut self,
+        of: &'a Macro,
+        elements: impl Iterator<Item = Result<Element<'a>>>,
+    ) -> Result<Value<'a>> {
+        let mut map = BTreeMap::new();
+        for element in self.filtered(of, elements)? {
+            let key = element.0.clone();
+            let value = self.bound(of, &of.body, element)?;
+            match (of.kind, value) {
+                (MacroKind::Map, value) => insert(&mut map, key, value)?,
+                (_, Value::Map(entries)) => {
+                    for key in entries.keys() {
+                        if let Some(value) = find(&entries, &key)? {
+                            insert(&mut map, key, value)?;
+                        }
+                    }
+                }
+                _ => return Err(Fault::no_such_overload()),
+            }
+        }
+        Ok(Value::Map(Map::Values(Rc::new(map))))
+    }
+
+    /// `optMap` and `optFlatMap`
+    fn optional(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        match self.eval(&of.target)? {
+            Value::Optional(None) => Ok(Value::Optional(None)),
+            Value::Optional(Some(value)) => {
+                let value = self.bound(of, &of.body, ((*value).clone(), None))?;
+                Ok(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
+            }
+            other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
+        }
+    }
+}
+
+/// What a macro runs over: elements of a list or keys of a map, or with two variables both index and element, key and
+/// value.
+fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = Result<Element<'a>>> + 'a>> {
+    Ok(match target {
+        Value::List(list) => Box::new((0..list.len()).map(move |index| match two {
+            true => Ok((Value::Int(i64::try_from(index).unwrap_or(i64::MAX)), Some(list.get(index)))),
+            false => list.get(index).map(|value| (value, None)),
+        })),
+        Value::Map(map) => Box::new(map.keys().into_iter().map(move |key| match two {
+            true => {
+                let value = find(&map, &key).map(|value| value.unwrap_or(Value::Null));
+                Ok((key, Some(value)))
+            }
+            false => Ok((key, None)),
+        })),
+        other if two => {
+            return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other))));
+        }
+        other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other)))),
+    })
+}
+
+/// How the server's messages name the type of a value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Duration(_) => "types.Duration",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        other => other.type_name(),
+    }
+}

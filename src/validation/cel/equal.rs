@@ -1,0 +1,266 @@
+//! Equality and order of values.
+//!
+//! Numbers are equal by value whatever their type. Values of different types are not equal, with one exception that
+//! the server makes: a list or an object of the validated object compared with something else is an error.
+
+use std::cmp::Ordering;
+
+use serde_json::Value as Json;
+
+use super::budget::Budget;
+use super::convert::typed;
+use super::fault::{Fault, Result};
+use super::types::{Kind, ListKind};
+use super::value::{Items, Key, List, Map, Value};
+
+/// `left == right`
+pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
+    budget.take(1)?;
+    Ok(match (left, right) {
+        (Value::Null, Value::Null) => true,
+        (Value::Null, _) | (_, Value::Null) => false,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::String(left), Value::String(right)) => **left == **right,
+        (Value::Bytes(left), Value::Bytes(right)) => left == right,
+        (Value::Duration(left), Value::Duration(right)) => left == right,
+        (Value::Timestamp(left), Value::Timestamp(right)) => left.total_nanos() == right.total_nanos(),
+        (Value::Type(left), Value::Type(right)) => left == right,
+        (Value::List(left), right) => return lists(left, right, budget),
+        (Value::Map(left), right) => return maps(left, right, budget),
+        (Value::Optional(left), Value::Optional(right)) => match (left, right) {
+            (Some(left), Some(right)) => return equal(left, right, budget),
+            (left, right) => left.is_none() && right.is_none(),
+        },
+        (Value::Unknown(left), Value::Unknown(right)) => json_equal(left, right),
+        (Value::Quantity(left), Value::Quantity(right)) if !right.computed => left.compare(right)? == Ordering::Equal,
+        (Value::Url(left), Value::Url(right)) => left.to_string() == right.to_string(),
+        (Value::Ip(left), Value::Ip(right)) => left == right,
+        (Value::Cidr(left), Value::Cidr(right)) => left == right,
+        (Value::Format(left), Value::Format(right)) => left == right,
+        (Value::Semver(left), Value::Semver(right)) => left.compare(right) == Ordering::Equal,
+        (
+            Value::Quantity(_) | Value::Url(_) | Value::Ip(_) | Value::Cidr(_) | Value::Format(_) | Value::Semver(_),
+            _,
+        ) => return Err(Fault::no_such_overload()),
+        _ => numbers(left, right) == Some(Ordering::Equal),
+    })
+}
+
+/// The order of two numbers of any type; none if one is not a number.
+fn numbers(left: &Value, right: &Value) -> Option<Ordering> {
+    let integer = |value: &Value| match value {
+        Value::Int(value) => Some(i128::from(*value)),
+        Value::Uint(value) => Some(i128::from(*value)),
+        _ => None,
+    };
+    match (left, right) {
+        (Value::Double(left), Value::Double(right)) => left.partial_cmp(right),
+        (Value::Double(left), right) => integer(right).and_then(|right| double_and_integer(*left, right)),
+        (left, Value::Double(right)) => {
+            integer(left).and_then(|left| double_and_integer(*right, left)).map(Ordering::reverse)
+        }
+        (left, right) => Some(integer(left)?.cmp(&integer(right)?)),
+    }
+}
+
+/// The integer is rounded first, as the server does.
+fn double_and_integer(double: f64, integer: i128) -> Option<Ordering> {
+    double.partial_cmp(&(integer as f64))
+}
+
+/// Whether values of this type have an order at all.
+pub(crate) fn is_ordered(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Bool(_)
+            | Value::Int(_)
+            | Value::Uint(_)
+            | Value::Double(_)
+            | Value::String(_)
+            | Value::Bytes(_)
+            | Value::Duration(_)
+            | Value::Timestamp(_)
+    )
+}
+
+/// The order of `left` and `right`, for `<` and its kin.
+pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering> {
+    let nan = |value: &Value| matches!(value, Value::Double(value) if value.is_nan());
+    Ok(match (left, right) {
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::String(left), Value::String(right)) => (**left).cmp(&**right),
+        (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
+        (Value::Duration(left), Value::Duration(right)) => left.cmp(right),
+        (Value::Timestamp(left), Value::Timestamp(right)) => left.total_nanos().cmp(&right.total_nanos()),
+        _ => match numbers(left, right) {
+            Some(ordering) => ordering,
+            None if nan(left) || nan(right) => return Err(Fault::error("NaN values cannot be ordered")),
+            None => return Err(Fault::no_such_overload()),
+        },
+    })
+}
+
+fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
+    let Value::List(right) = right else {
+        return if left.kind.is_some() { Err(Fault::no_such_overload()) } else { Ok(false) };
+    };
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    match (left.kind, &left.items) {
+        (Some(ListKind::Set), Items::Json(items, _)) => {
+            for value in right.iter() {
+                let value = value?;
+                budget.take(items.len() as u64)?;
+                if !items.iter().any(|item| is_native(item, &value)) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Some(ListKind::Set), Items::Values(items)) => {
+            for value in right.iter() {
+                let value = value?;
+                let mut found = false;
+                for item in items.iter() {
+                    found = found || equal(item, &value, budget)?;
+                }
+                if !found {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Some(ListKind::Map(keys)), _) => keyed_lists(left, right, keys, budget),
+        _ => {
+            for index in 0..left.len() {
+                if !equal(&left.get(index)?, &right.get(index)?, budget)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// Whether `value` is what the piece of data becomes when it is read as the type that it looks like.
+fn is_native(item: &Json, value: &Value) -> bool {
+    match (item, value) {
+        (Json::String(item), Value::String(value)) => **item == **value,
+        (Json::Bool(item), Value::Bool(value)) => item == value,
+        (Json::Number(item), Value::Int(value)) => item.as_i64() == Some(*value),
+        (Json::Number(item), Value::Double(value)) => !item.is_i64() && item.as_f64() == Some(*value),
+        _ => false,
+    }
+}
+
+/// The values of an element's keys, by which elements of a list of type `map` are the same.
+pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Option<Vec<Option<&'a Json>>> {
+    match element {
+        Value::Map(Map::Json { fields, .. }) => Some(keys.iter().map(|key| fields.get(key)).collect()),
+        _ => None,
+    }
+}
+
+fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &mut Budget) -> Result<bool> {
+    let left = left.values()?;
+    let left: Vec<_> = left.iter().map(|element| (element_key(element, keys), element)).collect();
+    for element in right.iter() {
+        let element = element?;
+        let key = element_key(&element, keys);
+        budget.take(left.len() as u64)?;
+        // The last of several elements with the same key counts.
+        match left.iter().rev().find(|(known, _)| key.is_some() && *known == key) {
+            Some((_, known)) if equal(known, &element, budget)? => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
+    let Value::Map(right) = right else {
+        return if matches!(left, Map::Json { .. }) { Err(Fault::no_such_overload()) } else { Ok(false) };
+    };
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    match left {
+        Map::Values(entries) => {
+            for (key, value) in entries.values() {
+                let Some(other) = find(right, key)? else { return Ok(false) };
+                if !equal(value, &other, budget)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Map::Json { fields, of } => {
+            for (name, json) in *fields {
+                budget.take(1)?;
+                if of.property(name).is_none() {
+                    // What the schema does not declare is compared as it is.
+                    let Map::Json { fields: others, .. } = right else { return Err(Fault::no_such_overload()) };
+                    if others.get(name).is_some_and(|other| !json_equal(json, other)) {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                let key = Value::from(name.as_str());
+                match (find(left, &key)?, find(right, &key)?) {
+                    (Some(value), Some(other)) if !equal(&value, &other, budget)? => return Ok(false),
+                    (Some(_), None) | (None, Some(_)) => return Ok(false),
+                    _ => {}
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The value at `key`, if there is one. A null field of an object counts as absent.
+pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
+    match map {
+        Map::Values(entries) => Ok(Key::of(key).and_then(|key| entries.get(&key)).map(|(_, value)| value.clone())),
+        Map::Json { fields, of } => {
+            let Value::String(name) = key else { return Err(Fault::no_such_overload()) };
+            field(fields, of, name)
+        }
+    }
+}
+
+/// The field of an object that rules call `name`.
+pub(crate) fn field<'a>(
+    fields: &'a serde_json::Map<String, Json>,
+    of: &'a super::types::Type,
+    name: &str,
+) -> Result<Option<Value<'a>>> {
+    let found = match &of.kind {
+        // Only names with two underscores are escaped ones.
+        Kind::Object(properties) if !properties.is_empty() && name.contains("__") => {
+            super::types::unescape(name).and_then(|name| fields.get_key_value(&name))
+        }
+        _ => fields.get_key_value(name),
+    };
+    let Some((name, json)) = found else { return Ok(None) };
+    if json.is_null() && matches!(of.kind, Kind::Object(_)) {
+        return Ok(None);
+    }
+    of.property(name).map(|of| typed(json, of)).transpose()
+}
+
+/// Equality of untyped data: absent, null and empty are different things, numbers are equal by type and value.
+fn json_equal(left: &Json, right: &Json) -> bool {
+    match (left, right) {
+        (Json::Number(left), Json::Number(right)) => {
+            left.is_i64() == right.is_i64() && left.as_i64() == right.as_i64() && left.as_f64() == right.as_f64()
+        }
+        (Json::Array(left), Json::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| json_equal(left, right))
+        }
+        (Json::Object(left), Json::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| json_equal(left, right)))
+        }
+        (left, right) => left == right,
+    }
+}

@@ -1,0 +1,337 @@
+//! Evaluates an expression.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::ast::{Call, Expr, Literal, Operator, Step};
+use super::budget::Budget;
+use super::equal::{field, find};
+use super::fault::{Fault, Result};
+use super::value::{Key, List, Map, Text, Value};
+use super::{lib_regex, ops};
+
+/// An evaluation in progress.
+pub(crate) struct Evaluation<'a, 'b> {
+    /// The variables in scope, the innermost last.
+    pub(super) scope: Vec<(&'a str, Value<'a>)>,
+    pub(super) budget: &'b mut Budget,
+}
+
+impl<'a, 'b> Evaluation<'a, 'b> {
+    /// An evaluation with `variables` in scope.
+    pub(crate) fn new(variables: Vec<(&'a str, Value<'a>)>, budget: &'b mut Budget) -> Self {
+        Evaluation { scope: variables, budget }
+    }
+
+    /// The value of `expr`.
+    pub(crate) fn eval(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        self.budget.take(1)?;
+        match expr {
+            Expr::Literal(literal) => Ok(literal_value(literal)),
+            Expr::Variable(name) => self.variable(name),
+            Expr::TypeName(name) => Ok(Value::Type(name)),
+            Expr::Path { root, steps } => self.path(root, steps),
+            Expr::Has { operand, field } => self.has(operand, field),
+            Expr::Not(operand) => match self.eval(operand)? {
+                Value::Bool(value) => Ok(Value::Bool(!value)),
+                _ => Err(Fault::no_such_overload()),
+            },
+            Expr::Negate(operand) => ops::negate(self.eval(operand)?),
+            Expr::And(operands) => self.logic(operands, false),
+            Expr::Or(operands) => self.logic(operands, true),
+            Expr::Conditional { cases, otherwise } => self.conditional(cases, otherwise),
+            Expr::Binary { first, rest } => self.binary(first, rest),
+            Expr::List(items) => self.list(items),
+            Expr::Map(entries) => self.map(entries),
+            Expr::Call(call) => self.call(call),
+            Expr::Macro(macro_) => self.run_macro(macro_),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Result<Value<'a>> {
+        match self.scope.iter().rev().find(|(known, _)| *known == name) {
+            Some((_, value)) => Ok(value.clone()),
+            None => Err(Fault::error(format!("no such attribute(s): {name}"))),
+        }
+    }
+
+    /// `operands` joined by `||` (`decisive` true) or `&&` (`decisive` false). One decisive operand decides, whatever
+    /// is wrong with the others.
+    fn logic(&mut self, operands: &'a [Expr], decisive: bool) -> Result<Value<'a>> {
+        let mut fault: Option<Fault> = None;
+        for operand in operands {
+            let problem = match self.eval(operand) {
+                Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
+                Ok(Value::Bool(_)) => continue,
+                Ok(_) => Fault::no_such_overload(),
+                Err(problem @ Fault::Abort(_)) => {
+                    return Err(fault.map_or(problem.clone(), |fault| Fault::of_both(fault, problem)));
+                }
+                Err(problem) => problem,
+            };
+            fault = Some(match fault {
+                None => problem,
+                Some(first) => Fault::of_both(first, problem),
+            });
+        }
+        fault.map_or(Ok(Value::Bool(!decisive)), Err)
+    }
+
+    fn conditional(&mut self, cases: &'a [(Expr, Expr)], otherwise: &'a Expr) -> Result<Value<'a>> {
+        for (condition, value) in cases {
+            match self.eval(condition)? {
+                Value::Bool(true) => return self.eval(value),
+                Value::Bool(false) => {}
+                _ => return Err(Fault::no_such_overload()),
+            }
+        }
+        self.eval(otherwise)
+    }
+
+    fn binary(&mut self, first: &'a Expr, rest: &'a [(Operator, Expr)]) -> Result<Value<'a>> {
+        let mut value = self.eval(first);
+        for (operator, operand) in rest {
+            if let (Operator::In, Expr::List(items)) = (operator, operand)
+                && items.is_empty()
+            {
+                // The server does not evaluate what is looked for in nothing.
+                value = Ok(Value::Bool(false));
+                continue;
+            }
+            // Both operands are evaluated before the first fault is reported: only so is an undecided one noticed.
+            let operand = self.eval(operand);
+            value = match (value, operand) {
+                (Ok(left), Ok(right)) => ops::apply(*operator, left, right, self.budget),
+                (Err(left), Err(right)) => Err(Fault::of_both(left, right)),
+                (Err(fault), _) | (_, Err(fault)) => Err(fault),
+            };
+        }
+        value
+    }
+
+    fn list(&mut self, items: &'a [(Expr, bool)]) -> Result<Value<'a>> {
+        let mut values = Vec::with_capacity(items.len());
+        for (item, optional) in items {
+            match (self.eval(item)?, optional) {
+                (Value::Optional(value), true) => values.extend(value.map(|value| (*value).clone())),
+                (_, true) => return Err(Fault::no_such_overload()),
+                (value, false) => values.push(value),
+            }
+        }
+        Ok(Value::List(List::new(values)))
+    }
+
+    fn map(&mut self, entries: &'a [(Expr, Expr, bool)]) -> Result<Value<'a>> {
+        let mut map = BTreeMap::new();
+        for (key, value, optional) in entries {
+            let key = self.eval(key)?;
+            let value = match (self.eval(value)?, optional) {
+                (Value::Optional(None), true) => continue,
+                (Value::Optional(Some(value)), true) => (*value).clone(),
+                (_, true) => return Err(Fault::no_such_overload()),
+                (value, false) => value,
+            };
+            // Of several entries with the same key the last one counts.
+            match Key::of(&key) {
+                Some(slot) => map.insert(slot, (key, value)),
+                None => return Err(Fault::error(format!("unsupported key type: {}", key.type_name()))),
+            };
+        }
+        Ok(Value::Map(Map::Values(Rc::new(map))))
+    }
+
+    /// `has(operand.field)`
+    fn has(&mut self, operand: &'a Expr, name: &str) -> Result<Value<'a>> {
+        let operand = match self.eval(operand)? {
+            Value::Optional(None) => return Ok(Value::Bool(false)),
+            Value::Optional(Some(value)) => (*value).clone(),
+            value => value,
+        };
+        select(&operand, name).map(|found| Value::Bool(found.is_some()))
+    }
+
+    /// Selections one after the other. After the first optional one the rest is optional too.
+    fn path(&mut self, root: &'a Expr, steps: &'a [Step]) -> Result<Value<'a>> {
+        let mut value = self.eval(root)?;
+        let mut is_optional = false;
+        if let Value::Optional(inner) = value {
+            let Some(inner) = inner else { return Ok(Value::Optional(None)) };
+            value = (*inner).clone();
+            is_optional = true;
+        }
+        for step in steps {
+            self.budget.take(1)?;
+            let (found, missing, optional) = match step {
+                Step::Field { name, optional } => {
+                    (select(&value, name)?, Fault::error(format!("no such key: {name}")), *optional)
+                }
+                Step::Index { index, optional } => {
+                    let index = self.eval(index)?;
+                    (at(&value, &index)?, missing(&value, &index), *optional)
+                }
+            };
+            is_optional = is_optional || optional;
+            value = match found {
+                Some(found) => found,
+                None if is_optional => return Ok(Value::Optional(None)),
+                None => return Err(missing),
+            };
+        }
+        Ok(if is_optional { Value::some(value) } else { value })
+    }
+
+    fn call(&mut self, call: &'a Call) -> Result<Value<'a>> {
+        if let ("or" | "orValue", [target, other]) = (call.function.as_str(), call.args.as_slice()) {
+            // The alternative is evaluated only when it is needed.
+            return match self.eval(target)? {
+                Value::Optional(None) => self.eval(other),
+                Value::Optional(Some(value)) if call.function == "orValue" => Ok((*value).clone()),
+                Value::Optional(some) => Ok(Value::Optional(some)),
+                other => Ok(other),
+            };
+        }
+        let mut args = Vec::with_capacity(call.args.len());
+        let mut fault: Option<Fault> = None;
+        for (index, arg) in call.args.iter().enumerate() {
+            match self.eval(arg) {
+                Ok(value) => args.push(value),
+                // The other arguments are evaluated nevertheless.
+                Err(problem) => {
+                    let problem = past_cost(&call.function, index, problem);
+                    fault = Some(fault.map_or(problem.clone(), |fault| Fault::of_both(fault, problem)));
+                }
+            }
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        if let Some(pattern) = &call.pattern {
+            return lib_regex::call(&call.function, pattern, &args, self.budget);
+        }
+        for overload in &call.overloads {
+            if let Some(result) = (overload.call)(&args, self.budget) {
+                return result;
+            }
+        }
+        Err(no_such_function(&call.function, &args))
+    }
+}
+
+/// The fault of an argument, as the server takes it. It measures what a function cost even if an argument is a fault,
+/// and where the measure looks into the argument, that is the end.
+pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
+    match (function, index, &fault) {
+        ("sort" | "sortBy" | "distinct", _, Fault::Error(_)) => Fault::Abort(
+            "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add".to_owned(),
+        ),
+        ("flatten", 1, Fault::Error(_)) => {
+            Fault::Abort("internal error: interface conversion: ref.Val is *types.Err, not types.Int".to_owned())
+        }
+        _ => fault,
+    }
+}
+
+/// What the server says of a function that is not defined for the types of these arguments.
+fn no_such_function(name: &str, args: &[Value]) -> Fault {
+    match name {
+        // These are dispatched by the value, not by its type.
+        "contains" | "endsWith" | "matches" | "startsWith" => Fault::no_such_overload(),
+        "size" => Fault::error("no such overload: size"),
+        _ => {
+            let types: Vec<_> = args.iter().map(Value::type_name).collect();
+            Fault::error(format!("no such overload: {name}({})", types.join(", ")))
+        }
+    }
+}
+
+fn literal_value(literal: &Literal) -> Value<'_> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Int(value) => Value::Int(*value),
+        Literal::Uint(value) => Value::Uint(*value),
+        Literal::Double(value) => Value::Double(*value),
+        Literal::String(value) => Value::String(Text::Borrowed(value)),
+        Literal::Bytes(value) => Value::Bytes(value.as_slice().into()),
+    }
+}
+
+/// Puts an entry into a map under construction.
+pub(super) fn insert<'a>(
+    map: &mut BTreeMap<Key, (Value<'a>, Value<'a>)>,
+    key: Value<'a>,
+    value: Value<'a>,
+) -> Result<()> {
+    let Some(slot) = Key::of(&key) else {
+        return Err(Fault::error(format!("unsupported key type: {}", key.type_name())));
+    };
+    match map.insert(slot, (key, value)) {
+        None => Ok(()),
+        Some((key, _)) => {
+            Err(Fault::error(format!("insert failed: key {} already exists", super::lib_convert::display(&key))))
+        }
+    }
+}
+
+/// The field `name` of `value`, if it is there.
+fn select<'a>(value: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
+    match value {
+        Value::Map(Map::Json { fields, of }) => {
+            if let super::types::Kind::Object(properties) = &of.kind {
+                let declared = match name.contains("__") {
+                    true => super::types::unescape(name).and_then(|name| properties.get(&name)),
+                    false => properties.get(name),
+                };
+                if !declared.is_some_and(|of| of.is_declared()) {
+                    // The server refuses such a rule when the CRD is written.
+                    return Err(Fault::Undecided(format!("undefined field '{name}'")));
+                }
+            }
+            field(fields, of, name)
+        }
+        Value::Map(map) => find(map, &Value::from(name)),
+        // Only a value of unknown type gets here on the server.
+        _ => Ok(None),
+    }
+}
+
+/// The element of `value` at `index`, if it is there.
+fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
+    match value {
+        Value::Map(map) => find(map, index),
+        Value::List(list) => {
+            let position = match index {
+                Value::Int(index) => i128::from(*index),
+                Value::Uint(index) => i128::from(*index),
+                Value::Double(index) if index.fract() == 0.0 => *index as i128,
+                Value::Double(index) => {
+                    return Err(Fault::error(format!(
+                        "unsupported index value {} in list",
+                        super::lib_convert::go_double(*index)
+                    )));
+                }
+                _ => return Err(Fault::error(format!("unsupported index type '{}' in list", index.type_name()))),
+            };
+            match usize::try_from(position) {
+                Ok(position) if position < list.len() => {
+                    if list.kind.is_some() && !matches!(index, Value::Int(_)) {
+                        let index = super::lib_convert::display(index);
+                        return Err(Fault::error(format!("unsupported index: {index}")));
+                    }
+                    list.get(position).map(Some)
+                }
+                _ => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What to say when `index` is not there.
+fn missing(value: &Value, index: &Value) -> Fault {
+    let index = super::lib_convert::display(index);
+    match value {
+        Value::List(_) => Fault::error(format!("index out of bounds: {index}")),
+        _ => Fault::error(format!("no such key: {index}")),
+    }
+}

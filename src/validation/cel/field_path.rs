@@ -1,0 +1,88 @@
+//! The `fieldPath` of a rule: the field that a failure is about.
+
+use serde_json::Value as Json;
+
+/// The path below the rule's own as the server prints it, without the dot before it; none if the path is not valid
+/// for the schema.
+pub(crate) fn normalized(path: &str, schema: &Json) -> Option<String> {
+    let mut out = String::new();
+    let mut schema = schema;
+    let mut rest = path;
+    while !rest.is_empty() {
+        let name;
+        if let Some(tail) = rest.strip_prefix('.') {
+            let end = tail.find(['.', '[', ']']).unwrap_or(tail.len());
+            name = tail[..end].to_owned();
+            rest = &tail[end..];
+        } else {
+            let (quoted, tail) = quoted(rest.strip_prefix("['")?)?;
+            name = quoted;
+            rest = tail.strip_prefix(']')?;
+        }
+        let object = |key: &str| schema.get(key).filter(|value| value.is_object());
+        if let Some(properties) = object("properties") {
+            schema = properties.get(&name)?;
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(&name);
+        } else {
+            schema = object("additionalProperties")?;
+            out.push_str(&format!("[{name}]"));
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// The text up to the closing quote, and what follows it.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut out = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\'' => return Some((out, &text[at + 1..])),
+            '\\' => out.push(match chars.next()?.1 {
+                'a' => '\u{7}',
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'v' => '\u{b}',
+                c @ ('\'' | '\\') => c,
+                _ => return None,
+            }),
+            c => out.push(c),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_is_printed_as_the_server_does() {
+        let schema = json!({"properties": {
+            "a": {"properties": {"b.c": {}}},
+            "m": {"additionalProperties": {"properties": {"x": {}}}},
+        }});
+        let cases = [
+            (".a", Some("a")),
+            (".a['b.c']", Some("a.b.c")),
+            (".m['k\\'s'].x", Some("m[k's].x")),
+            (".m.key", Some("m[key]")),
+            (".missing", None),
+            ("a", None),
+            (".a[0]", None),
+            (".a['b.c'", None),
+            (".a['\\q']", None),
+            ("", None),
+        ];
+        for (path, wanted) in cases {
+            assert_eq!(normalized(path, &schema).as_deref(), wanted, "{path}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Functions on lists.
+
+use std::cmp::Ordering;
+
+use super::budget::Budget;
+use super::equal::{compare, equal, is_ordered};
+use super::fault::{Fault, Result};
+use super::library::Function;
+use super::ops;
+use super::types::Kind;
+use super::value::{Items, List, Value};
+
+pub(crate) const FUNCTIONS: &[Function] = &[
+    Function::member("isSorted", 1, is_sorted),
+    Function::member("sum", 1, sum),
+    Function::member("min", 1, min),
+    Function::member("max", 1, max),
+    Function::member("indexOf", 2, index_of),
+    Function::member("lastIndexOf", 2, last_index_of),
+    Function::member("slice", 3, slice),
+    Function::member("flatten", 1, flatten),
+    Function::member("flatten", 2, flatten),
+    Function::member("sort", 1, sort),
+    Function::member("reverse", 1, reverse),
+    Function::member("distinct", 1, distinct),
+    Function::global("lists.range", 1, range),
+    Function::member("first", 1, first),
+    Function::member("last", 1, last),
+    Function::member("unwrapOpt", 1, unwrap),
+    Function::global("optional.unwrap", 1, unwrap),
+];
+
+type Answer<'a> = Option<Result<Value<'a>>>;
+
+/// Runs `work` with the elements of the list that is the only argument.
+fn with<'a>(
+    args: &[Value<'a>],
+    budget: &mut Budget,
+    work: impl FnOnce(Vec<Value<'a>>, &mut Budget) -> Result<Value<'a>>,
+) -> Answer<'a> {
+    let [Value::List(list)] = args else { return None };
+    let values = budget.take(list.len() as u64).and_then(|()| list.values());
+    Some(values.and_then(|values| work(values, budget)))
+}
+
+/// The fault of a function whose list has elements without an order.
+fn orderable(values: &[Value], name: &str) -> Result<()> {
+    match values.iter().all(is_ordered) {
+        true => Ok(()),
+        false => Err(Fault::error(format!("no such overload: {name}(list)"))),
+    }
+}
+
+fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    with(args, budget, |values, _| {
+        orderable(&values, "isSorted")?;
+        // What cannot be compared is not out of order: the server looks at nothing but "greater".
+        let falls = |pair: &[Value]| matches!(compare(&pair[0], &pair[1]), Ok(Ordering::Greater));
+        Ok(Value::Bool(!values.windows(2).any(falls)))
+    })
+}
+
+fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let zero = match args {
+        [Value::List(List { items: Items::Json(_, of), .. })] if matches!(of.kind, Kind::Duration) => {
+            Value::Duration(0)
+        }
+        _ => Value::Int(0),
+    };
+    with(args, budget, |values, budget| {
+        let mut values = values.into_iter();
+        let Some(first) = values.next() else { return Ok(zero) };
+        if !matches!(first, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_)) {
+            return Err(Fault::no_such_overload());
+        }
+        values.try_fold(first, |sum, value| ops::apply(super::ast::Operator::Add, sum, value, budget))
+    })
+}
+
+fn min<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    extreme(args, budget, "min", Ordering::Greater)
+}
+
+fn max<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    extreme(args, budget, "max", Ordering::Less)
+}
+
+fn extreme<'a>(args: &[Value<'a>], budget: &mut Budget, name: &str, replace: Ordering) -> Answer<'a> {
+    with(args, budget, |values, _| {
+        orderable(&values, name)?;
+        values
+            .into_iter()
+            .reduce(|best, value| match compare(&best, &value) {
+                Ok(ordering) if ordering == replace => value,
+                _ => best,
+            })
+            .ok_or_else(|| Fault::error(format!("{name} called on empty list")))
+    })
+}
+
+fn position<'a>(args: &[Value<'a>], budget: &mut Budget, backwards: bool) -> Answer<'a> {
+    let [Value::List(list), wanted] = args else { return None };
+    let mut search = || {
+        for step in 0..list.len() {
+            let index = if backwards { list.len() - 1 - step } else { step };
+            let found = match list.get(index).and_then(|item| equal(&item, wanted, budget)) {
+                Ok(found) => found,
+                Err(fault) if fault.is_final() => return Err(fault),
+                Err(_) => false,
+            };
+            if found {
+                return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
+            }
+        }
+        Ok(Value::Int(-1))
+    };
+    Some(search())
+}
+
+fn index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    position(args, budget, false)
+}
+
+fn last_index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    position(args, budget, true)
+}
+
+fn slice<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::List(list), Value::Int(start), Value::Int(end)] = args else { return None };
+    let wrong = |why: String| Some(Err(Fault::error(format!("cannot slice({start}, {end}), {why}"))));
+    let (Ok(from), Ok(to)) = (usize::try_from(*start), usize::try_from(*end)) else {
+        return wrong("negative indexes not supported".to_owned());
+    };
+    if from > to {
+        return wrong("start index must be less than or equal to end index".to_owned());
+    }
+    if list.len() < to {
+        return wrong(format!("list is length {}", list.len()));
+    }
+    let values = budget.take((to - from) as u64).and_then(|()| (from..to).map(|index| list.get(index)).collect());
+    Some(values.map(|values| Value::List(List::new(values))))
+}
+
+fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let (list, depth) = match args {
+        [Value::List(list)] => (list, 1),
+        [Value::List(list), Value::Int(depth)] => (list, *depth),
+        _ => return None,
+    };
+    if depth < 0 {
+        return Some(Err(Fault::error("level must be non-negative")));
+    }
+    let mut out = Vec::new();
+    Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::new(out))))
+}
+
+fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Value<'a>>, budget: &mut Budget) -> Result<()> {
+    for item in list.iter() {
+        budget.take(1)?;
+        match item? {
+            Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
+            item => out.push(item),
+        }
+    }
+    Ok(())
+}
+
+fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    with(args, budget, |values, budget| {
+        let keys = values.clone();
+        sort_by_keys(values, keys, budget)
+    })
+}
+
+/// `values` in the order of `keys`.
+pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, budget: &mut Budget) -> Result<Value<'a>> {
+    // A generous bound for n log n comparisons.
+    budget.take((values.len() as u64).saturating_mul(u64::from(values.len().checked_ilog2().unwrap_or(0)) + 1))?;
+    let Some(kind) = keys.first().map(Value::type_name) else { return Ok(Value::List(List::new(values))) };
+    if !keys.iter().all(is_ordered) {
+        return Err(Fault::error("list elements must be comparable"));
+    }
+    if keys.iter().any(|key| key.type_name() != kind) {
+        return Err(Fault::error("list elements must have the same type"));
+    }
+    let mut pairs: Vec<_> = keys.into_iter().zip(values).collect();
+    pairs.sort_by(|(left, _), (right, _)| compare(left, right).unwrap_or(Ordering::Equal));
+    Ok(Value::List(List::new(pairs.into_iter().map(|(_, value)| value).collect())))
+}
+
+fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    with(args, budget, |mut values, _| {
+        values.reverse();
+        Ok(Value::List(List::new(values)))
+    })
+}
+
+fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    with(args, budget, |values, budget| {
+        let mut unique: Vec<Value<'a>> = Vec::new();
+        'next: for value in values {
+            for known in &unique {
+                match equal(&value, known, budget) {
+                    Ok(true) => continue 'next,
+                    Err(fault) if fault.is_final() => return Err(fault),
+                    _ => {}
+                }
+            }
+            unique.push(value);
+        }
+        Ok(Value::List(List::new(unique)))
+    })
+}
+
+fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::Int(end)] = args else { return None };
+    let length = u64::try_from(*end).unwrap_or(0);
+    Some(budget.take(length).map(|()| Value::List(List::new((0..*end).map(Value::Int).collect()))))
+}
+
+fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    let [Value::List(list)] = args else { return None };
+    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { list.get(0).map(Value::some) })
+}
+
+fn last<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    let [Value::List(list)] = args else { return None };
+    Some(match list.len().checked_sub(1) {
+        None => Ok(Value::Optional(None)),
+        Some(last) => list.get(last).map(Value::some),
+    })
+}
+
+fn unwrap<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    with(args, budget, |values, _| {
+        let mut out = Vec::new();
+        for value in values {
+            match value {
+                Value::Optional(value) => out.extend(value.map(|value| (*value).clone())),
+                other => {
+                    let shown = super::lib_convert::display(&other);
+                    return Err(Fault::error(format!("value {shown} is not optional")));
+                }
+            }
+        }
+        Ok(Value::List(List::new(out)))
+    })
+}

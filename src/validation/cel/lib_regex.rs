@@ -1,0 +1,63 @@
+//! Regular expressions.
+
+use regex::bytes::Regex;
+
+use super::budget::Budget;
+use super::fault::{Fault, Result};
+use super::library::Function;
+use super::value::Value;
+use crate::validation::re2;
+
+pub(crate) const FUNCTIONS: &[Function] = &[
+    Function::global("matches", 2, matches),
+    Function::member("matches", 2, matches),
+    Function::member("find", 2, find),
+    Function::member("findAll", 2, find_all),
+    Function::member("findAll", 3, find_all),
+];
+
+type Answer<'a> = Option<Result<Value<'a>>>;
+
+/// Calls a function of this library with a pattern that is compiled already.
+pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>> {
+    let Some(Value::String(text)) = args.first() else { return Err(Fault::no_such_overload()) };
+    budget.take(1 + text.len() as u64 / 10)?;
+    let found = |most: usize| {
+        pattern
+            .find_iter(text.as_bytes())
+            .take(most)
+            .map(|found| String::from_utf8_lossy(found.as_bytes()).into_owned())
+    };
+    match (function, args.get(2)) {
+        ("matches", None) => Ok(Value::Bool(pattern.is_match(text.as_bytes()))),
+        ("find", None) => Ok(Value::from(found(1).next().unwrap_or_default())),
+        ("findAll", None) => Ok(Value::strings(found(usize::MAX))),
+        // A negative limit is none.
+        ("findAll", Some(Value::Int(most))) => Ok(Value::strings(found(usize::try_from(*most).unwrap_or(usize::MAX)))),
+        _ => Err(Fault::no_such_overload()),
+    }
+}
+
+fn dynamic<'a>(function: &str, args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let Some(Value::String(pattern)) = args.get(1) else { return None };
+    // Compiling costs more than matching.
+    if let Err(fault) = budget.take(100 + pattern.len() as u64) {
+        return Some(Err(fault));
+    }
+    match re2::compile(pattern) {
+        Ok(pattern) => Some(call(function, &pattern, args, budget)),
+        Err(problem) => Some(Err(Fault::Undecided(problem))),
+    }
+}
+
+fn matches<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    dynamic("matches", args, budget)
+}
+
+fn find<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    dynamic("find", args, budget)
+}
+
+fn find_all<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    dynamic("findAll", args, budget)
+}

@@ -1,0 +1,67 @@
+//! The functions that rules can call.
+//!
+//! Each library is a table of its own. A name may occur in several tables: what applies is decided by the types of the
+//! arguments when the function is called.
+
+use super::budget::Budget;
+use super::fault::Result;
+use super::value::Value;
+use super::{
+    lib_convert, lib_format, lib_list, lib_net, lib_optional, lib_quantity, lib_regex, lib_semver, lib_sets,
+    lib_string, lib_time, lib_url,
+};
+
+/// Calls a function; none if it is not defined for the types of these arguments.
+pub(crate) type Implementation = for<'a> fn(&[Value<'a>], &mut Budget) -> Option<Result<Value<'a>>>;
+
+/// A function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub name: &'static str,
+    /// Whether it is called as `target.name(…)`; the target is the first argument.
+    pub member: bool,
+    /// The number of arguments, the target included.
+    pub arity: usize,
+    pub call: Implementation,
+}
+
+impl Function {
+    /// `name(…)`
+    pub(crate) const fn global(name: &'static str, arity: usize, call: Implementation) -> Self {
+        Function { name, member: false, arity, call }
+    }
+
+    /// `target.name(…)`
+    pub(crate) const fn member(name: &'static str, arity: usize, call: Implementation) -> Self {
+        Function { name, member: true, arity, call }
+    }
+}
+
+const LIBRARIES: &[&[Function]] = &[
+    lib_string::FUNCTIONS,
+    lib_list::FUNCTIONS,
+    lib_convert::FUNCTIONS,
+    lib_time::FUNCTIONS,
+    lib_optional::FUNCTIONS,
+    lib_regex::FUNCTIONS,
+    lib_url::FUNCTIONS,
+    lib_quantity::FUNCTIONS,
+    lib_net::FUNCTIONS,
+    lib_format::FUNCTIONS,
+    lib_semver::FUNCTIONS,
+    lib_sets::FUNCTIONS,
+];
+
+fn all() -> impl Iterator<Item = &'static Function> {
+    LIBRARIES.iter().flat_map(|library| library.iter())
+}
+
+/// Whether there is a function called `name`.
+pub(crate) fn is_known(name: &str) -> bool {
+    all().any(|function| function.name == name)
+}
+
+/// The functions that a call may mean.
+pub(crate) fn overloads(name: &str, member: bool, arity: usize) -> Vec<&'static Function> {
+    all().filter(|function| function.name == name && function.member == member && function.arity == arity).collect()
+}

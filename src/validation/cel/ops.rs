@@ -1,0 +1,169 @@
+//! Arithmetic.
+
+use super::ast::Operator;
+use super::budget::Budget;
+use super::equal::{compare, element_key, equal, find, is_ordered};
+use super::fault::{Fault, Result};
+use super::types::ListKind;
+use super::value::{Items, List, Value};
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+const INT: &str = "integer overflow";
+const UINT: &str = "unsigned integer overflow";
+
+fn checked<'a, T>(value: Option<T>, overflow: &str, wrap: fn(T) -> Value<'a>) -> Result<Value<'a>> {
+    value.map(wrap).ok_or_else(|| Fault::error(overflow))
+}
+
+/// Applies a binary operator.
+pub(crate) fn apply<'a>(
+    operator: Operator,
+    left: Value<'a>,
+    right: Value<'a>,
+    budget: &mut Budget,
+) -> Result<Value<'a>> {
+    let ordered = |sign: &str, test: fn(Ordering) -> bool| match is_ordered(&left) {
+        true => compare(&left, &right).map(|ordering| Value::Bool(test(ordering))),
+        false => Err(Fault::error(format!("no such overload: _{sign}_"))),
+    };
+    match operator {
+        Operator::Equal => equal(&left, &right, budget).map(Value::Bool),
+        Operator::NotEqual => equal(&left, &right, budget).map(|equal| Value::Bool(!equal)),
+        Operator::Less => ordered("<", Ordering::is_lt),
+        Operator::LessEqual => ordered("<=", Ordering::is_le),
+        Operator::Greater => ordered(">", Ordering::is_gt),
+        Operator::GreaterEqual => ordered(">=", Ordering::is_ge),
+        Operator::In => contains(&left, &right, budget).map(Value::Bool),
+        Operator::Add => add(left, right, budget),
+        Operator::Subtract => subtract(left, right),
+        Operator::Multiply => match (left, right) {
+            (Value::Int(left), Value::Int(right)) => checked(left.checked_mul(right), INT, Value::Int),
+            (Value::Uint(left), Value::Uint(right)) => checked(left.checked_mul(right), UINT, Value::Uint),
+            (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left * right)),
+            _ => Err(Fault::no_such_overload()),
+        },
+        Operator::Divide => match (left, right) {
+            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Fault::error("division by zero")),
+            (Value::Int(left), Value::Int(right)) => checked(left.checked_div(right), INT, Value::Int),
+            (Value::Uint(left), Value::Uint(right)) => Ok(Value::Uint(left / right)),
+            (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left / right)),
+            _ => Err(Fault::no_such_overload()),
+        },
+        Operator::Modulo => match (left, right) {
+            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Fault::error("modulus by zero")),
+            (Value::Int(left), Value::Int(right)) => checked(left.checked_rem(right), INT, Value::Int),
+            (Value::Uint(left), Value::Uint(right)) => Ok(Value::Uint(left % right)),
+            _ => Err(Fault::no_such_overload()),
+        },
+    }
+}
+
+/// `-value`
+pub(crate) fn negate(value: Value<'_>) -> Result<Value<'_>> {
+    match value {
+        Value::Int(value) => checked(value.checked_neg(), INT, Value::Int),
+        Value::Double(value) => Ok(Value::Double(-value)),
+        Value::Duration(value) => checked(value.checked_neg(), INT, Value::Duration),
+        _ => Err(Fault::no_such_overload()),
+    }
+}
+
+fn add<'a>(left: Value<'a>, right: Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => checked(left.checked_add(right), INT, Value::Int),
+        (Value::Uint(left), Value::Uint(right)) => checked(left.checked_add(right), UINT, Value::Uint),
+        (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
+        (Value::String(left), Value::String(right)) => {
+            budget.take(((left.len() + right.len()) / 10) as u64)?;
+            Ok(Value::from(format!("{}{}", &*left, &*right)))
+        }
+        (Value::Bytes(left), Value::Bytes(right)) => {
+            budget.take(((left.len() + right.len()) / 10) as u64)?;
+            Ok(Value::Bytes([&*left, &*right].concat().into()))
+        }
+        (Value::Duration(left), Value::Duration(right)) => checked(left.checked_add(right), INT, Value::Duration),
+        (Value::Timestamp(time), Value::Duration(nanos)) | (Value::Duration(nanos), Value::Timestamp(time)) => {
+            checked(time.plus(nanos.into()), "timestamp overflow", Value::Timestamp)
+        }
+        (Value::List(left), Value::List(right)) => {
+            budget.take((left.len() + right.len()) as u64)?;
+            concat(left, right, budget).map(Value::List)
+        }
+        _ => Err(Fault::no_such_overload()),
+    }
+}
+
+fn subtract<'a>(left: Value<'a>, right: Value<'a>) -> Result<Value<'a>> {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => checked(left.checked_sub(right), INT, Value::Int),
+        (Value::Uint(left), Value::Uint(right)) => checked(left.checked_sub(right), UINT, Value::Uint),
+        (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left - right)),
+        (Value::Duration(left), Value::Duration(right)) => checked(left.checked_sub(right), INT, Value::Duration),
+        (Value::Timestamp(time), Value::Duration(nanos)) => {
+            checked(time.plus(-i128::from(nanos)), "timestamp overflow", Value::Timestamp)
+        }
+        (Value::Timestamp(left), Value::Timestamp(right)) => {
+            checked(i64::try_from(left.total_nanos() - right.total_nanos()).ok(), INT, Value::Duration)
+        }
+        _ => Err(Fault::no_such_overload()),
+    }
+}
+
+/// `left + right` of lists: a union where the left is a set, a merge by key where it is a list of type `map`.
+fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<List<'a>> {
+    if left.kind.is_none() && left.len() == 0 {
+        return Ok(right);
+    }
+    if left.kind.is_none() && right.len() == 0 {
+        return Ok(left);
+    }
+    let mut items = left.values()?;
+    for value in right.iter() {
+        let value = value?;
+        match left.kind {
+            Some(ListKind::Set) => {
+                let mut known = false;
+                for item in &items {
+                    known = known || equal(item, &value, budget)?;
+                }
+                if !known {
+                    items.push(value);
+                }
+            }
+            Some(ListKind::Map(keys)) => {
+                budget.take(items.len() as u64)?;
+                let key = element_key(&value, keys);
+                let same = |item: &Value<'a>| key.is_some() && element_key(item, keys) == key;
+                match items.iter().position(same) {
+                    Some(index) => items[index] = value,
+                    None => items.push(value),
+                }
+            }
+            _ => items.push(value),
+        }
+    }
+    Ok(List { items: Items::Values(Rc::new(items)), kind: left.kind })
+}
+
+/// `value in container`
+fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -> Result<bool> {
+    match container {
+        Value::List(list) => {
+            let mut fault = None;
+            for item in list.iter() {
+                match item.and_then(|item| equal(&item, value, budget)) {
+                    Ok(true) => return Ok(true),
+                    Ok(false) => {}
+                    Err(problem) if problem.is_final() => return Err(problem),
+                    // A list of the object reports what cannot be compared, others take it as different.
+                    Err(problem) if list.kind.is_some() => fault = fault.or(Some(problem)),
+                    Err(_) => {}
+                }
+            }
+            fault.map_or(Ok(false), Err)
+        }
+        Value::Map(map) => find(map, value).map(|found| found.is_some()),
+        _ => Err(Fault::no_such_overload()),
+    }
+}

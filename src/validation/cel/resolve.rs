@@ -1,0 +1,139 @@
+//! Looks up what an expression names: variables, types and functions.
+//!
+//! An expression that names something that does not exist is refused by the server when the CRD is written.
+
+use super::ast::{Expr, Literal, Step};
+use super::library;
+use crate::validation::re2;
+
+/// The names of types. The dotted ones are written as selections.
+const TYPES: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "int",
+    "kubernetes.NamedFormat",
+    "kubernetes.Quantity",
+    "kubernetes.Semver",
+    "kubernetes.URL",
+    "list",
+    "map",
+    "net.CIDR",
+    "net.IP",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
+
+/// What was found on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Whether the expression uses `oldSelf`.
+    pub uses_old: bool,
+    scope: Vec<String>,
+}
+
+/// Resolves the names in `expr`.
+pub(crate) fn resolve(expr: &mut Expr) -> Result<Names, String> {
+    let mut names = Names::default();
+    names.visit(expr)?;
+    Ok(names)
+}
+
+impl Names {
+    fn visit(&mut self, expr: &mut Expr) -> Result<(), String> {
+        match expr {
+            Expr::Literal(_) | Expr::TypeName(_) => Ok(()),
+            Expr::Variable(name) => {
+                if self.scope.contains(name) || name == "self" {
+                    return Ok(());
+                }
+                if name == "oldSelf" {
+                    self.uses_old = true;
+                    return Ok(());
+                }
+                match TYPES.iter().find(|known| *known == name) {
+                    Some(known) => *expr = Expr::TypeName(known),
+                    None => return Err(format!("undeclared reference to '{name}'")),
+                }
+                Ok(())
+            }
+            Expr::Path { root, steps } => {
+                if let Some(name) = self.type_name(root, steps) {
+                    *expr = Expr::TypeName(name);
+                    return Ok(());
+                }
+                self.visit(root)?;
+                for step in steps {
+                    if let Step::Index { index, .. } = step {
+                        self.visit(index)?;
+                    }
+                }
+                Ok(())
+            }
+            Expr::Has { operand, .. } => self.visit(operand),
+            Expr::Not(operand) | Expr::Negate(operand) => self.visit(operand),
+            Expr::And(operands) | Expr::Or(operands) => operands.iter_mut().try_for_each(|operand| self.visit(operand)),
+            Expr::Conditional { cases, otherwise } => {
+                for (condition, value) in cases {
+                    self.visit(condition)?;
+                    self.visit(value)?;
+                }
+                self.visit(otherwise)
+            }
+            Expr::Binary { first, rest } => {
+                self.visit(first)?;
+                rest.iter_mut().try_for_each(|(_, operand)| self.visit(operand))
+            }
+            Expr::List(items) => items.iter_mut().try_for_each(|(item, _)| self.visit(item)),
+            Expr::Map(entries) => entries.iter_mut().try_for_each(|(key, value, _)| {
+                self.visit(key)?;
+                self.visit(value)
+            }),
+            Expr::Call(call) => {
+                call.args.iter_mut().try_for_each(|arg| self.visit(arg))?;
+                call.overloads = library::overloads(&call.function, call.member, call.args.len());
+                if call.overloads.is_empty() {
+                    return Err(match library::is_known(&call.function) {
+                        true => format!("found no matching overload for '{}'", call.function),
+                        false => format!("undeclared reference to '{}'", call.function),
+                    });
+                }
+                if let ("matches" | "find" | "findAll", Some(Expr::Literal(Literal::String(pattern)))) =
+                    (call.function.as_str(), call.args.get(1))
+                {
+                    call.pattern = Some(re2::compile(pattern)?);
+                }
+                Ok(())
+            }
+            Expr::Macro(of) => {
+                self.visit(&mut of.target)?;
+                let depth = self.scope.len();
+                self.scope.extend(of.variables.iter().cloned());
+                let filter = of.filter.as_mut().map_or(Ok(()), |filter| self.visit(filter));
+                let body = self.visit(&mut of.body);
+                self.scope.truncate(depth);
+                filter.and(body)
+            }
+        }
+    }
+
+    /// The type that a path of plain selections names, such as `google.protobuf.Duration`.
+    fn type_name(&self, root: &Expr, steps: &[Step]) -> Option<&'static str> {
+        let Expr::Variable(first) = root else { return None };
+        if self.scope.contains(first) {
+            return None;
+        }
+        let mut name = first.clone();
+        for step in steps {
+            let Step::Field { name: next, optional: false } = step else { return None };
+            name.push('.');
+            name.push_str(next);
+        }
+        TYPES.iter().find(|known| **known == name).copied()
+    }
+}

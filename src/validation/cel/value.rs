@@ -1,0 +1,232 @@
+//! Values of an expression.
+//!
+//! A value borrows from the object that is validated as long as it can: a rule that looks at one field of a large
+//! object touches nothing else of it. What is read from the object is given its type only when it is looked at, and a
+//! value that does not fit its schema is a fault at that moment, as it is on the server.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::convert::typed;
+use super::fault::Result;
+use super::lib_format::NamedFormat;
+use super::lib_net::{Cidr, Ip};
+use super::lib_quantity::Quantity;
+use super::lib_semver::Version;
+use super::lib_url::Url;
+use super::time::Timestamp;
+use super::types::{Kind, ListKind, Type};
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Text<'a>),
+    Bytes(Rc<[u8]>),
+    /// Nanoseconds.
+    Duration(i64),
+    Timestamp(Timestamp),
+    List(List<'a>),
+    Map(Map<'a>),
+    /// A type, by its name.
+    Type(&'static str),
+    Optional(Option<Rc<Value<'a>>>),
+    Quantity(Rc<Quantity>),
+    Url(Rc<Url>),
+    Ip(Ip),
+    Cidr(Cidr),
+    Format(NamedFormat),
+    Semver(Rc<Version>),
+    /// Data without a type.
+    Unknown(&'a Json),
+}
+
+/// A string, borrowed from the object or the rule where possible.
+#[derive(Debug, Clone)]
+pub(crate) enum Text<'a> {
+    Borrowed(&'a str),
+    Shared(Rc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        match self {
+            Text::Borrowed(text) => text,
+            Text::Shared(text) => text,
+        }
+    }
+}
+
+/// A list: part of the object, or made by an expression.
+#[derive(Debug, Clone)]
+pub(crate) struct List<'a> {
+    pub items: Items<'a>,
+    /// The list semantics of the schema, where the list comes from the object.
+    pub kind: Option<&'a ListKind>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Items<'a> {
+    Json(&'a [Json], &'a Type),
+    Values(Rc<Vec<Value<'a>>>),
+}
+
+impl<'a> List<'a> {
+    /// A list made by an expression.
+    pub(crate) fn new(items: Vec<Value<'a>>) -> Self {
+        List { items: Items::Values(Rc::new(items)), kind: None }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match &self.items {
+            Items::Json(items, _) => items.len(),
+            Items::Values(items) => items.len(),
+        }
+    }
+
+    /// The element at `index`, which is there.
+    pub(crate) fn get(&self, index: usize) -> Result<Value<'a>> {
+        match &self.items {
+            Items::Json(items, of) => items.get(index).map_or(Ok(Value::Null), |item| typed(item, of)),
+            Items::Values(items) => Ok(items.get(index).cloned().unwrap_or(Value::Null)),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<Value<'a>>> + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// All elements, or the fault of the first that has none.
+    pub(crate) fn values(&self) -> Result<Vec<Value<'a>>> {
+        self.iter().collect()
+    }
+}
+
+/// A map: part of the object, or made by an expression.
+#[derive(Debug, Clone)]
+pub(crate) enum Map<'a> {
+    Json { fields: &'a serde_json::Map<String, Json>, of: &'a Type },
+    Values(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
+}
+
+/// What keys of a map are looked up by: numbers by value, whatever their type.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Bool(bool),
+    Number(i128),
+    String(String),
+}
+
+impl Key {
+    /// The key that `value` is or equals.
+    pub(crate) fn of(value: &Value) -> Option<Key> {
+        Some(match value {
+            Value::Bool(value) => Key::Bool(*value),
+            Value::Int(value) => Key::Number((*value).into()),
+            Value::Uint(value) => Key::Number((*value).into()),
+            Value::Double(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(64) => Key::Number(*value as i128),
+            Value::String(value) => Key::String(value.to_string()),
+            _ => return None,
+        })
+    }
+}
+
+impl<'a> Map<'a> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Map::Json { fields, .. } => fields.len(),
+            Map::Values(entries) => entries.len(),
+        }
+    }
+
+    /// The keys to iterate over. Undeclared fields of an object are not among them.
+    pub(crate) fn keys(&self) -> Vec<Value<'a>> {
+        match self {
+            Map::Json { fields, of } => fields
+                .keys()
+                .filter(|key| of.property(key).is_some())
+                .map(|key| match (&of.kind, super::types::escape(key)) {
+                    (Kind::Object(_), Some(escaped)) if escaped != *key => Value::from(escaped),
+                    _ => Value::String(Text::Borrowed(key)),
+                })
+                .collect(),
+            Map::Values(entries) => entries.values().map(|(key, _)| key.clone()).collect(),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The name of the value's type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null_type",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Uint(_) => "uint",
+            Value::Double(_) => "double",
+            Value::String(_) => "string",
+            Value::Bytes(_) => "bytes",
+            Value::Duration(_) => "google.protobuf.Duration",
+            Value::Timestamp(_) => "google.protobuf.Timestamp",
+            Value::List(_) => "list",
+            Value::Map(_) => "map",
+            Value::Type(_) => "type",
+            Value::Optional(_) => "optional_type",
+            Value::Quantity(_) => "kubernetes.Quantity",
+            Value::Url(_) => "kubernetes.URL",
+            Value::Ip(_) => "net.IP",
+            Value::Cidr(_) => "net.CIDR",
+            Value::Format(_) => "kubernetes.NamedFormat",
+            Value::Semver(_) => "kubernetes.Semver",
+            Value::Unknown(_) => "unknown",
+        }
+    }
+
+    /// An optional that holds `value`.
+    pub(crate) fn some(value: Value<'a>) -> Self {
+        Value::Optional(Some(Rc::new(value)))
+    }
+
+    /// A list of strings.
+    pub(crate) fn strings(items: impl IntoIterator<Item = String>) -> Self {
+        Value::List(List::new(items.into_iter().map(Value::from).collect()))
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(value: bool) -> Self {
+        Value::Bool(value)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Value::Int(value)
+    }
+}
+
+impl From<f64> for Value<'_> {
+    fn from(value: f64) -> Self {
+        Value::Double(value)
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(value: String) -> Self {
+        Value::String(Text::Shared(value.into()))
+    }
+}
+
+impl From<&str> for Value<'_> {
+    fn from(value: &str) -> Self {
+        Value::String(Text::Shared(value.into()))
+    }
+}
