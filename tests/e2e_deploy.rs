@@ -247,7 +247,8 @@ fn a_crd_that_turns_up_after_the_check_is_not_written() {
     let theirs = bed.crd("theirs: {type: string}");
     let proxy = Proxy::start(control_plane());
     proxy.before(When::new("PATCH", &bed.crd_path()).nth(1), move || _ = control_plane().apply_yaml(&theirs));
-    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(1);
+    // Without force, the field conflict alone would keep it from being written.
+    bed.deploy(proxy.kubeconfig("admin"), &["--force-conflicts"]).run().code(1);
     let live = control_plane().get(&bed.crd_path()).1;
     let schema = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     assert_eq!(schema["properties"], json!({"theirs": {"type": "string"}}));
