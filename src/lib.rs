@@ -14,6 +14,7 @@ pub mod manifest;
 pub mod plan;
 pub mod preflight;
 pub mod problem;
+pub mod proof;
 pub mod report;
 pub mod resource;
 pub mod run;

@@ -1,0 +1,4 @@
+//! Whether one version's schema accepts all that another accepts.
+
+pub mod cel;
+pub mod strings;
