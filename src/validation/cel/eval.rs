@@ -134,7 +134,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // Of several entries with the same key the last one counts.
             match Key::of(&key) {
                 Some(slot) => map.insert(slot, (key, value)),
-                None => return Err(Fault::error(format!("unsupported key type: {}", key.type_name()))),
+                None => return Err(no_key(&key)),
             };
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
@@ -256,15 +256,18 @@ fn literal_value(literal: &Literal) -> Value<'_> {
     }
 }
 
+/// The server takes values of any type for keys, and finds some of them again.
+fn no_key(key: &Value) -> Fault {
+    Fault::Undecided(format!("a key of type {} is not supported", key.type_name()))
+}
+
 /// Puts an entry into a map under construction.
 pub(super) fn insert<'a>(
     map: &mut BTreeMap<Key, (Value<'a>, Value<'a>)>,
     key: Value<'a>,
     value: Value<'a>,
 ) -> Result<()> {
-    let Some(slot) = Key::of(&key) else {
-        return Err(Fault::error(format!("unsupported key type: {}", key.type_name())));
-    };
+    let Some(slot) = Key::of(&key) else { return Err(no_key(&key)) };
     match map.insert(slot, (key, value)) {
         None => Ok(()),
         Some((key, _)) => {
