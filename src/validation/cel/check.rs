@@ -23,6 +23,7 @@ pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> C
         scope: vec![("self", this), ("oldSelf", old)],
         bindings: Bindings::default(),
         literals: Vec::new(),
+        in_format: 0,
     };
     let ty = checker.expr(expr)?;
     checker.literals()?;
@@ -39,6 +40,8 @@ struct Checker<'e> {
     bindings: Bindings,
     /// The types of the elements of each literal list or map: they have to be the same.
     literals: Vec<Vec<Ty>>,
+    /// How many calls of `format` are around: inside of them elements may differ.
+    in_format: usize,
 }
 
 impl<'e> Checker<'e> {
@@ -110,20 +113,19 @@ impl<'e> Checker<'e> {
         }
     }
 
-    /// One type for all: the join of the elements, and later on they have to be equal.
-    fn elements(&mut self, types: Vec<Ty>) -> Checked {
+    /// The type that all elements of a literal have. In the end they have to be equal.
+    fn elements(&mut self, types: Vec<Ty>) -> Ty {
         let mut joined: Option<Ty> = None;
         for ty in &types {
             joined = Some(match joined {
                 None => ty.clone(),
-                Some(before) => {
-                    let shown = (self.bindings.close(&before), self.bindings.close(ty));
-                    self.bindings.join(before, ty.clone()).ok_or_else(|| mismatch(&shown.0, &shown.1))?
-                }
+                Some(before) => self.bindings.join(before, ty.clone()).unwrap_or(Ty::Dyn),
             });
         }
-        self.literals.push(types);
-        Ok(joined.unwrap_or_else(|| self.bindings.fresh()))
+        if self.in_format == 0 {
+            self.literals.push(types);
+        }
+        joined.unwrap_or_else(|| self.bindings.fresh())
     }
 
     fn list(&mut self, items: &'e [(Expr, bool)]) -> Checked {
@@ -131,7 +133,7 @@ impl<'e> Checker<'e> {
         for (item, optional) in items {
             types.push(self.element(item, *optional)?);
         }
-        Ok(Ty::list(self.elements(types)?))
+        Ok(Ty::list(self.elements(types)))
     }
 
     fn map(&mut self, entries: &'e [(Expr, Expr, bool)]) -> Checked {
@@ -140,8 +142,8 @@ impl<'e> Checker<'e> {
             keys.push(self.expr(key)?);
             values.push(self.element(value, *optional)?);
         }
-        let keys = self.elements(keys)?;
-        Ok(Ty::map(keys, self.elements(values)?))
+        let keys = self.elements(keys);
+        Ok(Ty::map(keys, self.elements(values)))
     }
 
     /// An element of a literal, or what is in it if it is an optional one (`[?x]`).
@@ -211,9 +213,11 @@ impl<'e> Checker<'e> {
 
     fn call(&mut self, call: &'e Call) -> Checked {
         let mut args = Vec::with_capacity(call.args.len());
+        self.in_format += usize::from(call.function == "format");
         for arg in &call.args {
             args.push(self.expr(arg)?);
         }
+        self.in_format -= usize::from(call.function == "format");
         let ty = self.overload(&call.function, call.member, args)?;
         literal_argument(call)?;
         Ok(ty)
@@ -365,7 +369,8 @@ fn property(of: &types::Type, name: &str) -> Option<Ty> {
     let Kind::Object(properties) = &of.kind else { return None };
     let unescaped = types::unescape(name)?;
     let found = properties.get(&unescaped).filter(|of| of.is_declared())?;
-    (types::escape(&unescaped)? == name).then(|| Ty::of_schema(found))
+    // A reserved word can be written as it is, too.
+    (types::escape(&unescaped)? == name || types::RESERVED.contains(&name)).then(|| Ty::of_schema(found))
 }
 
 /// A literal that its function cannot read is refused.
