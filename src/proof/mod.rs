@@ -12,6 +12,7 @@
 //! Nothing here does I/O or knows of the rest of this crate but for the validator. `docs/proof.md` says what is decided
 //! and what is assumed of the API server.
 
+pub mod automaton;
 pub mod cel;
 mod facts;
 mod keywords;

@@ -309,4 +309,32 @@ mod tests {
             ("spec", "pattern: (?!a)")
         );
     }
+
+    #[test]
+    fn an_undecided_branch_decides_only_where_it_does_not_matter() {
+        // (?!a) is undecided for any text; ^b$ matches b and ^c$ does not.
+        let (open, yes, no) = (json!({"pattern": "(?!a)"}), json!({"pattern": "^b$"}), json!({"pattern": "^c$"}));
+        let also_no = json!({"pattern": "(?!a)", "maxLength": 0});
+        let accepted = (true, 0);
+        let (refused, undecided) = ((false, 0), (true, 1));
+        for (combined, wanted) in [
+            (json!({"anyOf": [open, no]}), undecided),
+            (json!({"anyOf": [open, yes]}), accepted),
+            (json!({"anyOf": [also_no, no]}), refused),
+            (json!({"oneOf": [open, no]}), undecided),
+            (json!({"oneOf": [open, yes]}), undecided),
+            (json!({"oneOf": [yes, open, yes]}), refused),
+            (json!({"oneOf": [also_no, yes]}), accepted),
+            (json!({"not": open}), undecided),
+            (json!({"not": also_no}), accepted),
+            (json!({"not": yes}), refused),
+            (json!({"allOf": [open, no]}), (false, 1)),
+            (json!({"anyOf": [{"not": open}, no]}), undecided),
+        ] {
+            let mut spec = combined.clone();
+            spec["type"] = json!("string");
+            let outcome = schema(spec).process(&mut object(json!("b")), None).outcome;
+            assert_eq!((outcome.errors.is_empty(), outcome.undecided.len()), wanted, "{combined}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::ast::{Expr, Macro, MacroKind};
 use super::equal::find;
-use super::eval::{Evaluation, insert, past_cost};
+use super::eval::{Evaluation, LIST_COST, MAP_COST, insert, past_cost};
 use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
@@ -23,6 +23,7 @@ impl<'a> Evaluation<'a, '_> {
             return self.sort_by(of).map_err(|fault| past_cost("sortBy", 0, fault));
         }
         let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
+        self.budget.take(if matches!(of.kind, MacroKind::Map | MacroKind::MapEntry) { MAP_COST } else { LIST_COST })?;
         match of.kind {
             MacroKind::All => self.quantifier(of, elements, false),
             MacroKind::Exists => self.quantifier(of, elements, true),
@@ -50,6 +51,7 @@ impl<'a> Evaluation<'a, '_> {
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
     fn bound(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<Value<'a>> {
+        self.budget.take(round_cost(of.kind))?;
         let depth = self.scope.len();
         let (first, second) = element;
         if let Some(name) = of.variables.first() {
@@ -168,6 +170,7 @@ impl<'a> Evaluation<'a, '_> {
 
     /// `optMap` and `optFlatMap`
     fn optional(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        self.budget.take(4)?;
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
@@ -176,6 +179,15 @@ impl<'a> Evaluation<'a, '_> {
             }
             other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
         }
+    }
+}
+
+/// What the server counts for one round of a macro's loop besides the body: macros are loops that grow a list or map.
+fn round_cost(kind: MacroKind) -> u64 {
+    match kind {
+        MacroKind::Filter | MacroKind::List | MacroKind::SortBy => 4 + LIST_COST,
+        MacroKind::Map | MacroKind::MapEntry => 4 + MAP_COST,
+        _ => 4,
     }
 }
 

@@ -10,6 +10,10 @@ use super::fault::{Fault, Result};
 use super::value::{Key, List, Map, Text, Value};
 use super::{lib_regex, ops};
 
+/// What the server counts for making a list or a map.
+pub(super) const LIST_COST: u64 = 10;
+pub(super) const MAP_COST: u64 = 30;
+
 /// An evaluation in progress.
 pub(crate) struct Evaluation<'a, 'b> {
     /// The variables in scope, the innermost last.
@@ -110,6 +114,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     }
 
     fn list(&mut self, items: &'a [(Expr, bool)]) -> Result<Value<'a>> {
+        self.budget.take(LIST_COST)?;
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items {
             match (self.eval(item)?, optional) {
@@ -122,6 +127,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     }
 
     fn map(&mut self, entries: &'a [(Expr, Expr, bool)]) -> Result<Value<'a>> {
+        self.budget.take(MAP_COST)?;
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key)?;
@@ -134,7 +140,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // Of several entries with the same key the last one counts.
             match Key::of(&key) {
                 Some(slot) => map.insert(slot, (key, value)),
-                None => return Err(Fault::error(format!("unsupported key type: {}", key.type_name()))),
+                None => return Err(no_key(&key)),
             };
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
@@ -256,15 +262,18 @@ fn literal_value(literal: &Literal) -> Value<'_> {
     }
 }
 
+/// The server takes values of any type for keys, and finds some of them again.
+fn no_key(key: &Value) -> Fault {
+    Fault::Undecided(format!("a key of type {} is not supported", key.type_name()))
+}
+
 /// Puts an entry into a map under construction.
 pub(super) fn insert<'a>(
     map: &mut BTreeMap<Key, (Value<'a>, Value<'a>)>,
     key: Value<'a>,
     value: Value<'a>,
 ) -> Result<()> {
-    let Some(slot) = Key::of(&key) else {
-        return Err(Fault::error(format!("unsupported key type: {}", key.type_name())));
-    };
+    let Some(slot) = Key::of(&key) else { return Err(no_key(&key)) };
     match map.insert(slot, (key, value)) {
         None => Ok(()),
         Some((key, _)) => {
@@ -276,21 +285,10 @@ pub(super) fn insert<'a>(
 /// The field `name` of `value`, if it is there.
 fn select<'a>(value: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
     match value {
-        Value::Map(Map::Json { fields, of }) => {
-            if let super::types::Kind::Object(properties) = &of.kind {
-                let declared = match name.contains("__") {
-                    true => super::types::unescape(name).and_then(|name| properties.get(&name)),
-                    false => properties.get(name),
-                };
-                if !declared.is_some_and(|of| of.is_declared()) {
-                    // The server refuses such a rule when the CRD is written.
-                    return Err(Fault::Undecided(format!("undefined field '{name}'")));
-                }
-            }
-            field(fields, of, name)
-        }
+        Value::Map(Map::Json { fields, of }) => field(fields, of, name),
         Value::Map(map) => find(map, &Value::from(name)),
-        // Only a value of unknown type gets here on the server.
+        // Only a value of unknown type gets here.
+        Value::List(_) => Err(Fault::error("unsupported index type 'string' in list")),
         _ => Ok(None),
     }
 }

@@ -1,18 +1,20 @@
 //! CEL rules (`x-kubernetes-validations`), evaluated as the API server does.
 //!
 //! ```text
-//! rule text ─► lexer ─► parser, macros ─► resolve ─► eval, comprehension ─► rule: message, reason, field
-//! schema ────► types ─► convert: data as typed values ─┘  └─ ops, equal, library: lib_*
+//! rule text ─► lexer ─► parser, macros ─► resolve ─► check ─► eval, comprehension ─► rule: message, reason, field
+//! schema ────► types ───────────────────► typing ─┘   │        └─ ops, equal, library: lib_*
+//!                 └──► convert: data as typed values ─┘
 //! ```
 //!
 //! Parser and evaluator are our own. The language is small; what is particular are Kubernetes' types, libraries and
 //! error semantics, and that nothing in a CRD may bring the process down: nesting is limited and steps are counted.
 //!
-//! What cannot be parsed or evaluated here is [`Answer::Undecided`], never a rule that holds. Rules are not type-checked
-//! as a whole: a CRD whose rules do not check is refused by the server when it is written.
+//! What cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server refuses
+//! a CRD with a rule that does not check.
 
-mod ast;
+pub mod ast;
 mod budget;
+mod check;
 mod comprehension;
 mod convert;
 mod engine;
@@ -40,8 +42,12 @@ mod ops;
 mod parser;
 mod resolve;
 mod rule;
+mod signature;
+#[cfg(test)]
+mod table;
 mod time;
 mod types;
+mod typing;
 mod value;
 
 pub use budget::Budget;
