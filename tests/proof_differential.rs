@@ -134,8 +134,13 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
     desired.delete();
 }
 
+/// A field of its own around the schema, so that nothing is filled in or asked for where the field is missing.
+fn around(schema: &Value) -> Value {
+    json!({"type": "object", "properties": {"v": schema}})
+}
+
 fn alone(field: &str, schema: &Value) -> Value {
-    json!({"type": "object", "properties": {field: schema}})
+    json!({"type": "object", "properties": {field: around(schema)}})
 }
 
 impl<'a> Crd<'a> {
@@ -152,7 +157,7 @@ impl<'a> Crd<'a> {
     fn create(&self, pairs: &mut BTreeMap<String, Pair>, side: impl Fn(&Pair) -> &Value) {
         loop {
             let properties: Map<String, Value> =
-                pairs.iter().map(|(field, pair)| (field.clone(), side(pair).clone())).collect();
+                pairs.iter().map(|(field, pair)| (field.clone(), around(side(pair)))).collect();
             let singular = self.kind.to_lowercase();
             let crd = json!({
                 "apiVersion": "apiextensions.k8s.io/v1",
@@ -268,7 +273,7 @@ fn tries(
                 value = generator::broken(random, &value);
             }
             if is_kept(field, schema, &value) {
-                fields.insert(field, value);
+                fields.insert(field, json!({"v": value}));
                 break;
             }
         }
@@ -318,7 +323,7 @@ fn compare(
 fn is_kept(field: &str, schema: &Value, value: &Value) -> bool {
     let whole = alone(field, schema);
     let Ok(compiled) = Schema::compile(&whole) else { return false };
-    let written = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, field: value});
+    let written = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, field: {"v": value}});
     let mut stored = written.clone();
     let processed = compiled.process(&mut stored, None);
     processed.outcome.is_accepted() && processed.pruned.is_empty() && keeps(&stored, &written) && is_meant(schema, value)

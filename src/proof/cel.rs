@@ -1,6 +1,11 @@
 //! CEL rules (`x-kubernetes-validations`): whether the rules of one side follow from those of the other.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+
+use super::keywords as kw;
+use super::solve::NoRules;
+use crate::validation::Schema;
+use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
 
 /// The rules of one schema node, with the node they belong to.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +39,315 @@ pub enum Implied {
 }
 
 /// Whether the desired rules follow from live's schema and rules.
+///
+/// Rules that live has too follow, as long as they see the same types. Rules about which fields there are (`has(self.a)`
+/// and what connects such) are tried on every combination of fields. For all others values are made of the rule's
+/// constants and the schema's bounds; one that differs is an answer, none is none.
 pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
-    let _ = (live, desired);
-    Implied::Unknown("not decided yet".to_owned())
+    let known: Vec<_> = live.rules.iter().map(judging_part).collect();
+    let is_same_typed = same_types(live.schema, desired.schema);
+    let new: Vec<Value> = desired
+        .rules
+        .iter()
+        .filter(|rule| !(is_same_typed && known.contains(&judging_part(rule))))
+        .cloned()
+        .collect();
+    if new.is_empty() {
+        return Implied::Yes;
+    }
+    let Ok(structure) = Schema::compile_with(live.schema, &NoRules) else {
+        return Implied::Unknown("the live schema does not compile".to_owned());
+    };
+    let before = compile_rules(live.schema, live.rules, live.is_root);
+    let after = compile_rules(desired.schema, &new, desired.is_root);
+    let takes = |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
+    if let Some(fields) = fields_of(live.rules.iter().chain(&new)) {
+        let mut open = false;
+        let mut found = Vec::new();
+        for value in presences(live.schema, &fields) {
+            match (holds(&before, &value, None), holds(&after, &value, None)) {
+                (Some(false), _) | (_, Some(true)) => {}
+                (Some(true), Some(false)) if takes(&value) => found.push(Counterexample { value, old: None }),
+                _ => open = true,
+            }
+        }
+        if !found.is_empty() {
+            return Implied::No(found);
+        }
+        if !open {
+            return Implied::Yes;
+        }
+    }
+    let texts: Vec<&str> =
+        live.rules.iter().chain(&new).filter_map(|rule| rule.get("rule").and_then(Value::as_str)).collect();
+    let mut tried = variants(live.schema, &Constants::of(&texts), 4);
+    tried.retain(|value| takes(value));
+    tried.sort_by_key(|value| value.to_string().len());
+    let mut found: Vec<Counterexample> = tried
+        .iter()
+        .filter(|value| holds(&after, value, None) == Some(false))
+        .take(4)
+        .map(|value| Counterexample { value: value.clone(), old: None })
+        .collect();
+    if found.is_empty() && after.iter().any(Rule::is_transition) {
+        let few = &tried[..tried.len().min(20)];
+        let pairs = few.iter().flat_map(|old| few.iter().map(move |value| (old, value)));
+        found = pairs
+            .filter(|(old, value)| holds(&after, value, Some(old)) == Some(false))
+            .filter(|(old, value)| holds(&before, value, Some(old)) == Some(true))
+            .take(4)
+            .map(|(old, value)| Counterexample { value: value.clone(), old: Some(old.clone()) })
+            .collect();
+    }
+    if found.is_empty() {
+        return Implied::Unknown("no object was found that the rules refuse, and none was proven to be missing".to_owned());
+    }
+    Implied::No(found)
+}
+
+/// Whether all rules hold for a value. None: not known.
+fn holds(rules: &[Rule], value: &Value, old: Option<&Value>) -> Option<bool> {
+    let mut budget = Budget::default();
+    let mut known = true;
+    for rule in rules {
+        match rule.evaluate(value, old, &mut budget) {
+            Answer::Holds | Answer::NotApplicable => {}
+            Answer::Fails(_) => return Some(false),
+            Answer::Undecided(_) => known = false,
+        }
+    }
+    known.then_some(true)
+}
+
+/// Whether values have the same types for rules under both schemas, as far as both describe them.
+fn same_types(a: &Value, b: &Value) -> bool {
+    const TYPING: [&str; 7] = [
+        "type",
+        "format",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-preserve-unknown-fields",
+    ];
+    let below = |keyword: &str| match (a.get(keyword), b.get(keyword)) {
+        (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => same_types(a, b),
+        _ => true,
+    };
+    TYPING.iter().all(|keyword| {
+        kw::same_keyword(keyword, a.get(*keyword), b.get(*keyword))
+            // Formats matter where they make another type of a string.
+            || *keyword == "format" && !is_typing_format(a) && !is_typing_format(b)
+    }) && below("items")
+        && below("additionalProperties")
+        && kw::properties(a).into_iter().flatten().all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
+}
+
+fn is_typing_format(schema: &Value) -> bool {
+    matches!(schema.get("format").and_then(Value::as_str), Some("byte" | "duration" | "date" | "date-time"))
+}
+
+/// The fields whose presence alone the rules are about. None: they are about more.
+fn fields_of<'r>(rules: impl Iterator<Item = &'r Value>) -> Option<Vec<String>> {
+    let mut fields: Vec<String> = Vec::new();
+    for rule in rules {
+        let (text, _) = judging_part(rule);
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix("has(self.") {
+                let (name, after) = after.split_once(')')?;
+                if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+                    return None;
+                }
+                if !fields.iter().any(|known| known == name) {
+                    fields.push(name.to_owned());
+                }
+                rest = after;
+                continue;
+            }
+            let c = rest.chars().next()?;
+            if !"!&|()?:=+-<> ".contains(c) && !c.is_ascii_digit() {
+                return None;
+            }
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    (fields.len() <= 10).then_some(fields)
+}
+
+/// Objects with each combination of `fields`.
+fn presences(schema: &Value, fields: &[String]) -> Vec<Value> {
+    let none = Constants::default();
+    let simple = |name: &String| -> Value {
+        let kid = kw::property(schema, name).or_else(|| kw::additional(schema));
+        let kid = kid.and_then(|kid| {
+            let compiled = Schema::compile_with(kid, &NoRules).ok()?;
+            variants(kid, &none, 3).into_iter().find(|value| compiled.accepts_value(value) == Some(true))
+        });
+        kid.unwrap_or_else(|| json!("a"))
+    };
+    let values: Vec<Value> = fields.iter().map(simple).collect();
+    let base = variants(schema, &none, 1).into_iter().next().unwrap_or_else(|| json!({}));
+    let mut objects: Vec<Value> = (0..1usize << fields.len())
+        .map(|chosen| {
+            let mut object = base.clone();
+            if let Some(map) = object.as_object_mut() {
+                for (at, name) in fields.iter().enumerate() {
+                    match chosen >> at & 1 {
+                        1 => {
+                            map.entry(name.clone()).or_insert_with(|| values[at].clone());
+                        }
+                        _ => {
+                            map.shift_remove(name);
+                        }
+                    }
+                }
+            }
+            object
+        })
+        .collect();
+    objects.sort_by_key(|object| object.as_object().map_or(0, |map| map.len()));
+    objects
+}
+
+/// What the texts of rules mention.
+#[derive(Debug, Default)]
+struct Constants {
+    texts: Vec<String>,
+    numbers: Vec<i64>,
+    words: Vec<String>,
+}
+
+impl Constants {
+    fn of(rules: &[&str]) -> Self {
+        let mut constants = Self::default();
+        for rule in rules {
+            let mut rest = *rule;
+            while let Some(c) = rest.chars().next() {
+                if c == '\'' || c == '"' {
+                    let (text, after) = rest[1..].split_once(c).unwrap_or((&rest[1..], ""));
+                    constants.texts.push(text.to_owned());
+                    rest = after;
+                    continue;
+                }
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+                if end > 0 {
+                    let (word, after) = rest.split_at(end);
+                    match word.parse() {
+                        Ok(number) => constants.numbers.push(number),
+                        Err(_) => constants.words.push(word.to_owned()),
+                    }
+                    rest = after;
+                } else {
+                    rest = &rest[c.len_utf8()..];
+                }
+            }
+        }
+        constants.texts.truncate(12);
+        constants.numbers.truncate(8);
+        constants
+    }
+}
+
+/// Values of one node at most.
+const VARIANTS: usize = 240;
+
+/// Values that the schema describes, simple ones first. Not all are valid.
+fn variants(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
+    let options = kw::list(schema, "enum");
+    if !options.is_empty() {
+        return options.iter().take(12).cloned().collect();
+    }
+    let text = || {
+        let mut texts: Vec<Value> = vec![json!("a"), json!("")];
+        let mut set = super::strings::StringSet::default();
+        set.patterns.extend(schema.get("pattern").and_then(Value::as_str).map(str::to_owned));
+        set.formats.extend(kw::string_format(schema).map(str::to_owned));
+        set.min_length = kw::count(schema, "minLength").and_then(|n| u64::try_from(n).ok());
+        if let Ok(Some(text)) = super::strings::example(&set) {
+            texts.insert(0, json!(text));
+        }
+        for constant in &constants.texts {
+            texts.extend([json!(constant), json!(format!("{constant}a")), json!(format!("a{constant}"))]);
+        }
+        for number in constants.numbers.iter().filter(|n| (0..300).contains(*n)) {
+            texts.extend([json!("a".repeat(*number as usize)), json!("a".repeat(*number as usize + 1))]);
+        }
+        texts
+    };
+    let numbers = || {
+        let mut numbers: Vec<i64> = vec![0, 1, -1];
+        let bounds = ["minimum", "maximum"].into_iter().filter_map(|k| schema.get(k)?.as_f64()).map(|f| f as i64);
+        for near in constants.numbers.iter().copied().chain(bounds) {
+            numbers.extend([near, near.saturating_add(1), near.saturating_sub(1)]);
+        }
+        numbers.into_iter().map(|n| json!(n)).collect::<Vec<Value>>()
+    };
+    if kw::flag(schema, "x-kubernetes-int-or-string") {
+        return numbers().into_iter().chain(text()).take(VARIANTS).collect();
+    }
+    match kw::type_name(schema) {
+        Some("string") => text(),
+        Some("integer" | "number") => numbers(),
+        Some("boolean") => vec![json!(false), json!(true)],
+        Some("array") if depth > 0 => {
+            let items = kw::get(schema, "items").map_or_else(Vec::new, |items| variants(items, constants, depth - 1));
+            let mut lists = vec![json!([])];
+            lists.extend(items.iter().take(40).map(|item| json!([item])));
+            lists.extend(items.iter().take(8).flat_map(|a| items.iter().take(8).map(move |b| json!([a, b]))));
+            lists
+        }
+        Some("array") => vec![json!([])],
+        Some("object") if depth > 0 => objects(schema, constants, depth),
+        _ => vec![json!({})],
+    }
+}
+
+fn objects(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
+    let required: Vec<&str> = kw::names(schema, "required").collect();
+    let mut base = Map::new();
+    let mut kids: Vec<(&String, Vec<Value>)> = Vec::new();
+    for (name, kid) in kw::properties(schema).into_iter().flatten() {
+        let is_named = constants.words.iter().any(|word| word == name);
+        let is_required = required.contains(&name.as_str()) || kw::default_of(kid).is_some();
+        if !is_named && !is_required {
+            continue;
+        }
+        let mut values = variants(kid, constants, depth - 1);
+        if let Ok(compiled) = Schema::compile_with(kid, &NoRules) {
+            values.retain(|value| compiled.accepts_value(value) == Some(true));
+        }
+        let default = kw::default_of(kid).cloned();
+        if let Some(value) = default.or_else(|| values.first().filter(|_| is_required).cloned()) {
+            base.insert(name.clone(), value);
+        }
+        if is_named {
+            kids.push((name, values));
+        }
+    }
+    let with = |map: &Map<String, Value>, name: &String, value: &Value| {
+        let mut map = map.clone();
+        map.insert(name.clone(), value.clone());
+        map
+    };
+    let mut found = vec![base.clone()];
+    for (name, values) in &kids {
+        found.extend(values.iter().take(24).map(|value| with(&base, name, value)));
+    }
+    for (at, (first, a)) in kids.iter().enumerate() {
+        for (second, b) in &kids[at + 1..] {
+            for a in a.iter().take(6) {
+                found.extend(b.iter().take(6).map(|b| with(&with(&base, first, a), second, b)));
+            }
+        }
+    }
+    if let Some(entry) = kw::additional(schema) {
+        let values = variants(entry, constants, depth - 1);
+        let keys = constants.texts.iter().map(String::as_str).chain(["a"]);
+        found.extend(keys.flat_map(|key| values.iter().take(6).map(|value| with(&base, &key.to_owned(), value))));
+    }
+    found.truncate(VARIANTS);
+    found.into_iter().map(Value::Object).collect()
 }
 
 /// What of a rule judges: its text without needless spaces, and whether it sees that there is no old value.

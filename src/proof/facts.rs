@@ -74,12 +74,19 @@ pub struct Facts<'s> {
 }
 
 impl<'s> Facts<'s> {
-    /// The schemas that take the value, those below `allOf` among them.
+    /// The schemas that take the value, those below `allOf` among them, and those that stand alone below `anyOf` or
+    /// `oneOf`.
     pub fn all_holds(&self) -> Vec<Part<'s>> {
         let mut all = Vec::new();
         let mut todo: Vec<Part> = self.holds.iter().rev().cloned().collect();
         while let Some(part) = todo.pop() {
             todo.extend(part.branches("allOf").into_iter().rev());
+            for keyword in ["anyOf", "oneOf"] {
+                let branches = part.branches(keyword);
+                if branches.len() == 1 {
+                    todo.extend(branches);
+                }
+            }
             all.push(part);
         }
         all

@@ -49,6 +49,8 @@ pub struct Doubt<'s> {
     /// Values at the end of `trail`, each perhaps with the one before it.
     pub values: Vec<Counterexample>,
     pub trail: Option<Rc<Trail<'s>>>,
+    /// The schema that refuses the values. None: any value at this place will do.
+    pub refused: Option<Value>,
     /// Why the values found may not be all. None: if there are none of them in a whole object, nothing is in doubt.
     pub open: Option<String>,
     /// Whether the value as a whole is judged, so that a change anywhere in it brings the refusal up.
@@ -148,6 +150,7 @@ impl<'s> Lockstep<'_, 's> {
             effect,
             values,
             trail: place.trail.clone(),
+            refused: None,
             open,
             is_of_whole: false,
         });
@@ -156,12 +159,15 @@ impl<'s> Lockstep<'_, 's> {
     /// Asks for values that `source` takes and `refused` does not; true where there are none.
     fn ask(&mut self, source: &Facts<'s>, refused: Part<'s>, place: &Place<'s>, reason: impl FnOnce() -> String) -> bool {
         let mut facts = source.clone();
-        facts.fails.push(refused);
+        facts.fails.push(refused.clone());
         let answer = self.solver.solve(&facts, None, 3);
         if answer.is_nothing() {
             return true;
         }
         self.doubt(place, reason(), Effect::Refused, plain(answer.values), answer.open);
+        if let Some(doubt) = self.walked.doubts.last_mut() {
+            doubt.refused = Some((*refused).clone());
+        }
         false
     }
 
@@ -593,6 +599,7 @@ pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value) -> Option<Doubt<
         effect: Effect::Pruned,
         values: plain(answer.values),
         trail: Some(Rc::new(trail)),
+        refused: None,
         open: answer.open,
         is_of_whole: false,
     })

@@ -171,12 +171,8 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
         (Err(error), _) => return undecided(format!("the live schema: {error}")),
         (_, Err(error)) => return undecided(format!("the desired schema: {error}")),
     };
-    let forward = Judges {
-        source: Side { version: live, schema: there.clone() },
-        target: Side { version: desired, schema: here.clone() },
-    };
-    let backward =
-        Judges { source: Side { version: desired, schema: here }, target: Side { version: live, schema: there } };
+    let forward = Judges { source: Side::new(live, there.clone()), target: Side::new(desired, here.clone()) };
+    let backward = Judges { source: Side::new(desired, here), target: Side::new(live, there) };
     let solver = Solver::new(limits.steps / 2);
     let mut walked = lockstep::walk(&solver, live.schema, desired.schema);
     status_moves(&solver, live, desired, &mut walked);

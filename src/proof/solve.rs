@@ -314,6 +314,13 @@ impl<'s> Solver<'s> {
         let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
         let mut items: Vec<Value> = Vec::new();
         if let Some(Pin::Item(item)) = pin {
+            for part in leaf.each.iter().skip(1) {
+                match self.takes(part, item) {
+                    Some(true) => {}
+                    Some(false) => return Answer::default(),
+                    None => return Answer::open("a pattern that cannot be evaluated"),
+                }
+            }
             items.push(item.clone());
         }
         let mut each = leaf.each.clone();

@@ -7,8 +7,8 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value, json};
 
-use super::cel::Counterexample;
-use super::lockstep::{Doubt, Effect, Step, Trail};
+use super::facts::Part;
+use super::lockstep::{Doubt, Step, Trail};
 use super::solve::{Pin, Solver, is_meta};
 use super::{Difference, Version, Witness, keywords as kw};
 use crate::validation::{Processed, Schema};
@@ -23,6 +23,24 @@ pub struct Judges<'v> {
 pub struct Side<'v> {
     pub version: &'v Version<'v>,
     pub schema: Schema,
+    /// Whether the version has rules, which the solver does not know.
+    has_rules: bool,
+}
+
+impl<'v> Side<'v> {
+    pub fn new(version: &'v Version<'v>, schema: Schema) -> Self {
+        Self { version, schema, has_rules: has_rules(version.schema) }
+    }
+}
+
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            map.get("x-kubernetes-validations").is_some_and(Value::is_array) || map.values().any(has_rules)
+        }
+        Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
 }
 
 /// What became of a candidate.
@@ -39,64 +57,81 @@ const VARIANTS: usize = 60;
 const SHRINKS: usize = 40;
 
 impl Judges<'_> {
-    /// Tries to make witnesses of a doubt.
-    pub fn settle(&self, solver: &Solver, doubt: &Doubt) -> Tried {
+    /// Tries to make a witness of a doubt.
+    pub fn settle<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>) -> Tried {
         let mut open = doubt.open.clone();
-        let mut is_reachable = false;
         for candidate in &doubt.values {
-            let object = match self.embed(solver, doubt, &candidate.value) {
-                Ok(Some(object)) => object,
-                Ok(None) => continue,
-                Err(why) => {
-                    is_reachable = true;
-                    open.get_or_insert(why);
-                    continue;
-                }
-            };
-            is_reachable = true;
-            let old = candidate.old.as_ref().map(|old| self.embed(solver, doubt, old));
+            let old = candidate.old.as_ref().map(|old| self.embed(solver, doubt.trail.as_deref(), old));
             let old = match old {
                 None => None,
                 Some(Ok(Some(old))) => Some(old),
                 Some(_) => continue,
             };
-            match self.confirm_any(solver, doubt, object, old) {
-                Ok(witness) => return Tried::Confirmed(Box::new(self.shrunk(solver, witness))),
+            match self.try_value(solver, doubt, doubt.trail.as_deref(), &candidate.value, old) {
+                Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
+                Ok(None) => {}
                 Err(why) => {
                     open.get_or_insert(why);
                 }
             }
         }
-        match open {
-            Some(why) => Tried::Open(why),
-            None if is_reachable => Tried::Open("no whole object that shows it was found".to_owned()),
-            // No object contains one of the values; are there objects with any other value there?
-            None if self.is_unreachable(solver, doubt) => Tried::Unreachable,
-            None => Tried::Open("no whole object with such a value was found".to_owned()),
-        }
+        self.settle_from_above(solver, doubt, open)
     }
 
-    /// Whether no object that the source takes has anything at the doubt's place.
-    fn is_unreachable(&self, solver: &Solver, doubt: &Doubt) -> bool {
+    /// The values found do not fit into a whole object, or what is around them differs: asks for the value together
+    /// with what is around it, level by level up to the whole object.
+    fn settle_from_above<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>, mut open: Option<String>) -> Tried {
+        let mut wanted = doubt.refused.as_ref().map_or_else(|| json!({}), |refused| json!({"not": refused}));
         let mut level = doubt.trail.as_deref();
         while let Some(trail) = level {
+            wanted = match &trail.step {
+                Step::Field(name) => json!({"required": [name], "properties": {name: wanted}}),
+                Step::Item => json!({"minItems": 1, "not": {"items": {"not": wanted}}}),
+            };
             let mut facts = trail.facts.clone();
-            facts.fails.push(super::facts::Part::own(match &trail.step {
-                Step::Field(name) => json!({"type": "object", "not": {"required": [name]}}),
-                Step::Item => json!({"type": "array", "maxItems": 0}),
-            }));
-            if solver.solve(&facts, None, 1).is_nothing() {
-                return true;
+            facts.holds.push(Part::own(wanted.clone()));
+            let answer = solver.solve(&facts, None, 2);
+            // What is not known of the value itself stays unknown, whatever is around it.
+            if answer.is_nothing() {
+                return Tried::Unreachable;
             }
+            for value in &answer.values {
+                match self.try_value(solver, doubt, trail.above.as_deref(), value, None) {
+                    Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
+                    Ok(None) => {}
+                    Err(why) => {
+                        open.get_or_insert(why);
+                    }
+                }
+            }
+            open = open.or(answer.open);
             level = trail.above.as_deref();
         }
-        false
+        Tried::Open(open.unwrap_or_else(|| "no whole object that shows it was found".to_owned()))
+    }
+
+    /// A witness with `value` at the end of `trail`. None: no object can have it there.
+    fn try_value<'s>(
+        &self,
+        solver: &Solver<'s>,
+        doubt: &Doubt<'s>,
+        trail: Option<&Trail<'s>>,
+        value: &Value,
+        old: Option<Value>,
+    ) -> Result<Option<Witness>, String> {
+        let Some(object) = self.embed(solver, trail, value)? else { return Ok(None) };
+        let witness = self.confirm_any(solver, doubt, object, old)?;
+        Ok(Some(self.shrunk(solver, witness)))
     }
 
     /// A whole object that has `value` at the doubt's place. None: the source takes none with this value.
-    fn embed(&self, solver: &Solver, doubt: &Doubt, value: &Value) -> Result<Option<Value>, String> {
+    fn embed<'s>(
+        &self,
+        solver: &Solver<'s>,
+        mut level: Option<&Trail<'s>>,
+        value: &Value,
+    ) -> Result<Option<Value>, String> {
         let mut value = value.clone();
-        let mut level: Option<&Trail> = doubt.trail.as_deref();
         while let Some(trail) = level {
             let pin = match &trail.step {
                 Step::Field(name) => Pin::Field(name, &value),
@@ -238,8 +273,7 @@ impl Judges<'_> {
         let mut here = object.clone();
         let taken = self.process(&self.source, &mut here, old, via_status);
         if !taken.outcome.errors.is_empty() {
-            let rules_only = taken.outcome.errors.iter().all(|error| error.detail.contains("rule") || !error.path.is_empty());
-            return Err(if rules_only { Unconfirmed::RefusedByRules } else { Unconfirmed::Refused });
+            return Err(if self.source.has_rules { Unconfirmed::RefusedByRules } else { Unconfirmed::Refused });
         }
         if let Some(undecided) = taken.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
