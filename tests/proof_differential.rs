@@ -125,8 +125,7 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
         let chosen: Vec<&String> = pairs.keys().filter(|field| safe(proofs[field].verdict)).collect();
         tries(&live, &desired, &pairs, &chosen, |pair| &pair.live, random, tally);
         if round % 2 == 0 {
-            let chosen: Vec<&String> =
-                pairs.keys().filter(|field| proofs[field].verdict == Verdict::Equal).collect();
+            let chosen: Vec<&String> = pairs.keys().filter(|field| proofs[field].verdict == Verdict::Equal).collect();
             tries(&desired, &live, &pairs, &chosen, |pair| &pair.desired, random, tally);
         }
     }
@@ -236,7 +235,9 @@ fn witnesses(
                 let value = |object: &Value| object.get(field.as_str()).cloned();
                 let wrong = match (from.ask(&fields), to.ask(&fields)) {
                     (Err(text), _) => Some(format!("is refused by the side that should take it: {text}")),
-                    (Ok(_), Err(text)) => (witness.desired != Difference::Refused).then(|| format!("is refused: {text}")),
+                    (Ok(_), Err(text)) => {
+                        (witness.desired != Difference::Refused).then(|| format!("is refused: {text}"))
+                    }
                     (Ok(_), Ok(_)) if witness.desired == Difference::Refused => Some("is not refused".to_owned()),
                     (Ok(a), Ok(b)) => {
                         (value(&a) == value(&b)).then(|| "comes back from both sides as the same".to_owned())
@@ -246,7 +247,12 @@ fn witnesses(
                     let pair = &pairs[*field];
                     tally.refuted.push(format!(
                         "{:?} at {} ({}): the witness {} {wrong}\n  live {}\n  desired {}",
-                        node.verdict, node.path, node.reason, json!(fields), pair.live, pair.desired
+                        node.verdict,
+                        node.path,
+                        node.reason,
+                        json!(fields),
+                        pair.live,
+                        pair.desired
                     ));
                 }
             }
@@ -316,7 +322,9 @@ fn compare(
         Err(text) => format!("refused: {text}"),
     };
     let pair = &pairs[field];
-    tally.refuted.push(format!("called safe: {field}: {value}: {wrong}\n  live {}\n  desired {}", pair.live, pair.desired));
+    tally
+        .refuted
+        .push(format!("called safe: {field}: {value}: {wrong}\n  live {}\n  desired {}", pair.live, pair.desired));
 }
 
 /// Whether the schema takes the value and keeps all of it, without what proofs leave out: lists where strings are meant.
@@ -326,7 +334,10 @@ fn is_kept(field: &str, schema: &Value, value: &Value) -> bool {
     let written = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, field: {"v": value}});
     let mut stored = written.clone();
     let processed = compiled.process(&mut stored, None);
-    processed.outcome.is_accepted() && processed.pruned.is_empty() && keeps(&stored, &written) && is_meant(schema, value)
+    processed.outcome.is_accepted()
+        && processed.pruned.is_empty()
+        && keeps(&stored, &written)
+        && is_meant(schema, value)
 }
 
 fn keeps(stored: &Value, written: &Value) -> bool {
@@ -342,8 +353,8 @@ fn keeps(stored: &Value, written: &Value) -> bool {
 }
 
 fn is_meant(schema: &Value, value: &Value) -> bool {
-    let of_text = schema.get("type").is_some_and(|kind| kind == "string")
-        || schema.get("x-kubernetes-int-or-string").is_some();
+    let of_text =
+        schema.get("type").is_some_and(|kind| kind == "string") || schema.get("x-kubernetes-int-or-string").is_some();
     match value {
         Value::Array(items) => {
             !of_text && schema.get("items").is_none_or(|item| items.iter().all(|value| is_meant(item, value)))

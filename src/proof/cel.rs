@@ -46,12 +46,8 @@ pub enum Implied {
 pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
     let known: Vec<_> = live.rules.iter().map(judging_part).collect();
     let is_same_typed = same_types(live.schema, desired.schema);
-    let new: Vec<Value> = desired
-        .rules
-        .iter()
-        .filter(|rule| !(is_same_typed && known.contains(&judging_part(rule))))
-        .cloned()
-        .collect();
+    let new: Vec<Value> =
+        desired.rules.iter().filter(|rule| !(is_same_typed && known.contains(&judging_part(rule)))).cloned().collect();
     if new.is_empty() {
         return Implied::Yes;
     }
@@ -60,7 +56,8 @@ pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
     };
     let before = compile_rules(live.schema, live.rules, live.is_root);
     let after = compile_rules(desired.schema, &new, desired.is_root);
-    let takes = |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
+    let takes =
+        |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
     if let Some(fields) = fields_of(live.rules.iter().chain(&new)) {
         let mut open = false;
         let mut found = Vec::new();
@@ -100,14 +97,19 @@ pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
             .collect();
     }
     if found.is_empty() {
-        return Implied::Unknown("no object was found that the rules refuse, and none was proven to be missing".to_owned());
+        return Implied::Unknown(
+            "no object was found that the rules refuse, and none was proven to be missing".to_owned(),
+        );
     }
     Implied::No(found)
 }
 
+/// Steps for the rules on one value that is tried; what takes more is not known.
+const STEPS: u64 = 20_000;
+
 /// Whether all rules hold for a value. None: not known.
 fn holds(rules: &[Rule], value: &Value, old: Option<&Value>) -> Option<bool> {
-    let mut budget = Budget::default();
+    let mut budget = Budget::new(STEPS);
     let mut known = true;
     for rule in rules {
         match rule.evaluate(value, old, &mut budget) {
@@ -140,7 +142,10 @@ fn same_types(a: &Value, b: &Value) -> bool {
             || *keyword == "format" && !is_typing_format(a) && !is_typing_format(b)
     }) && below("items")
         && below("additionalProperties")
-        && kw::properties(a).into_iter().flatten().all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
+        && kw::properties(a)
+            .into_iter()
+            .flatten()
+            .all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
 }
 
 fn is_typing_format(schema: &Value) -> bool {
@@ -188,7 +193,12 @@ fn presences(schema: &Value, fields: &[String]) -> Vec<Value> {
     };
     let values: Vec<Value> = fields.iter().map(simple).collect();
     let base = variants(schema, &none, 1).into_iter().next().unwrap_or_else(|| json!({}));
+    let is_given = |name: &String| {
+        kw::names(schema, "required").any(|required| required == name)
+            || kw::property(schema, name).is_some_and(|kid| kw::default_of(kid).is_some())
+    };
     let mut objects: Vec<Value> = (0..1usize << fields.len())
+        .filter(|chosen| fields.iter().enumerate().all(|(at, name)| chosen >> at & 1 == 1 || !is_given(name)))
         .map(|chosen| {
             let mut object = base.clone();
             if let Some(map) = object.as_object_mut() {
@@ -307,8 +317,13 @@ fn objects(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
     let required: Vec<&str> = kw::names(schema, "required").collect();
     let mut base = Map::new();
     let mut kids: Vec<(&String, Vec<Value>)> = Vec::new();
+    let is_word = |name: &str| constants.words.iter().any(|word| word == name);
+    // A rule about the object as a whole names none of its fields.
+    let names_any = kw::properties(schema).into_iter().flatten().any(|(name, _)| is_word(name));
+    let mut unnamed: u32 = if names_any || constants.words.is_empty() { 0 } else { 6 };
     for (name, kid) in kw::properties(schema).into_iter().flatten() {
-        let is_named = constants.words.iter().any(|word| word == name);
+        let is_named = is_word(name) || unnamed > 0;
+        unnamed = unnamed.saturating_sub(1);
         let is_required = required.contains(&name.as_str()) || kw::default_of(kid).is_some();
         if !is_named && !is_required {
             continue;
@@ -380,7 +395,12 @@ fn without_spaces(text: &str) -> String {
         }
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         // `a in b` needs its spaces, and so does `- -1`.
-        if pending && out.chars().last().is_some_and(|last| is_word(last) && (is_word(c) || c == '\'' || c == '"') || last == c) {
+        if pending
+            && out
+                .chars()
+                .last()
+                .is_some_and(|last| is_word(last) && (is_word(c) || c == '\'' || c == '"') || last == c)
+        {
             out.push(' ');
         }
         pending = false;

@@ -150,11 +150,7 @@ const BRANCHES: usize = 3000;
 
 /// Calls `visit` with each branch for values of `kind`, until it says stop (false). An error says that there are too
 /// many branches.
-pub fn leaves<'s>(
-    facts: &Facts<'s>,
-    kind: Kinds,
-    visit: &mut dyn FnMut(Leaf<'s>) -> bool,
-) -> Result<(), &'static str> {
+pub fn leaves<'s>(facts: &Facts<'s>, kind: Kinds, visit: &mut dyn FnMut(Leaf<'s>) -> bool) -> Result<(), &'static str> {
     let mut todo: Vec<(bool, Part)> = facts.fails.iter().rev().map(|part| (false, part.clone())).collect();
     todo.extend(facts.holds.iter().rev().map(|part| (true, part.clone())));
     let mut stack = vec![State { leaf: Leaf::default(), todo, choices: Vec::new() }];
@@ -246,7 +242,8 @@ impl<'s> State<'s> {
         } else if !kw::list(part, "enum").is_empty() {
             leaf.allowed.push(part.clone());
         }
-        let (least, most) = if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
+        let (least, most) =
+            if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
         if let Some(min) = kw::count(part, least) {
             leaf.min = leaf.min.max(min);
         }
@@ -331,9 +328,18 @@ fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
             ways.push(vec![Demand::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
         }
     } else if !kw::list(part, "enum").is_empty() {
-        ways.push(vec![Demand::Opaque("an enum of lists or objects")]);
+        // The value is none of these: perhaps by itself, for certain where it is larger.
+        let size = |value: &Value| match value {
+            Value::Array(items) => items.len(),
+            Value::Object(map) => map.len(),
+            _ => 0,
+        };
+        let largest = kw::list(part, "enum").iter().map(size).max().unwrap_or(0);
+        ways.push(Vec::new());
+        ways.push(vec![Demand::Min(largest as i64 + 1)]);
     }
-    let (least, most) = if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
+    let (least, most) =
+        if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
     if matches!(kind, Kinds::ARRAY | Kinds::OBJECT) {
         if let Some(min) = kw::count(part, least).filter(|min| *min > 0) {
             ways.push(vec![Demand::Max(min - 1)]);

@@ -61,10 +61,6 @@ impl Kinds {
         self.0 & other.0 == other.0
     }
 
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -195,8 +191,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            keys.filter(|key| !ANNOTATIONS.contains(&key.as_str()))
-                .all(|key| same_keyword(key, a.get(key), b.get(key)))
+            keys.filter(|key| !ANNOTATIONS.contains(&key.as_str())).all(|key| same_keyword(key, a.get(key), b.get(key)))
         }
         _ => a == b,
     }

@@ -113,9 +113,13 @@ impl<'s> Lockstep<'_, 's> {
             self.walked.changed.push((place.path.clone(), what));
         }
         if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
-            return self.doubt(place, "beyond the limit of what is compared".to_owned(), Effect::Refused, Vec::new(), {
-                Some("the limit of steps is reached".to_owned())
-            });
+            return self.doubt(
+                place,
+                "beyond the limit of what is compared".to_owned(),
+                Effect::Refused,
+                Vec::new(),
+                { Some("the limit of steps is reached".to_owned()) },
+            );
         }
         let known = self.walked.doubts.len();
         self.kinds(source, structure, target, place);
@@ -157,7 +161,13 @@ impl<'s> Lockstep<'_, 's> {
     }
 
     /// Asks for values that `source` takes and `refused` does not; true where there are none.
-    fn ask(&mut self, source: &Facts<'s>, refused: Part<'s>, place: &Place<'s>, reason: impl FnOnce() -> String) -> bool {
+    fn ask(
+        &mut self,
+        source: &Facts<'s>,
+        refused: Part<'s>,
+        place: &Place<'s>,
+        reason: impl FnOnce() -> String,
+    ) -> bool {
         let mut facts = source.clone();
         facts.fails.push(refused.clone());
         let answer = self.solver.solve(&facts, None, 3);
@@ -249,7 +259,11 @@ impl<'s> Lockstep<'_, 's> {
         if rules.is_empty() {
             return;
         }
-        let live = RuleSet { schema: structure, rules: kw::list(structure, "x-kubernetes-validations"), is_root: place.is_root };
+        let live = RuleSet {
+            schema: structure,
+            rules: kw::list(structure, "x-kubernetes-validations"),
+            is_root: place.is_root,
+        };
         let desired = RuleSet { schema: target, rules, is_root: place.is_root };
         let known: Vec<_> = live.rules.iter().map(cel::judging_part).collect();
         let added: Vec<&str> = rules
@@ -261,6 +275,16 @@ impl<'s> Lockstep<'_, 's> {
             [] => "x-kubernetes-validations: over other types".to_owned(),
             _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
         };
+        // Rules are dear: a few thousand evaluations stand for each question.
+        if !self.solver.spend(2_000) {
+            return self.doubt(
+                place,
+                reason,
+                Effect::Refused,
+                Vec::new(),
+                Some("the limit of steps is reached".to_owned()),
+            );
+        }
         let (values, open) = match cel::implied(live, desired) {
             Implied::Yes => return,
             Implied::No(found) => (found, Some("other values may differ".to_owned())),
@@ -291,7 +315,7 @@ impl<'s> Lockstep<'_, 's> {
         if is_finer {
             return;
         }
-        let mut facts = source.clone();
+        let mut facts = Facts { null: false, ..source.clone() };
         facts.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
         let mut answer = self.solver.solve(&facts, None, 1);
         if answer.is_nothing() {
@@ -386,9 +410,7 @@ impl<'s> Lockstep<'_, 's> {
         let source_keeps = place.source_keeps || kw::preserves(structure);
         let target_keeps = place.target_keeps || kw::preserves(target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
-        let given = |name: &str| -> &'static Value {
-            if name == "metadata" { &METADATA } else { &TEXT }
-        };
+        let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
         for (name, own) in kw::properties(structure).into_iter().flatten() {
             let kid = self.kid_facts(source, own, name);
             let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
@@ -474,7 +496,7 @@ impl<'s> Lockstep<'_, 's> {
             (Some(before), None) => format!("default: {} removed", shown(before)),
             (Some(before), Some(after)) => format!("default: {} → {}", shown(before), shown(after)),
         };
-        let mut facts = source.clone();
+        let mut facts = Facts { null: false, ..source.clone() };
         if before.is_none() {
             facts.fails.push(Part::own(json!({"type": "object", "required": [name]})));
         }

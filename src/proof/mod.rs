@@ -54,7 +54,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 400_000 }
+        Self { steps: 1_500_000 }
     }
 }
 

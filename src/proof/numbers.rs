@@ -100,6 +100,8 @@ fn fractions(cuts: &Cuts) -> Representatives {
         for factor in &cuts.factors {
             let below = (cut / factor).floor();
             values.extend((-3..=3).map(|by| (below + f64::from(by)) * factor));
+            // Just above a multiple still counts as one.
+            values.extend([1.0, 2.0, 3.0].map(|times| times * factor * (1.0 + 5e-10)));
         }
     }
     // What reads as an integer is judged as one.
@@ -108,6 +110,37 @@ fn fractions(cuts: &Cuts) -> Representatives {
     values.dedup();
     let values = values.into_iter().map(|f| json!(f)).collect();
     Representatives { values, are_all: cuts.factors.is_empty() }
+}
+
+/// The same facts with less known: without `multipleOf`. None where that is not less.
+pub fn relaxed<'s>(facts: &Facts<'s>) -> Option<Facts<'s>> {
+    let has_factors = |part: &Part| {
+        let mut cuts = Cuts::default();
+        cuts.read(part);
+        !cuts.factors.is_empty()
+    };
+    let holds = facts.holds.iter().map(|part| without_factors(part).map(Part::own)).collect::<Option<Vec<_>>>()?;
+    let fails = facts.fails.iter().filter(|part| !has_factors(part)).cloned().collect();
+    Some(Facts { holds, fails, ..facts.clone() })
+}
+
+fn without_factors(part: &Value) -> Option<Value> {
+    let mut part = part.clone();
+    let map = part.as_object_mut()?;
+    map.remove("multipleOf");
+    for keyword in ["allOf", "anyOf"] {
+        if let Some(Value::Array(branches)) = map.get_mut(keyword) {
+            for branch in branches {
+                *branch = without_factors(branch)?;
+            }
+        }
+    }
+    for keyword in ["oneOf", "not"] {
+        if map.get(keyword).is_some_and(|below| below.to_string().contains("multipleOf")) {
+            return None;
+        }
+    }
+    Some(part)
 }
 
 /// How long a number is when it is written: short ones are shown first.

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{Facts, Leaf, Part, leaves};
 use super::keywords::{self as kw, ANY, Kinds};
-use super::strings::{StringSet, Subset, subset};
 use super::numbers;
+use super::strings::{StringSet, Subset, subset};
 use crate::validation::{CompileRules, Rules, Schema, Verdict};
 
 /// Fields and items that are made up at most to reach a bound.
@@ -174,15 +174,9 @@ impl<'s> Solver<'s> {
         }
         let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
         let mut answer = Answer::default();
-        for kind in [
-            Kinds::STRING,
-            Kinds::INTEGER,
-            Kinds::BOOLEAN,
-            Kinds::OBJECT,
-            Kinds::ARRAY,
-            Kinds::FRACTION,
-            Kinds::NULL,
-        ] {
+        for kind in
+            [Kinds::STRING, Kinds::INTEGER, Kinds::BOOLEAN, Kinds::OBJECT, Kinds::ARRAY, Kinds::FRACTION, Kinds::NULL]
+        {
             let fits_pin = match pin {
                 None => true,
                 Some(Pin::Field(..)) => kind == Kinds::OBJECT,
@@ -201,7 +195,14 @@ impl<'s> Solver<'s> {
                 Kinds::INTEGER | Kinds::FRACTION => {
                     let numbers = numbers::representatives(facts, kind);
                     let mut found = self.among(facts, &numbers.values, left);
-                    if found.values.is_empty() && !numbers.are_all {
+                    let is_open = || match numbers::relaxed(facts) {
+                        Some(less) => {
+                            let all = numbers::representatives(&less, kind).values;
+                            !self.among(&less, &all, 1).is_nothing()
+                        }
+                        None => true,
+                    };
+                    if found.values.is_empty() && !numbers.are_all && is_open() {
                         found.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
                     }
                     found
@@ -270,7 +271,8 @@ impl<'s> Solver<'s> {
     /// The value with the defaults of its own fields, which are there when it is judged.
     fn defaulted(&self, facts: &Facts<'s>, value: &Value) -> Value {
         let mut value = value.clone();
-        if let (Some(map), Some(properties)) = (value.as_object_mut(), facts.holds.first().and_then(|s| kw::properties(s)))
+        if let (Some(map), Some(properties)) =
+            (value.as_object_mut(), facts.holds.first().and_then(|s| kw::properties(s)))
         {
             for (name, kid) in properties {
                 if let Some(default) = kw::default_of(kid)

@@ -68,9 +68,24 @@ fn bounds() {
             Widening,
         ),
         (json!({"type": "integer", "multipleOf": 6}), json!({"type": "integer", "multipleOf": 3}), Widening, Narrowing),
-        (json!({"type": "integer", "enum": [1, 2]}), json!({"type": "integer", "maximum": 2, "minimum": 1}), Equal, Equal),
-        (json!({"type": "integer", "enum": [1, 3]}), json!({"type": "integer", "maximum": 2}), Incomparable, Incomparable),
-        (json!({"type": "integer", "format": "int32"}), json!({"type": "integer", "format": "int64"}), Widening, Narrowing),
+        (
+            json!({"type": "integer", "enum": [1, 2]}),
+            json!({"type": "integer", "maximum": 2, "minimum": 1}),
+            Equal,
+            Equal,
+        ),
+        (
+            json!({"type": "integer", "enum": [1, 3]}),
+            json!({"type": "integer", "maximum": 2}),
+            Incomparable,
+            Incomparable,
+        ),
+        (
+            json!({"type": "integer", "format": "int32"}),
+            json!({"type": "integer", "format": "int64"}),
+            Widening,
+            Narrowing,
+        ),
         (
             json!({"type": "integer", "minimum": 3, "maximum": 2}),
             json!({"type": "integer", "minimum": 9, "maximum": 10}),
@@ -124,7 +139,12 @@ fn required_fields_and_defaults() {
             Equal,
             Equal,
         ),
-        (object(json!([]), plain()), object(json!([]), json!({"type": "string", "default": "x"})), Narrowing, Narrowing),
+        (
+            object(json!([]), plain()),
+            object(json!([]), json!({"type": "string", "default": "x"})),
+            Narrowing,
+            Narrowing,
+        ),
         (
             object(json!([]), json!({"type": "string", "default": "y"})),
             object(json!([]), json!({"type": "string", "default": "x"})),
@@ -132,13 +152,23 @@ fn required_fields_and_defaults() {
             Narrowing,
         ),
         // Where the field must be given, a default changes nothing that live takes.
-        (object(json!(["a"]), plain()), object(json!(["a"]), json!({"type": "string", "default": "x"})), Widening, Narrowing),
+        (
+            object(json!(["a"]), plain()),
+            object(json!(["a"]), json!({"type": "string", "default": "x"})),
+            Widening,
+            Narrowing,
+        ),
     ]);
     let with = |field: Value| json!({"type": "object", "properties": {"old": {"type": "string"}, "new": field}});
     let without = json!({"type": "object", "properties": {"old": {"type": "string"}}});
     both_ways(&[
         (without.clone(), with(plain()), Widening, DataLoss),
-        (without.clone(), with(json!({"type": "object", "required": ["x"], "properties": {"x": plain()}})), Widening, DataLoss),
+        (
+            without.clone(),
+            with(json!({"type": "object", "required": ["x"], "properties": {"x": plain()}})),
+            Widening,
+            DataLoss,
+        ),
         (without.clone(), with(json!({"type": "string", "default": "x"})), Incomparable, DataLoss),
     ]);
     let proof = judge(&whole(&without), &whole(&with(json!({"type": "string", "default": "x"}))));
@@ -196,17 +226,26 @@ fn lists() {
         schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         schema
     };
-    let of_texts = |list_type: &str| json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": list_type});
+    let of_texts =
+        |list_type: &str| json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": list_type});
     let map = |keys: Value| list(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}));
     both_ways(&[
         (list(json!({})), list(json!({"x-kubernetes-list-type": "atomic"})), Equal, Equal),
         (list(json!({})), map(json!(["a"])), Narrowing, Widening),
         (map(json!(["a", "b"])), map(json!(["a"])), Narrowing, Widening),
         (of_texts("atomic"), of_texts("set"), Narrowing, Widening),
-        (json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
-         json!({"type": "array", "items": {"type": "string"}, "maxItems": 1, "x-kubernetes-list-type": "set"}), Equal, Equal),
-        (json!({"type": "array", "items": {"type": "string"}}), json!({"type": "array", "items": {"type": "string", "maxLength": 3}}),
-         Narrowing, Widening),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
+            json!({"type": "array", "items": {"type": "string"}, "maxItems": 1, "x-kubernetes-list-type": "set"}),
+            Equal,
+            Equal,
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "array", "items": {"type": "string", "maxLength": 3}}),
+            Narrowing,
+            Widening,
+        ),
         (json!({"type": "object", "x-kubernetes-map-type": "atomic"}), json!({"type": "object"}), Equal, Equal),
     ]);
 }
@@ -221,18 +260,42 @@ fn combined_schemas() {
     };
     let need = |names: &[&str]| Value::Array(names.iter().map(|name| json!({"required": [name]})).collect());
     both_ways(&[
-        (object(json!({"anyOf": need(&["a", "b"])})), object(json!({"anyOf": need(&["a", "b", "c"])})), Widening, Narrowing),
+        (
+            object(json!({"anyOf": need(&["a", "b"])})),
+            object(json!({"anyOf": need(&["a", "b", "c"])})),
+            Widening,
+            Narrowing,
+        ),
         (object(json!({"oneOf": need(&["a", "b"])})), object(json!({"oneOf": need(&["b", "a"])})), Equal, Equal),
-        (object(json!({"oneOf": need(&["a", "b"])})), object(json!({"oneOf": need(&["a", "b", "c"])})), Incomparable, Incomparable),
+        (
+            object(json!({"oneOf": need(&["a", "b"])})),
+            object(json!({"oneOf": need(&["a", "b", "c"])})),
+            Incomparable,
+            Incomparable,
+        ),
         (object(json!({"oneOf": need(&["a", "b"])})), object(json!({"anyOf": need(&["a", "b"])})), Widening, Narrowing),
         (object(json!({"oneOf": need(&["a", "b"])})), object(json!({})), Widening, Narrowing),
         (object(json!({"not": {"required": ["a"]}})), object(json!({})), Widening, Narrowing),
         (object(json!({"required": ["a"]})), object(json!({"allOf": [{"required": ["a"]}]})), Equal, Equal),
-        (object(json!({"allOf": [{"properties": {"a": {"maxLength": 3}}}]})),
-         json!({"type": "object", "properties":
-            {"a": {"type": "string", "maxLength": 3}, "b": {"type": "string"}, "c": {"type": "string"}}}), Equal, Equal),
-        (json!({"type": "string", "anyOf": [{"enum": ["a"]}, {"enum": ["b"]}]}), json!({"type": "string", "enum": ["a", "b"]}), Equal, Equal),
-        (json!({"type": "integer", "anyOf": [{"maximum": 3}, {"minimum": 6}]}), json!({"type": "integer", "not": {"minimum": 4, "maximum": 5}}), Equal, Equal),
+        (
+            object(json!({"allOf": [{"properties": {"a": {"maxLength": 3}}}]})),
+            json!({"type": "object", "properties":
+            {"a": {"type": "string", "maxLength": 3}, "b": {"type": "string"}, "c": {"type": "string"}}}),
+            Equal,
+            Equal,
+        ),
+        (
+            json!({"type": "string", "anyOf": [{"enum": ["a"]}, {"enum": ["b"]}]}),
+            json!({"type": "string", "enum": ["a", "b"]}),
+            Equal,
+            Equal,
+        ),
+        (
+            json!({"type": "integer", "anyOf": [{"maximum": 3}, {"minimum": 6}]}),
+            json!({"type": "integer", "not": {"minimum": 4, "maximum": 5}}),
+            Equal,
+            Equal,
+        ),
     ]);
 }
 
@@ -247,20 +310,23 @@ fn rules() {
 
 #[test]
 fn what_nobody_reaches_breaks_nobody() {
-    let impossible = |length: u64| json!({"type": "object", "required": ["x"], "properties": {
-        "x": {"type": "integer", "minimum": 3, "maximum": 2}, "y": {"type": "string", "maxLength": length}}});
-    let forbidden = |length: u64| json!({"type": "object", "not": {"required": ["y"]}, "properties": {
-        "y": {"type": "string", "maxLength": length}}});
-    both_ways(&[
-        (impossible(5), impossible(3), Equal, Widening),
-        (forbidden(5), forbidden(3), Equal, Widening),
-    ]);
+    let impossible = |length: u64| {
+        json!({"type": "object", "required": ["x"], "properties": {
+        "x": {"type": "integer", "minimum": 3, "maximum": 2}, "y": {"type": "string", "maxLength": length}}})
+    };
+    let forbidden = |length: u64| {
+        json!({"type": "object", "not": {"required": ["y"]}, "properties": {
+        "y": {"type": "string", "maxLength": length}}})
+    };
+    both_ways(&[(impossible(5), impossible(3), Equal, Widening), (forbidden(5), forbidden(3), Equal, Widening)]);
 }
 
 #[test]
 fn a_status_is_written_through_its_subresource() {
-    let schema = |pattern: &str| json!({"type": "object", "properties": {"status": {"type": "object", "properties": {
-        "s": {"type": "string", "pattern": pattern}}}}});
+    let schema = |pattern: &str| {
+        json!({"type": "object", "properties": {"status": {"type": "object", "properties": {
+        "s": {"type": "string", "pattern": pattern}}}}})
+    };
     let (live, desired) = (schema("^.*$"), schema("^.+$"));
     let of = |schema| Version { status_subresource: true, ..version(schema) };
     let proof = prove(&of(&live), &of(&desired), Limits::default());

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::Part;
+use super::facts::{Facts, Part};
 use super::lockstep::{Doubt, Step, Trail};
 use super::solve::{Pin, Solver, is_meta};
 use super::{Difference, Version, Witness, keywords as kw};
@@ -88,7 +88,7 @@ impl Judges<'_> {
                 Step::Field(name) => json!({"required": [name], "properties": {name: wanted}}),
                 Step::Item => json!({"minItems": 1, "not": {"items": {"not": wanted}}}),
             };
-            let mut facts = trail.facts.clone();
+            let mut facts = Facts { null: false, ..trail.facts.clone() };
             facts.holds.push(Part::own(wanted.clone()));
             let answer = solver.solve(&facts, None, 2);
             // What is not known of the value itself stays unknown, whatever is around it.
@@ -233,9 +233,12 @@ impl Judges<'_> {
         };
         let singles: Vec<Value> = changes.iter().filter_map(|change| with(object, change)).collect();
         let pairs = singles.iter().flat_map(|once| changes.iter().filter_map(|change| with(once, change)));
-        singles.iter().cloned().chain(pairs).take_while(|_| tries.replace(tries.get().saturating_sub(1)) > 0).find_map(
-            |object| self.confirm(solver, &object, None, via_status).ok(),
-        )
+        singles
+            .iter()
+            .cloned()
+            .chain(pairs)
+            .take_while(|_| tries.replace(tries.get().saturating_sub(1)) > 0)
+            .find_map(|object| self.confirm(solver, &object, None, via_status).ok())
     }
 
     /// Whether the value is in a status that only the status subresource writes.
@@ -258,7 +261,7 @@ impl Judges<'_> {
         old: Option<&Value>,
         via_status: bool,
     ) -> Result<Witness, Unconfirmed> {
-        if !solver.spend(40) {
+        if !solver.spend(if self.source.has_rules || self.target.has_rules { 200 } else { 20 }) {
             return Err(Unconfirmed::Limit);
         }
         if let Some(old) = old {
@@ -376,9 +379,9 @@ impl Unconfirmed {
 /// Whether all that `written` says is in `stored` as well, which may have more.
 fn contains_all(stored: &Value, written: &Value) -> bool {
     match (stored, written) {
-        (Value::Object(stored), Value::Object(written)) => written
-            .iter()
-            .all(|(key, value)| stored.get(key).is_some_and(|kept| contains_all(kept, value))),
+        (Value::Object(stored), Value::Object(written)) => {
+            written.iter().all(|(key, value)| stored.get(key).is_some_and(|kept| contains_all(kept, value)))
+        }
         (Value::Array(stored), Value::Array(written)) => {
             stored.len() == written.len() && stored.iter().zip(written).all(|(a, b)| contains_all(a, b))
         }

@@ -177,12 +177,12 @@ fn object(random: &mut Random, node: &mut Value) {
             }
         }
         5..=7 => {
-            let mut names: Vec<Value> =
-                node.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            let mut names: Vec<Value> = node.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
             if random.chance(50) && !names.is_empty() {
                 names.remove(0);
             } else {
-                let known = node.get("properties").and_then(Value::as_object).map(|p| p.keys().cloned().collect::<Vec<_>>());
+                let known =
+                    node.get("properties").and_then(Value::as_object).map(|p| p.keys().cloned().collect::<Vec<_>>());
                 let name = known.and_then(|known| known.get(random.below(known.len())).cloned());
                 let name = json!(name.unwrap_or_else(|| (*random.pick(&NAMES)).to_owned()));
                 if !names.contains(&name) {
@@ -224,7 +224,8 @@ fn array(random: &mut Random, node: &mut Value) {
                 node.remove("x-kubernetes-list-map-keys");
             }
             if known.is_none() {
-                node["x-kubernetes-list-type"] = json!(if scalar { *random.pick(&["set", "atomic"]) } else { "atomic" });
+                node["x-kubernetes-list-type"] =
+                    json!(if scalar { *random.pick(&["set", "atomic"]) } else { "atomic" });
             }
         }
     }
