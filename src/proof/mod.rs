@@ -2,4 +2,5 @@
 
 pub mod automaton;
 pub mod cel;
+mod rules;
 pub mod strings;
