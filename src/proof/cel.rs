@@ -38,3 +38,45 @@ pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
     let _ = (live, desired);
     Implied::Unknown("not decided yet".to_owned())
 }
+
+/// What of a rule judges: its text without needless spaces, and whether it sees that there is no old value.
+pub fn judging_part(rule: &Value) -> (String, bool) {
+    let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+    (without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
+}
+
+/// The text without the spaces that only lay it out.
+fn without_spaces(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quote: Option<char> = None;
+    let mut escaped = false;
+    let mut pending = false;
+    for c in text.trim().chars() {
+        if let Some(open) = quote {
+            out.push(c);
+            if escaped {
+                escaped = false;
+            } else if c == '\\' {
+                escaped = true;
+            } else if c == open {
+                quote = None;
+            }
+            continue;
+        }
+        if c.is_whitespace() {
+            pending = true;
+            continue;
+        }
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        // `a in b` needs its spaces, and so does `- -1`.
+        if pending && out.chars().last().is_some_and(|last| is_word(last) && (is_word(c) || c == '\'' || c == '"') || last == c) {
+            out.push(' ');
+        }
+        pending = false;
+        if c == '\'' || c == '"' {
+            quote = Some(c);
+        }
+        out.push(c);
+    }
+    out
+}

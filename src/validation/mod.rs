@@ -174,6 +174,17 @@ impl Schema {
         Outcome { errors, undecided }
     }
 
+    /// Whether the schema's keywords take `value` as it stands: no metadata of a resource, no defaults, no rules.
+    /// None where that is undecided.
+    pub fn accepts_value(&self, value: &Value) -> Option<bool> {
+        let mut checker = Checker::default();
+        let found = checker.value(&self.root, value, &Path::Root, None);
+        if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {
+            return Some(false);
+        }
+        checker.undecided.is_empty().then_some(true)
+    }
+
     /// Prepares and validates an object that is written; `old` is the object as stored at this version, for an update.
     /// (For one that is stored at another version, [`Schema::fit`] it and call [`Schema::validate`].)
     ///

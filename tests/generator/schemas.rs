@@ -67,7 +67,7 @@ pub fn schema(random: &mut Random) -> Value {
     node(random, depth)
 }
 
-fn node(random: &mut Random, depth: usize) -> Value {
+pub(super) fn node(random: &mut Random, depth: usize) -> Value {
     let kind = if depth == 0 { random.below(6) } else { random.below(15) };
     let mut node = match kind {
         0 | 1 => with(json!({"type": "string"}), strings(random)),
@@ -287,7 +287,7 @@ fn embedded(random: &mut Random, depth: usize) -> Value {
 }
 
 /// Adds `allOf`, `anyOf`, `oneOf` or `not`.
-fn combine(random: &mut Random, node: &mut Value) {
+pub(super) fn combine(random: &mut Random, node: &mut Value) {
     let count = 1 + random.below(3);
     let branches: Vec<Value> = (0..count).map(|_| branch(random, node, 2)).collect();
     match random.below(7) {

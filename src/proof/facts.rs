@@ -1,0 +1,375 @@
+//! What is known of a value: schemas that take it and schemas that refuse it, and the ways in which both can be.
+//!
+//! A question "does every value that A takes pass B?" is the question whether a value exists that A takes and B refuses.
+//! The known schemas are taken apart: what must hold is collected, `anyOf`, `oneOf` and whatever is refused fork into
+//! branches, and each branch ends as a plain list of demands, a [`Leaf`], for [`super::solve`] to meet or to find
+//! contradictory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::keywords::{self as kw, Kinds};
+use super::strings::StringSet;
+
+/// A schema: part of the pair, or one made up to ask something.
+#[derive(Clone, Debug)]
+pub enum Part<'s> {
+    Ref(&'s Value),
+    Own(Rc<Value>),
+}
+
+impl Deref for Part<'_> {
+    type Target = Value;
+    fn deref(&self) -> &Value {
+        match self {
+            Self::Ref(schema) => schema,
+            Self::Own(schema) => schema,
+        }
+    }
+}
+
+impl<'s> Part<'s> {
+    pub fn own(schema: Value) -> Self {
+        Self::Own(Rc::new(schema))
+    }
+
+    /// A schema inside of this one.
+    pub fn inside(&self, get: impl for<'v> Fn(&'v Value) -> Option<&'v Value>) -> Option<Part<'s>> {
+        match self {
+            Self::Ref(schema) => get(schema).map(Part::Ref),
+            Self::Own(schema) => get(schema).map(|inner| Part::own(inner.clone())),
+        }
+    }
+
+    pub fn keyword(&self, keyword: &str) -> Option<Part<'s>> {
+        self.inside(|schema| kw::get(schema, keyword))
+    }
+
+    pub fn property(&self, name: &str) -> Option<Part<'s>> {
+        self.inside(|schema| kw::property(schema, name))
+    }
+
+    pub fn branches(&self, keyword: &str) -> Vec<Part<'s>> {
+        match self {
+            Self::Ref(schema) => kw::list(schema, keyword).iter().map(Part::Ref).collect(),
+            Self::Own(schema) => kw::list(schema, keyword).iter().cloned().map(Part::own).collect(),
+        }
+    }
+}
+
+/// What is known of one value.
+#[derive(Clone, Debug, Default)]
+pub struct Facts<'s> {
+    /// Schemas that take the value. The first gives the structure: it says which fields there can be.
+    pub holds: Vec<Part<'s>>,
+    /// Schemas that refuse the value.
+    pub fails: Vec<Part<'s>>,
+    /// Whether a null may stand in this place.
+    pub null: bool,
+    /// Whether the value is a whole custom resource.
+    pub is_resource: bool,
+}
+
+impl<'s> Facts<'s> {
+    /// The schemas that take the value, those below `allOf` among them.
+    pub fn all_holds(&self) -> Vec<Part<'s>> {
+        let mut all = Vec::new();
+        let mut todo: Vec<Part> = self.holds.iter().rev().cloned().collect();
+        while let Some(part) = todo.pop() {
+            todo.extend(part.branches("allOf").into_iter().rev());
+            all.push(part);
+        }
+        all
+    }
+
+    /// What is known of the value under `name`, by all but the structure.
+    pub fn kid_holds(&self, name: &str) -> Vec<Part<'s>> {
+        self.all_holds().iter().skip(1).filter_map(|part| part.property(name)).collect()
+    }
+}
+
+/// The demands of one branch on a value of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Leaf<'s> {
+    pub text: StringSet,
+    pub not_text: Vec<StringSet>,
+    /// Bounds on the number of items or properties.
+    pub min: i64,
+    pub max: Option<i64>,
+    pub required: BTreeSet<String>,
+    pub absent: BTreeSet<String>,
+    /// What fields, where present, must satisfy and must not.
+    pub kids: BTreeMap<String, (Vec<Part<'s>>, Vec<Part<'s>>)>,
+    /// What each item must satisfy.
+    pub each: Vec<Part<'s>>,
+    /// For each of these there is an item that it refuses.
+    pub some: Vec<Part<'s>>,
+    /// Lists of which the value must be one.
+    pub allowed: Vec<Part<'s>>,
+    /// Something that is not understood: nothing may be concluded from a failure to meet the demands.
+    pub opaque: Option<&'static str>,
+}
+
+/// One way to satisfy a demand.
+#[derive(Clone, Debug)]
+enum Demand<'s> {
+    NotText(StringSet),
+    Min(i64),
+    Max(i64),
+    Require(String),
+    Absent(String),
+    KidFails(String, Part<'s>),
+    ItemFails(Part<'s>),
+    Takes(Part<'s>),
+    Refuses(Part<'s>),
+    Opaque(&'static str),
+}
+
+/// Ways of which one must be taken; each is a list of demands.
+type Choice<'s> = Vec<Vec<Demand<'s>>>;
+
+#[derive(Clone)]
+struct State<'s> {
+    leaf: Leaf<'s>,
+    todo: Vec<(bool, Part<'s>)>,
+    choices: Vec<Choice<'s>>,
+}
+
+/// The branches of one question at most.
+const BRANCHES: usize = 3000;
+
+/// Calls `visit` with each branch for values of `kind`, until it says stop (false). An error says that there are too
+/// many branches.
+pub fn leaves<'s>(
+    facts: &Facts<'s>,
+    kind: Kinds,
+    visit: &mut dyn FnMut(Leaf<'s>) -> bool,
+) -> Result<(), &'static str> {
+    let mut todo: Vec<(bool, Part)> = facts.fails.iter().rev().map(|part| (false, part.clone())).collect();
+    todo.extend(facts.holds.iter().rev().map(|part| (true, part.clone())));
+    let mut stack = vec![State { leaf: Leaf::default(), todo, choices: Vec::new() }];
+    let mut seen = 0;
+    while let Some(mut state) = stack.pop() {
+        seen += 1;
+        if seen > BRANCHES {
+            return Err("too many combinations of allOf, anyOf, oneOf and not");
+        }
+        if !state.settle(kind) {
+            continue;
+        }
+        // The choice with the fewest ways first: it forks least.
+        let next = (0..state.choices.len()).min_by_key(|at| state.choices[*at].len());
+        let Some(next) = next else {
+            if !visit(state.leaf) {
+                return Ok(());
+            }
+            continue;
+        };
+        let choice = state.choices.swap_remove(next);
+        for way in choice.into_iter().rev() {
+            let mut forked = state.clone();
+            way.into_iter().for_each(|demand| forked.add(demand));
+            stack.push(forked);
+        }
+    }
+    Ok(())
+}
+
+impl<'s> State<'s> {
+    /// Works off what leaves no choice. False where the demands contradict each other.
+    fn settle(&mut self, kind: Kinds) -> bool {
+        while let Some((takes, part)) = self.todo.pop() {
+            let fits = kw::kinds(&part).contains(kind);
+            if takes {
+                if !fits {
+                    return false;
+                }
+                self.take(&part, kind);
+            } else if fits {
+                let mut ways = ways_to_refuse(&part, kind);
+                match ways.len() {
+                    0 => return false,
+                    1 => ways.remove(0).into_iter().for_each(|demand| self.add(demand)),
+                    _ => self.choices.push(ways),
+                }
+            }
+        }
+        let leaf = &self.leaf;
+        leaf.max.is_none_or(|max| leaf.min <= max) && leaf.required.is_disjoint(&leaf.absent)
+    }
+
+    fn add(&mut self, demand: Demand<'s>) {
+        let leaf = &mut self.leaf;
+        match demand {
+            Demand::NotText(set) => leaf.not_text.push(set),
+            Demand::Min(min) => leaf.min = leaf.min.max(min),
+            Demand::Max(max) => leaf.max = Some(leaf.max.map_or(max, |known| known.min(max))),
+            Demand::Require(name) => {
+                leaf.required.insert(name);
+            }
+            Demand::Absent(name) => {
+                leaf.absent.insert(name);
+            }
+            Demand::KidFails(name, part) => {
+                leaf.required.insert(name.clone());
+                leaf.kids.entry(name).or_default().1.push(part);
+            }
+            Demand::ItemFails(part) => leaf.some.push(part),
+            Demand::Takes(part) => self.todo.push((true, part)),
+            Demand::Refuses(part) => self.todo.push((false, part)),
+            Demand::Opaque(why) => leaf.opaque = Some(why),
+        }
+    }
+
+    /// A schema that must take the value.
+    fn take(&mut self, part: &Part<'s>, kind: Kinds) {
+        let leaf = &mut self.leaf;
+        if kind == Kinds::STRING {
+            add_text(part, &mut leaf.text);
+            let allowed: Vec<String> = kw::names(part, "enum").map(str::to_owned).collect();
+            if !kw::list(part, "enum").is_empty() {
+                leaf.text.enumeration = Some(match leaf.text.enumeration.take() {
+                    None => allowed,
+                    Some(known) => known.into_iter().filter(|text| allowed.contains(text)).collect(),
+                });
+            }
+        } else if !kw::list(part, "enum").is_empty() {
+            leaf.allowed.push(part.clone());
+        }
+        let (least, most) = if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
+        if let Some(min) = kw::count(part, least) {
+            leaf.min = leaf.min.max(min);
+        }
+        if let Some(max) = kw::count(part, most) {
+            leaf.max = Some(leaf.max.map_or(max, |known| known.min(max)));
+        }
+        if kind == Kinds::OBJECT {
+            leaf.required.extend(kw::names(part, "required").map(str::to_owned));
+            // The fields of the structure itself are looked up when a value is made.
+            if !self.is_structure(part) {
+                for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
+                    if let Some(kid) = part.property(name) {
+                        self.leaf.kids.entry(name.clone()).or_default().0.push(kid);
+                    }
+                }
+            }
+        }
+        if kind == Kinds::ARRAY
+            && let Some(items) = part.keyword("items")
+        {
+            self.leaf.each.push(items);
+        }
+        self.todo.extend(part.branches("allOf").into_iter().rev().map(|part| (true, part)));
+        if let Some(not) = part.keyword("not") {
+            self.todo.push((false, not));
+        }
+        let any_of = part.branches("anyOf");
+        if !any_of.is_empty() {
+            self.choices.push(any_of.into_iter().map(|branch| vec![Demand::Takes(branch)]).collect());
+        }
+        let one_of = part.branches("oneOf");
+        if !one_of.is_empty() {
+            let way = |valid: usize| {
+                let demand = |(at, branch): (usize, &Part<'s>)| {
+                    if at == valid { Demand::Takes(branch.clone()) } else { Demand::Refuses(branch.clone()) }
+                };
+                one_of.iter().enumerate().map(demand).collect()
+            };
+            self.choices.push((0..one_of.len()).map(way).collect());
+        }
+    }
+
+    /// The first schema taken is the structure.
+    fn is_structure(&self, part: &Part<'s>) -> bool {
+        kw::has_type(part) || kw::preserves(part)
+    }
+}
+
+fn add_text(part: &Value, set: &mut StringSet) {
+    if let Some(pattern) = part.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
+        && !set.patterns.iter().any(|known| known == pattern)
+    {
+        set.patterns.push(pattern.to_owned());
+    }
+    if let Some(min) = kw::count(part, "minLength").and_then(|min| u64::try_from(min).ok()).filter(|min| *min > 0) {
+        set.min_length = Some(set.min_length.map_or(min, |known| known.max(min)));
+    }
+    if let Some(max) = kw::count(part, "maxLength") {
+        match u64::try_from(max) {
+            Ok(max) => set.max_length = Some(set.max_length.map_or(max, |known| known.min(max))),
+            Err(_) => set.enumeration = Some(Vec::new()),
+        }
+    }
+    if let Some(format) = kw::string_format(part)
+        && !set.formats.iter().any(|known| known == format)
+    {
+        set.formats.push(format.to_owned());
+    }
+}
+
+/// The ways in which a value of `kind`, which the schema's types let pass, can be refused.
+fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
+    let mut ways: Choice = Vec::new();
+    if kind == Kinds::STRING {
+        let mut set = StringSet::default();
+        add_text(part, &mut set);
+        if set != StringSet::default() {
+            ways.push(vec![Demand::NotText(set)]);
+        }
+        if !kw::list(part, "enum").is_empty() {
+            let texts = kw::names(part, "enum").map(str::to_owned).collect();
+            ways.push(vec![Demand::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
+        }
+    } else if !kw::list(part, "enum").is_empty() {
+        ways.push(vec![Demand::Opaque("an enum of lists or objects")]);
+    }
+    let (least, most) = if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
+    if matches!(kind, Kinds::ARRAY | Kinds::OBJECT) {
+        if let Some(min) = kw::count(part, least).filter(|min| *min > 0) {
+            ways.push(vec![Demand::Max(min - 1)]);
+        }
+        if let Some(max) = kw::count(part, most) {
+            ways.push(vec![Demand::Min(max + 1)]);
+        }
+    }
+    if kind == Kinds::ARRAY
+        && let Some(items) = part.keyword("items")
+    {
+        ways.push(vec![Demand::ItemFails(items)]);
+    }
+    if kind == Kinds::OBJECT {
+        ways.extend(kw::names(part, "required").map(|name| vec![Demand::Absent(name.to_owned())]));
+        for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
+            if let Some(kid) = part.property(name) {
+                ways.push(vec![Demand::Require(name.clone()), Demand::KidFails(name.clone(), kid)]);
+            }
+        }
+        if part.get("additionalProperties").is_some_and(|v| !v.is_null()) {
+            ways.push(vec![Demand::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
+        }
+    }
+    ways.extend(part.branches("allOf").into_iter().map(|branch| vec![Demand::Refuses(branch)]));
+    let any_of = part.branches("anyOf");
+    if !any_of.is_empty() {
+        ways.push(any_of.into_iter().map(Demand::Refuses).collect());
+    }
+    let one_of = part.branches("oneOf");
+    if !one_of.is_empty() {
+        ways.push(one_of.iter().cloned().map(Demand::Refuses).collect());
+        for (at, first) in one_of.iter().enumerate() {
+            for second in &one_of[at + 1..] {
+                ways.push(vec![Demand::Takes(first.clone()), Demand::Takes(second.clone())]);
+            }
+        }
+    }
+    if let Some(not) = part.keyword("not") {
+        ways.push(vec![Demand::Takes(not)]);
+    }
+    if !kw::list(part, "x-kubernetes-validations").is_empty() {
+        ways.push(vec![Demand::Opaque("rules below allOf")]);
+    }
+    ways
+}

@@ -1,0 +1,310 @@
+//! Reading keywords of a schema node, and comparing nodes by what they mean.
+
+use std::ops::{BitAnd, BitOr};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::validation::enforced_format_accepts;
+
+/// A schema that takes anything: what stands below `x-kubernetes-preserve-unknown-fields`.
+pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
+
+/// A schema that says nothing: values pass, and fields inside of them are pruned.
+pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
+
+/// Keywords that change no object.
+const ANNOTATIONS: [&str; 8] = [
+    "description",
+    "title",
+    "example",
+    "externalDocs",
+    "$schema",
+    "id",
+    "x-kubernetes-map-type",
+    "x-kubernetes-patch-strategy",
+];
+
+/// The keywords that hold a value to something on its own, with those that go with them; each is a question of its own.
+pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [
+    ("enum", &["enum"]),
+    ("pattern", &["pattern"]),
+    ("format", &["format"]),
+    ("maxLength", &["maxLength"]),
+    ("minLength", &["minLength"]),
+    ("maximum", &["maximum", "exclusiveMaximum"]),
+    ("minimum", &["minimum", "exclusiveMinimum"]),
+    ("multipleOf", &["multipleOf"]),
+    ("maxItems", &["maxItems"]),
+    ("minItems", &["minItems"]),
+    ("maxProperties", &["maxProperties"]),
+    ("minProperties", &["minProperties"]),
+];
+
+/// The kinds of JSON values that schemas tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    pub const NONE: Self = Self(0);
+    pub const NULL: Self = Self(1);
+    pub const BOOLEAN: Self = Self(2);
+    pub const INTEGER: Self = Self(4);
+    /// Numbers that are no integers.
+    pub const FRACTION: Self = Self(8);
+    pub const STRING: Self = Self(16);
+    pub const ARRAY: Self = Self(32);
+    pub const OBJECT: Self = Self(64);
+    pub const ALL: Self = Self(127);
+
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Kinds {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for Kinds {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+pub fn is_annotation(keyword: &str) -> bool {
+    ANNOTATIONS.contains(&keyword)
+}
+
+/// The keyword's value, where it is there and not null.
+pub fn get<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
+    schema.get(keyword).filter(|value| !value.is_null())
+}
+
+pub fn flag(schema: &Value, keyword: &str) -> bool {
+    schema.get(keyword) == Some(&Value::Bool(true))
+}
+
+pub fn preserves(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-preserve-unknown-fields")
+}
+
+pub fn embedded(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-embedded-resource")
+}
+
+pub fn list<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
+    schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub fn names<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s str> {
+    list(schema, keyword).iter().filter_map(Value::as_str)
+}
+
+pub fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties").and_then(Value::as_object)
+}
+
+pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    properties(schema).and_then(|properties| properties.get(name))
+}
+
+pub fn default_of(schema: &Value) -> Option<&Value> {
+    get(schema, "default")
+}
+
+/// A count such as `maxItems`. Go reads `5.0` as 5.
+pub fn count(schema: &Value, keyword: &str) -> Option<i64> {
+    let value = get(schema, keyword)?;
+    value.as_i64().or_else(|| value.as_f64().map(|f| f as i64))
+}
+
+/// What `additionalProperties` gives to keys that have no property: a schema, anything, or nothing.
+pub fn additional(schema: &Value) -> Option<&Value> {
+    match schema.get("additionalProperties") {
+        // The entry is kept, and nothing inside of it.
+        Some(Value::Bool(true)) => Some(&EMPTY),
+        Some(schema @ Value::Object(_)) => Some(schema),
+        _ => None,
+    }
+}
+
+/// The name of the string format that the server enforces on this node, if it does.
+pub fn string_format(schema: &Value) -> Option<&str> {
+    let name = schema.get("format").and_then(Value::as_str)?;
+    let is_for_strings =
+        flag(schema, "x-kubernetes-int-or-string") || matches!(type_name(schema), None | Some("string"));
+    (is_for_strings && enforced_format_accepts(name, "").is_some()).then_some(name)
+}
+
+pub fn type_name(schema: &Value) -> Option<&str> {
+    schema.get("type").and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+/// The kinds of values that the node's types let pass; null only where it says so.
+///
+/// The server lets a list pass where a *string* has an enforced format. Such lists are left out here: nobody means them,
+/// and with them every format that goes would be a break.
+pub fn kinds(schema: &Value) -> Kinds {
+    let own = if flag(schema, "x-kubernetes-int-or-string") {
+        Kinds::INTEGER | Kinds::STRING
+    } else {
+        match type_name(schema) {
+            Some("object") => Kinds::OBJECT,
+            Some("array") => Kinds::ARRAY,
+            Some("string") => Kinds::STRING,
+            Some("integer") => Kinds::INTEGER,
+            Some("number") => Kinds::INTEGER | Kinds::FRACTION,
+            Some("boolean") => Kinds::BOOLEAN,
+            Some(_) => Kinds::NONE,
+            None if string_format(schema).is_some() => Kinds::STRING | Kinds::ARRAY,
+            None => Kinds::ALL.without(Kinds::NULL),
+        }
+    };
+    if flag(schema, "nullable") { own | Kinds::NULL } else { own }
+}
+
+/// Whether the node has types of its own (int-or-string counts).
+pub fn has_type(schema: &Value) -> bool {
+    type_name(schema).is_some() || flag(schema, "x-kubernetes-int-or-string")
+}
+
+/// The keywords that decide the kind of a value, on their own.
+pub fn type_keywords(schema: &Value) -> Map<String, Value> {
+    let of = |keyword: &str| Some((keyword.to_owned(), get(schema, keyword)?.clone()));
+    ["type", "nullable", "x-kubernetes-int-or-string"].into_iter().filter_map(of).collect()
+}
+
+/// Whether two nodes say the same, whatever their descriptions.
+pub fn same(a: &Value, b: &Value) -> bool {
+    if std::ptr::eq(a, b) {
+        return true;
+    }
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.filter(|key| !ANNOTATIONS.contains(&key.as_str()))
+                .all(|key| same_keyword(key, a.get(key), b.get(key)))
+        }
+        _ => a == b,
+    }
+}
+
+/// Whether a keyword says the same on both sides.
+pub fn same_keyword(keyword: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
+    let (a, b) = (a.filter(|v| !is_nothing(keyword, v)), b.filter(|v| !is_nothing(keyword, v)));
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => match keyword {
+            "properties" => match (a.as_object(), b.as_object()) {
+                (Some(a), Some(b)) => {
+                    a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+                }
+                _ => a == b,
+            },
+            "items" | "additionalProperties" | "not" => same(a, b),
+            "allOf" | "anyOf" | "oneOf" => match (a.as_array(), b.as_array()) {
+                (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+                _ => a == b,
+            },
+            "x-kubernetes-validations" => same_rules(a, b),
+            _ => same_value(a, b),
+        },
+        _ => false,
+    }
+}
+
+/// A keyword that is written and means nothing.
+fn is_nothing(keyword: &str, value: &Value) -> bool {
+    match value {
+        value if keyword == "default" => value.is_null(),
+        Value::Null | Value::Bool(false) => keyword != "additionalProperties" || value.is_null(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && keyword == "properties",
+        Value::String(text) => text.is_empty() || text == "atomic" && keyword == "x-kubernetes-list-type",
+        Value::Number(number) => {
+            number.as_f64() == Some(0.0) && matches!(keyword, "minLength" | "minItems" | "minProperties")
+        }
+        _ => false,
+    }
+}
+
+/// Rules that judge alike: what they say when they fail is another matter.
+fn same_rules(a: &Value, b: &Value) -> bool {
+    let judging = |rules: &Value| -> Vec<(String, bool)> {
+        let mut rules: Vec<_> = rules.as_array().into_iter().flatten().map(super::cel::judging_part).collect();
+        rules.sort();
+        rules
+    };
+    judging(a) == judging(b)
+}
+
+/// Equal values: 1 and 1.0 are one number.
+pub fn same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64()) {
+            (Some(x), Some(y)) => x == y,
+            _ => x.as_f64() == y.as_f64(),
+        },
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_value(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// How deep schemas are nested in each other, up to `limit`.
+pub fn is_deeper_than(schema: &Value, limit: usize) -> bool {
+    match schema {
+        Value::Object(map) => limit == 0 || map.values().any(|value| is_deeper_than(value, limit - 1)),
+        Value::Array(items) => limit == 0 || items.iter().any(|value| is_deeper_than(value, limit - 1)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_follow_types_nullable_and_formats() {
+        for (schema, expected) in [
+            (json!({"type": "number"}), Kinds::INTEGER | Kinds::FRACTION),
+            (json!({"type": "string", "nullable": true}), Kinds::STRING | Kinds::NULL),
+            (json!({"x-kubernetes-int-or-string": true}), Kinds::INTEGER | Kinds::STRING),
+            (json!({"format": "date"}), Kinds::STRING | Kinds::ARRAY),
+            (json!({"format": "quantity"}), Kinds::ALL.without(Kinds::NULL)),
+        ] {
+            assert_eq!(kinds(&schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn what_changes_no_object_is_the_same() {
+        for (a, b, equal) in [
+            (json!({"type": "string", "description": "x"}), json!({"type": "string"}), true),
+            (json!({"properties": {"a": {"title": "x"}}}), json!({"properties": {"a": {}}}), true),
+            (json!({"properties": {"title": {}}}), json!({"properties": {}}), false),
+            (json!({"maximum": 1}), json!({"maximum": 1.0}), true),
+            (json!({"minLength": 0}), json!({}), true),
+            (json!({"x-kubernetes-list-type": "atomic"}), json!({}), true),
+            (json!({"default": ""}), json!({}), false),
+            (json!({"default": false}), json!({}), false),
+        ] {
+            assert_eq!(same(&a, &b), equal, "{a} {b}");
+        }
+    }
+}

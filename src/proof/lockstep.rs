@@ -1,0 +1,599 @@
+//! Two schemas side by side: at each pair of nodes, what may a value that the first takes meet at the second?
+//!
+//! A value passes a node when it passes each keyword of it and its parts pass the nodes below. So the pairs are walked
+//! once, and each keyword that differs is a question of its own, put to [`Solver`]: is there a value that the source
+//! takes and this keyword of the target refuses? If there is none, the keyword is proven. Else the values found are a
+//! [`Doubt`], for [`super::witness`] to make whole objects of.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::cel::{self, Counterexample, Implied, RuleSet};
+use super::facts::{Facts, Part};
+use super::keywords::{self as kw, ANY, EMPTY, Kinds};
+use super::solve::{Solver, is_meta};
+
+/// How a value gets into the value around it.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Field(String),
+    Item,
+}
+
+/// The way from a node up to the root, through what the source knows of each value on it.
+#[derive(Clone, Debug)]
+pub struct Trail<'s> {
+    /// The value around.
+    pub facts: Facts<'s>,
+    pub step: Step,
+    pub above: Option<Rc<Trail<'s>>>,
+}
+
+/// What is expected to happen to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    Pruned,
+    Refused,
+    Defaulted,
+}
+
+/// Something that is not proven.
+#[derive(Clone, Debug)]
+pub struct Doubt<'s> {
+    /// The node, such as `^.spec.x`.
+    pub path: String,
+    pub reason: String,
+    pub effect: Effect,
+    /// Values at the end of `trail`, each perhaps with the one before it.
+    pub values: Vec<Counterexample>,
+    pub trail: Option<Rc<Trail<'s>>>,
+    /// Why the values found may not be all. None: if there are none of them in a whole object, nothing is in doubt.
+    pub open: Option<String>,
+    /// Whether the value as a whole is judged, so that a change anywhere in it brings the refusal up.
+    pub is_of_whole: bool,
+}
+
+/// What a walk found out.
+#[derive(Debug, Default)]
+pub struct Walked<'s> {
+    pub doubts: Vec<Doubt<'s>>,
+    /// The nodes that differ in keywords of their own, and what differs.
+    pub changed: Vec<(String, String)>,
+    /// What is proven and still worth saying.
+    pub notes: Vec<(String, String)>,
+}
+
+/// Where a walk is.
+#[derive(Clone)]
+struct Place<'s> {
+    path: String,
+    trail: Option<Rc<Trail<'s>>>,
+    /// Whether unknown fields are kept because the list around says so.
+    source_keeps: bool,
+    target_keeps: bool,
+    is_item: bool,
+    is_root: bool,
+}
+
+/// Nodes that are in doubt at most; past them the rest is one doubt.
+const DOUBTS: usize = 20_000;
+
+pub struct Lockstep<'a, 's> {
+    solver: &'a Solver<'s>,
+    walked: Walked<'s>,
+}
+
+/// Walks both schemas: `source` takes the objects, `target` is to take them too.
+pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
+    let mut lockstep = Lockstep { solver, walked: Walked::default() };
+    let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
+    let place = Place {
+        path: "^".to_owned(),
+        trail: None,
+        source_keeps: false,
+        target_keeps: false,
+        is_item: false,
+        is_root: true,
+    };
+    lockstep.node(&facts, target, &place);
+    lockstep.walked
+}
+
+impl<'s> Lockstep<'_, 's> {
+    fn node(&mut self, source: &Facts<'s>, target: &'s Value, place: &Place<'s>) {
+        let Some(Part::Ref(structure)) = source.holds.first().cloned() else { return };
+        if kw::same(structure, target) && place.source_keeps == place.target_keeps {
+            return;
+        }
+        if let Some(what) = own_changes(structure, target) {
+            self.walked.changed.push((place.path.clone(), what));
+        }
+        if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
+            return self.doubt(place, "beyond the limit of what is compared".to_owned(), Effect::Refused, Vec::new(), {
+                Some("the limit of steps is reached".to_owned())
+            });
+        }
+        let known = self.walked.doubts.len();
+        self.kinds(source, structure, target, place);
+        let is_other_kind = self.walked.doubts.len() > known;
+        if !is_other_kind {
+            self.keywords(source, structure, target, place);
+            self.combined(source, structure, target, place);
+            self.list_type(source, structure, target, place);
+            self.rules(structure, target, place);
+            self.embedding(source, structure, target, place);
+        }
+        let kinds = kw::kinds(structure) & kw::kinds(target);
+        if kinds.contains(Kinds::OBJECT) {
+            self.fields(source, structure, target, place);
+        }
+        if kinds.contains(Kinds::ARRAY) {
+            self.items(source, structure, target, place);
+        }
+    }
+
+    fn doubt(
+        &mut self,
+        place: &Place<'s>,
+        reason: String,
+        effect: Effect,
+        values: Vec<Counterexample>,
+        open: Option<String>,
+    ) {
+        self.walked.doubts.push(Doubt {
+            path: place.path.clone(),
+            reason,
+            effect,
+            values,
+            trail: place.trail.clone(),
+            open,
+            is_of_whole: false,
+        });
+    }
+
+    /// Asks for values that `source` takes and `refused` does not; true where there are none.
+    fn ask(&mut self, source: &Facts<'s>, refused: Part<'s>, place: &Place<'s>, reason: impl FnOnce() -> String) -> bool {
+        let mut facts = source.clone();
+        facts.fails.push(refused);
+        let answer = self.solver.solve(&facts, None, 3);
+        if answer.is_nothing() {
+            return true;
+        }
+        self.doubt(place, reason(), Effect::Refused, plain(answer.values), answer.open);
+        false
+    }
+
+    fn kinds(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        // A null in a field that takes none is dropped before anything is judged.
+        if source.null && !place.is_item && !kw::flag(target, "nullable") {
+            let facts = Facts { holds: source.holds.clone(), null: true, ..Facts::default() };
+            if facts.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
+                self.doubt(place, "nullable: true → false".to_owned(), Effect::Pruned, plain(vec![Value::Null]), None);
+            }
+        }
+        let (before, after) = (kw::type_keywords(structure), kw::type_keywords(target));
+        if kw::has_type(target) && before != after {
+            let mut facts = source.clone();
+            facts.null = source.null && place.is_item;
+            let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
+            self.ask(&facts, Part::own(Value::Object(after)), place, reason);
+        }
+    }
+
+    fn keywords(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        for (keyword, parts) in kw::VALUE_KEYWORDS {
+            let is_same = parts.iter().all(|part| kw::same_keyword(part, structure.get(part), target.get(part)));
+            if is_same || kw::get(target, keyword).is_none() {
+                continue;
+            }
+            let mut refused = kw::type_keywords(target);
+            let mut of = vec!["format"];
+            of.extend(parts);
+            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf");
+            for part in of.into_iter().filter(|part| *part != "format" || keyword == "format" || is_number) {
+                if let Some(value) = kw::get(target, part) {
+                    refused.insert(part.to_owned(), value.clone());
+                }
+            }
+            let reason = || changed_words(keyword, structure, target);
+            let known = self.walked.doubts.len();
+            self.ask(source, Part::own(Value::Object(refused)), place, reason);
+            let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
+            self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
+        }
+        let required: BTreeSet<&str> = kw::names(structure, "required").collect();
+        for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
+            if kw::property(target, name).is_some_and(|kid| kw::default_of(kid).is_some()) {
+                self.walked.notes.push((place.path.clone(), format!("required {name}: the default fills it in")));
+                continue;
+            }
+            let refused = Part::own(json!({"type": "object", "required": [name]}));
+            let known = self.walked.doubts.len();
+            self.ask(source, refused, place, || format!("required: {name} added"));
+            self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = true);
+        }
+    }
+
+    fn combined(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let known = self.walked.doubts.len();
+        for keyword in ["anyOf", "oneOf", "not"] {
+            if kw::same_keyword(keyword, structure.get(keyword), target.get(keyword)) {
+                continue;
+            }
+            let Some(value) = kw::get(target, keyword) else { continue };
+            let mut refused = kw::type_keywords(target);
+            refused.insert(keyword.to_owned(), value.clone());
+            let reason = || changed_words(keyword, structure, target);
+            self.ask(source, Part::own(Value::Object(refused)), place, reason);
+        }
+        let kept = kw::list(structure, "allOf");
+        for branch in kw::list(target, "allOf") {
+            if !kept.iter().any(|known| kw::same(known, branch)) {
+                self.ask(source, Part::Ref(branch), place, || changed_words("allOf", structure, target));
+            }
+        }
+        let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
+        self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
+    }
+
+    fn rules(&mut self, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let rules = kw::list(target, "x-kubernetes-validations");
+        if rules.is_empty() {
+            return;
+        }
+        let live = RuleSet { schema: structure, rules: kw::list(structure, "x-kubernetes-validations"), is_root: place.is_root };
+        let desired = RuleSet { schema: target, rules, is_root: place.is_root };
+        let known: Vec<_> = live.rules.iter().map(cel::judging_part).collect();
+        let added: Vec<&str> = rules
+            .iter()
+            .filter(|rule| !known.contains(&cel::judging_part(rule)))
+            .filter_map(|rule| rule.get("rule").and_then(Value::as_str))
+            .collect();
+        let reason = match added[..] {
+            [] => "x-kubernetes-validations: over other types".to_owned(),
+            _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
+        };
+        let (values, open) = match cel::implied(live, desired) {
+            Implied::Yes => return,
+            Implied::No(found) => (found, Some("other values may differ".to_owned())),
+            Implied::Unknown(why) => (Vec::new(), Some(why)),
+        };
+        self.doubt(place, reason, Effect::Refused, values, open);
+        if let Some(doubt) = self.walked.doubts.last_mut() {
+            doubt.is_of_whole = true;
+        }
+    }
+
+    fn list_type(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        const KEYWORD: &str = "x-kubernetes-list-type";
+        let of = |schema: &'s Value| schema.get(KEYWORD).and_then(Value::as_str).unwrap_or("atomic");
+        let keys = |schema: &'s Value| kw::names(schema, "x-kubernetes-list-map-keys").collect::<BTreeSet<&str>>();
+        let (before, after) = (of(structure), of(target));
+        if before != after && !matches!(after, "set" | "map") {
+            let note = "other items are owned under server-side apply";
+            self.walked.notes.push((place.path.clone(), format!("{KEYWORD}: {before} → {after}: {note}")));
+        }
+        let (old_keys, new_keys) = (keys(structure), keys(target));
+        let is_finer = match (before, after) {
+            (_, "set") => before == "set",
+            ("map", "map") => old_keys.is_subset(&new_keys),
+            (_, "map") => false,
+            _ => true,
+        };
+        if is_finer {
+            return;
+        }
+        let mut facts = source.clone();
+        facts.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
+        let mut answer = self.solver.solve(&facts, None, 1);
+        if answer.is_nothing() {
+            return;
+        }
+        if before == "map"
+            && let Some(list) = self.same_under(source, structure, &old_keys, &new_keys)
+        {
+            answer.values = vec![list];
+        }
+        let reason = match before == after {
+            true => "x-kubernetes-list-map-keys: a key less".to_owned(),
+            false => format!("{KEYWORD}: {before} → {after}"),
+        };
+        let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
+        self.doubt(place, reason, Effect::Refused, plain(answer.values), open);
+        if let Some(doubt) = self.walked.doubts.last_mut() {
+            doubt.is_of_whole = true;
+        }
+    }
+
+    /// Two items that differ in the old keys and not in the new ones.
+    fn same_under(
+        &mut self,
+        source: &Facts<'s>,
+        structure: &'s Value,
+        old: &BTreeSet<&str>,
+        new: &BTreeSet<&str>,
+    ) -> Option<Value> {
+        let item = self.item_facts(source, structure, false);
+        let first = self.solver.solve(&item, None, 1).values.into_iter().next()?;
+        let mut same = Map::new();
+        let mut required: Vec<&str> = Vec::new();
+        for key in new {
+            if let Some(value) = first.get(*key) {
+                same.insert((*key).to_owned(), json!({"enum": [value]}));
+                required.push(key);
+            }
+        }
+        old.difference(new).find_map(|key| {
+            let mut second = item.clone();
+            second.holds.push(Part::own(json!({"required": required, "properties": same})));
+            let taken = first.get(*key)?;
+            second.fails.push(Part::own(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
+            let second = self.solver.solve(&second, None, 1).values.into_iter().next()?;
+            Some(json!([first, second]))
+        })
+    }
+
+    fn embedding(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        match (kw::embedded(structure), kw::embedded(target)) {
+            (false, true) => {
+                for name in ["apiVersion", "kind"] {
+                    let refused = Part::own(json!({"type": "object", "required": [name]}));
+                    let reason = || "x-kubernetes-embedded-resource: added".to_owned();
+                    self.ask(source, refused, place, reason);
+                }
+                // What else the metadata must be is not followed.
+                self.doubt(place, "x-kubernetes-embedded-resource: added".to_owned(), Effect::Refused, Vec::new(), {
+                    Some("the metadata of embedded resources is not compared".to_owned())
+                });
+            }
+            (true, false) if !kw::preserves(target) => {
+                let answer = self.solver.solve(source, None, 1);
+                if !answer.is_nothing() {
+                    let reason = "x-kubernetes-embedded-resource: removed".to_owned();
+                    let open = Some("not every embedded resource was tried".to_owned());
+                    self.doubt(place, reason, Effect::Pruned, plain(answer.values), open);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn below(&self, source: &Facts<'s>, place: &Place<'s>, step: Step, suffix: &str) -> Place<'s> {
+        Place {
+            path: format!("{}{suffix}", place.path),
+            is_item: matches!(step, Step::Item),
+            trail: Some(Rc::new(Trail { facts: source.clone(), step, above: place.trail.clone() })),
+            source_keeps: false,
+            target_keeps: false,
+            is_root: false,
+        }
+    }
+
+    fn kid_facts(&self, source: &Facts<'s>, own: &'s Value, name: &str) -> Facts<'s> {
+        let holds = [Part::Ref(own)].into_iter().chain(source.kid_holds(name)).collect();
+        Facts { holds, null: kw::flag(own, "nullable"), ..Facts::default() }
+    }
+
+    fn fields(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let source_keeps = place.source_keeps || kw::preserves(structure);
+        let target_keeps = place.target_keeps || kw::preserves(target);
+        let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
+        let given = |name: &str| -> &'static Value {
+            if name == "metadata" { &METADATA } else { &TEXT }
+        };
+        for (name, own) in kw::properties(structure).into_iter().flatten() {
+            let kid = self.kid_facts(source, own, name);
+            let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let other = kw::property(target, name);
+            match other.or_else(|| kw::additional(target)) {
+                Some(other) => self.node(&kid, other, &at),
+                None if target_keeps || is_resource(target) && is_meta(name) => {}
+                None => self.dropped(&kid, &at, "removed"),
+            }
+            self.default(source, Some(own), other, name, place);
+        }
+        for (name, other) in kw::properties(target).into_iter().flatten() {
+            if kw::property(structure, name).is_some() {
+                continue;
+            }
+            let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let own = match kw::additional(structure) {
+                Some(own) => Some(own),
+                None if is_resource(structure) && is_meta(name) => Some(given(name)),
+                None => source_keeps.then_some(&*ANY),
+            };
+            self.walked.changed.push((at.path.clone(), "added".to_owned()));
+            if let Some(own) = own {
+                let kid = self.kid_facts(source, own, name);
+                self.node(&kid, other, &at);
+            }
+            self.default(source, None, Some(other), name, place);
+        }
+        let key = fresh_key(structure, target);
+        let at = self.below(source, place, Step::Field(key.clone()), ".additionalProperties");
+        match (kw::additional(structure), kw::additional(target)) {
+            (Some(own), Some(other)) => {
+                let kid = self.kid_facts(source, own, &key);
+                self.node(&kid, other, &at);
+            }
+            (Some(own), None) if !target_keeps => {
+                let kid = self.kid_facts(source, own, &key);
+                self.dropped(&kid, &at, "removed");
+            }
+            (None, Some(other)) if source_keeps => {
+                let kid = self.kid_facts(source, &ANY, &key);
+                self.node(&kid, other, &at);
+            }
+            (None, None) if source_keeps && !target_keeps => {
+                let kid = self.kid_facts(source, &ANY, &key);
+                let at = Place { path: place.path.clone(), ..at };
+                self.dropped(&kid, &at, "unknown fields are no longer kept");
+            }
+            _ => {}
+        }
+        if target.get("additionalProperties") == Some(&Value::Bool(false)) {
+            self.doubt(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {
+                Some("no structural schema forbids fields".to_owned())
+            });
+        }
+    }
+
+    /// A field that the target does not know.
+    fn dropped(&mut self, kid: &Facts<'s>, at: &Place<'s>, what: &str) {
+        if what == "removed" {
+            self.walked.changed.push((at.path.clone(), what.to_owned()));
+        }
+        let answer = self.solver.solve(kid, None, 2);
+        if !answer.is_nothing() {
+            self.doubt(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
+        }
+    }
+
+    /// What is filled in where the field `name` is missing.
+    fn default(
+        &mut self,
+        source: &Facts<'s>,
+        own: Option<&'s Value>,
+        other: Option<&'s Value>,
+        name: &str,
+        place: &Place<'s>,
+    ) {
+        let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
+        let reason = match (before, after) {
+            (None, None) => return,
+            (Some(before), Some(after)) if kw::same_value(before, after) => return,
+            (None, Some(after)) => format!("default: {} added", shown(after)),
+            (Some(before), None) => format!("default: {} removed", shown(before)),
+            (Some(before), Some(after)) => format!("default: {} → {}", shown(before), shown(after)),
+        };
+        let mut facts = source.clone();
+        if before.is_none() {
+            facts.fails.push(Part::own(json!({"type": "object", "required": [name]})));
+        }
+        let mut answer = self.solver.solve(&facts, None, 1);
+        if answer.is_nothing() {
+            return;
+        }
+        for value in &mut answer.values {
+            value.as_object_mut().map(|map| map.shift_remove(name));
+        }
+        let at = Place { path: format!("{}.{name}", place.path), ..place.clone() };
+        self.doubt(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
+    }
+
+    fn item_facts(&self, source: &Facts<'s>, structure: &'s Value, keeps: bool) -> Facts<'s> {
+        let own = kw::get(structure, "items").unwrap_or(if keeps { &ANY } else { &EMPTY });
+        let others = source.all_holds().into_iter().skip(1).filter_map(|part| part.keyword("items"));
+        let null = kw::flag(own, "nullable") || !kw::has_type(own) && kw::default_of(own).is_none();
+        Facts { holds: [Part::Ref(own)].into_iter().chain(others).collect(), null, ..Facts::default() }
+    }
+
+    fn items(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let source_keeps = place.source_keeps || kw::preserves(structure);
+        let target_keeps = place.target_keeps || kw::preserves(target);
+        if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {
+            return;
+        }
+        let other = kw::get(target, "items").unwrap_or(if target_keeps { &ANY } else { &EMPTY });
+        let item = self.item_facts(source, structure, source_keeps);
+        let at = Place { source_keeps, target_keeps, ..self.below(source, place, Step::Item, ".items") };
+        self.node(&item, other, &at);
+    }
+}
+
+static TEXT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({"type": "string"}));
+static METADATA: std::sync::LazyLock<Value> =
+    std::sync::LazyLock::new(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+
+fn plain(values: Vec<Value>) -> Vec<Counterexample> {
+    values.into_iter().map(|value| Counterexample { value, old: None }).collect()
+}
+
+/// A key that neither side describes.
+fn fresh_key(a: &Value, b: &Value) -> String {
+    let is_known = |name: &str| kw::property(a, name).is_some() || kw::property(b, name).is_some();
+    let mut names = std::iter::once("x".to_owned()).chain((1..).map(|n| format!("x{n}")));
+    names.find(|name| !is_known(name)).unwrap_or_default()
+}
+
+/// The keywords of the node itself that differ, in words.
+fn own_changes(a: &Value, b: &Value) -> Option<String> {
+    let (a_map, b_map) = (a.as_object()?, b.as_object()?);
+    let both: BTreeSet<&String> = a_map.keys().chain(b_map.keys()).collect();
+    let is_own = |keyword: &str| match keyword {
+        "properties" | "items" => false,
+        "additionalProperties" => kw::additional(a).is_some() != kw::additional(b).is_some(),
+        keyword => !kw::is_annotation(keyword),
+    };
+    let changed: Vec<String> = both
+        .into_iter()
+        .filter(|keyword| is_own(keyword) && !kw::same_keyword(keyword, a.get(*keyword), b.get(*keyword)))
+        .map(|keyword| changed_words(keyword, a, b))
+        .collect();
+    (!changed.is_empty()).then(|| changed.join("; "))
+}
+
+fn changed_words(keyword: &str, a: &Value, b: &Value) -> String {
+    match (kw::get(a, keyword), kw::get(b, keyword)) {
+        (None, Some(after)) => format!("{keyword}: {} added", shown(after)),
+        (Some(before), None) => format!("{keyword}: {} removed", shown(before)),
+        (Some(before), Some(after)) => format!("{keyword}: {} → {}", shown(before), shown(after)),
+        (None, None) => keyword.to_owned(),
+    }
+}
+
+fn kind_words(schema: &Value) -> String {
+    let own = match kw::flag(schema, "x-kubernetes-int-or-string") {
+        true => "int-or-string",
+        false => kw::type_name(schema).unwrap_or("any"),
+    };
+    format!("{own}{}", if kw::flag(schema, "nullable") { " or null" } else { "" })
+}
+
+fn shown(value: &Value) -> String {
+    short(&value.to_string())
+}
+
+/// Text of a schema for a sentence: no longer than one can read.
+fn short(text: &str) -> String {
+    const LONGEST: usize = 120;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+impl Doubt<'_> {
+    /// Whether the value is inside of a list whose items an update does not pair with the old ones.
+    pub fn is_in_list(&self) -> bool {
+        let mut level = self.trail.as_deref();
+        while let Some(trail) = level {
+            let is_map = |part: &Part| part.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
+            if matches!(trail.step, Step::Item) && !trail.facts.holds.first().is_some_and(is_map) {
+                return true;
+            }
+            level = trail.above.as_deref();
+        }
+        false
+    }
+}
+
+/// That a status which is written with the object is lost.
+pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value) -> Option<Doubt<'s>> {
+    let own = kw::property(source, "status")?;
+    let kid = Facts { holds: vec![Part::Ref(own)], null: false, ..Facts::default() };
+    let answer = solver.solve(&kid, None, 1);
+    let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
+    let trail = Trail { facts, step: Step::Field("status".to_owned()), above: None };
+    (!answer.is_nothing()).then(|| Doubt {
+        path: "^.status".to_owned(),
+        reason: "subresources.status: added".to_owned(),
+        effect: Effect::Pruned,
+        values: plain(answer.values),
+        trail: Some(Rc::new(trail)),
+        open: answer.open,
+        is_of_whole: false,
+    })
+}

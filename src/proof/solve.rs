@@ -1,0 +1,475 @@
+//! Finding a value that some schemas take and others refuse, or finding that there is none.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::facts::{Facts, Leaf, Part, leaves};
+use super::keywords::{self as kw, ANY, Kinds};
+use super::strings::{StringSet, Subset, subset};
+use super::numbers;
+use crate::validation::{CompileRules, Rules, Schema, Verdict};
+
+/// Fields and items that are made up at most to reach a bound.
+const MADE_UP: i64 = 64;
+/// How deep values are built at most.
+const DEPTH: usize = 64;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Values that fit, the simplest first.
+    pub values: Vec<Value>,
+    /// Why there may be values that were not found. None: where there are no values, there are none at all.
+    pub open: Option<String>,
+}
+
+impl Answer {
+    fn open(why: impl Into<String>) -> Self {
+        Self { values: Vec::new(), open: Some(why.into()) }
+    }
+
+    fn of(value: Value) -> Self {
+        Self { values: vec![value], open: None }
+    }
+
+    /// Whether it is certain that no value fits.
+    pub fn is_nothing(&self) -> bool {
+        self.values.is_empty() && self.open.is_none()
+    }
+}
+
+/// A part of the value that is given.
+#[derive(Clone, Copy, Debug)]
+pub enum Pin<'v> {
+    Field(&'v str, &'v Value),
+    Item(&'v Value),
+}
+
+/// Leaves rules out: they are judged on their own.
+pub struct NoRules;
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Rules for Nothing {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
+        Vec::new()
+    }
+}
+
+impl CompileRules for NoRules {
+    fn compile(&self, _: &Value, _: bool, _: &[Value]) -> Box<dyn Rules> {
+        Box::new(Nothing)
+    }
+}
+
+/// Solves, within limits, and remembers.
+pub struct Solver<'s> {
+    steps: Cell<u64>,
+    depth: Cell<usize>,
+    compiled: RefCell<HashMap<*const Value, Option<Rc<Schema>>>>,
+    simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
+    schemas: std::marker::PhantomData<&'s Value>,
+}
+
+/// Brings the depth back down when a level ends.
+struct Level<'a>(&'a Cell<usize>);
+
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl<'s> Solver<'s> {
+    /// A solver that takes `steps` steps at most; after them everything is open.
+    pub fn new(steps: u64) -> Self {
+        Self {
+            steps: Cell::new(steps),
+            depth: Cell::new(0),
+            compiled: RefCell::default(),
+            simplest: RefCell::default(),
+            schemas: std::marker::PhantomData,
+        }
+    }
+
+    /// Takes `steps`; false once nothing is left.
+    pub fn spend(&self, steps: u64) -> bool {
+        let left = self.steps.get();
+        self.steps.set(left.saturating_sub(steps));
+        left > steps
+    }
+
+    /// Whether the schema takes the value, rules apart. None: not known.
+    pub fn takes(&self, part: &Part<'s>, value: &Value) -> Option<bool> {
+        if !self.spend(2) {
+            return None;
+        }
+        let compile = |schema: &Value| Schema::compile_with(schema, &NoRules).ok().map(Rc::new);
+        let schema = match part {
+            Part::Own(schema) => compile(schema),
+            Part::Ref(schema) => {
+                let known = self.compiled.borrow().get(&std::ptr::from_ref(*schema)).cloned();
+                known.unwrap_or_else(|| {
+                    let compiled = compile(schema);
+                    self.compiled.borrow_mut().insert(std::ptr::from_ref(*schema), compiled.clone());
+                    compiled
+                })
+            }
+        };
+        schema?.accepts_value(value)
+    }
+
+    /// Whether the value fits all that is known but for the structure. None: not known.
+    fn fits(&self, facts: &Facts<'s>, value: &Value, from: usize) -> Option<bool> {
+        let mut known = true;
+        for (part, wanted) in
+            facts.holds.iter().skip(from).map(|p| (p, true)).chain(facts.fails.iter().map(|p| (p, false)))
+        {
+            match self.takes(part, value) {
+                Some(takes) if takes != wanted => return Some(false),
+                Some(_) => {}
+                None => known = false,
+            }
+        }
+        known.then_some(true)
+    }
+
+    /// Up to `want` values that fit `facts`; `pin` fixes a part of them.
+    pub fn solve(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
+        if !self.spend(5) {
+            return Answer::open("the limit of steps is reached");
+        }
+        if self.depth.get() >= DEPTH {
+            return Answer::open("the schema is nested too deep");
+        }
+        self.depth.set(self.depth.get() + 1);
+        let _level = Level(&self.depth);
+        let memo = match (&facts.holds[..], pin, want) {
+            ([Part::Ref(schema)], None, 1) if facts.fails.is_empty() => {
+                Some((std::ptr::from_ref::<Value>(schema), facts.null, facts.is_resource))
+            }
+            _ => None,
+        };
+        if let Some(known) = memo.as_ref().and_then(|key| self.simplest.borrow().get(key).cloned()) {
+            return known;
+        }
+        let answer = self.by_kind(facts, pin, want);
+        if let Some(key) = memo {
+            self.simplest.borrow_mut().insert(key, answer.clone());
+        }
+        answer
+    }
+
+    fn by_kind(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
+        let all = facts.all_holds();
+        if pin.is_none()
+            && let Some(options) =
+                all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len())
+        {
+            return self.among(facts, &numbers::enum_values(options, &all), want);
+        }
+        let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
+        let mut answer = Answer::default();
+        for kind in [
+            Kinds::STRING,
+            Kinds::INTEGER,
+            Kinds::BOOLEAN,
+            Kinds::OBJECT,
+            Kinds::ARRAY,
+            Kinds::FRACTION,
+            Kinds::NULL,
+        ] {
+            let fits_pin = match pin {
+                None => true,
+                Some(Pin::Field(..)) => kind == Kinds::OBJECT,
+                Some(Pin::Item(_)) => kind == Kinds::ARRAY,
+            };
+            if answer.values.len() >= want {
+                break;
+            }
+            if !fits_pin || !kinds.contains(kind) || kind == Kinds::NULL && !facts.null {
+                continue;
+            }
+            let left = want - answer.values.len();
+            let of_kind = match kind {
+                Kinds::NULL => self.among(facts, &[Value::Null], left),
+                Kinds::BOOLEAN => self.among(facts, &[json!(false), json!(true)], left),
+                Kinds::INTEGER | Kinds::FRACTION => {
+                    let numbers = numbers::representatives(facts, kind);
+                    let mut found = self.among(facts, &numbers.values, left);
+                    if found.values.is_empty() && !numbers.are_all {
+                        found.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
+                    }
+                    found
+                }
+                kind => self.by_leaves(facts, kind, pin, left),
+            };
+            answer.values.extend(of_kind.values);
+            answer.open = answer.open.or(of_kind.open);
+        }
+        answer
+    }
+
+    /// Those of `values` that fit.
+    fn among(&self, facts: &Facts<'s>, values: &[Value], want: usize) -> Answer {
+        let mut answer = Answer::default();
+        for value in values {
+            if value.is_null() && !facts.null {
+                continue;
+            }
+            match self.fits(facts, value, 0) {
+                Some(true) => answer.values.push(value.clone()),
+                Some(false) => {}
+                None => answer.open = Some("a pattern that cannot be evaluated".to_owned()),
+            }
+            if answer.values.len() >= want {
+                break;
+            }
+        }
+        answer
+    }
+
+    fn by_leaves(&self, facts: &Facts<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
+        let mut answer = Answer::default();
+        let walked = leaves(facts, kind, &mut |leaf| {
+            if !self.spend(5) {
+                answer.open = Some("the limit of steps is reached".to_owned());
+                return false;
+            }
+            let mut found = match kind {
+                Kinds::STRING => self.text(&leaf),
+                Kinds::ARRAY => self.array(&leaf, facts, pin),
+                _ => self.object(&leaf, facts, pin),
+            };
+            if found.is_nothing() && leaf.opaque.is_some() {
+                found.open = leaf.opaque.map(str::to_owned);
+            }
+            for value in found.values {
+                // The structure is followed as it is built; all else is asked again.
+                let full = self.defaulted(facts, &value);
+                match self.fits(facts, &full, usize::from(kind != Kinds::STRING)) {
+                    Some(true) => answer.values.push(value),
+                    _ => found.open = Some(leaf.opaque.unwrap_or("no example could be built").to_owned()),
+                }
+            }
+            if answer.open.is_none() {
+                answer.open = found.open;
+            }
+            answer.values.len() < want
+        });
+        if let Err(why) = walked {
+            answer.open = Some(why.to_owned());
+        }
+        answer
+    }
+
+    /// The value with the defaults of its own fields, which are there when it is judged.
+    fn defaulted(&self, facts: &Facts<'s>, value: &Value) -> Value {
+        let mut value = value.clone();
+        if let (Some(map), Some(properties)) = (value.as_object_mut(), facts.holds.first().and_then(|s| kw::properties(s)))
+        {
+            for (name, kid) in properties {
+                if let Some(default) = kw::default_of(kid)
+                    && !map.contains_key(name)
+                {
+                    map.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        value
+    }
+
+    fn text(&self, leaf: &Leaf<'s>) -> Answer {
+        let mut why = None;
+        let mut pool = Vec::new();
+        let nothing = [StringSet::empty()];
+        let refused = if leaf.not_text.is_empty() { &nothing[..] } else { &leaf.not_text[..] };
+        for set in refused {
+            match subset(&leaf.text, set) {
+                Subset::Yes => return Answer::default(),
+                Subset::No(text) => pool.push(text),
+                Subset::Unknown(reason) => why = Some(reason),
+            }
+        }
+        // One text may be outside of all sets; if not, a longer one might.
+        for text in pool.clone() {
+            pool.extend((0..10).flat_map(|n| [format!("{text}{n}"), format!("{text}{}", (b'a' + n) as char)]));
+        }
+        let is_outside = |text: &String| {
+            leaf.text.contains(text) == Ok(true) && leaf.not_text.iter().all(|set| set.contains(text) == Ok(false))
+        };
+        match pool.into_iter().find(is_outside) {
+            Some(text) => Answer::of(Value::String(text)),
+            None => Answer::open(why.unwrap_or_else(|| "several conditions on a string at once".to_owned())),
+        }
+    }
+
+    fn array(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+        let list_type = structure.get("x-kubernetes-list-type").and_then(Value::as_str).unwrap_or("atomic");
+        let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
+        let mut items: Vec<Value> = Vec::new();
+        if let Some(Pin::Item(item)) = pin {
+            items.push(item.clone());
+        }
+        let mut each = leaf.each.clone();
+        if each.is_empty() {
+            each.push(Part::Ref(&ANY));
+        }
+        let null = {
+            let item = &each[0];
+            kw::flag(item, "nullable") || !kw::has_type(item) && kw::default_of(item).is_none()
+        };
+        let least = leaf.min.max(leaf.some.len() as i64).max(items.len() as i64);
+        // Several demands for a bad item may be met by one.
+        if leaf.max.is_some_and(|max| max < leaf.min.max(i64::from(!leaf.some.is_empty())).max(items.len() as i64)) {
+            return Answer::default();
+        }
+        if least > MADE_UP {
+            return Answer::open("a list too long to build");
+        }
+        let mut bad = leaf.some.iter();
+        while (items.len() as i64) < least {
+            let bad = bad.next();
+            let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
+            match list_type {
+                "set" if !items.is_empty() => fails.push(Part::own(json!({"enum": items.clone()}))),
+                "map" if !items.is_empty() => {
+                    if let Some(key) = keys.first() {
+                        let taken: Vec<&Value> = items.iter().filter_map(|item| item.get(key)).collect();
+                        fails.push(Part::own(json!({"required": [key], "properties": {*key: {"enum": taken}}})));
+                    }
+                }
+                _ => {}
+            }
+            let is_plain = fails.is_empty();
+            let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
+            match answer.values.into_iter().next() {
+                Some(item) => items.push(item),
+                // Nothing at all fits, or no bad item does.
+                None if answer.open.is_none() && (is_plain || bad.is_some() && list_type == "atomic") => {
+                    return Answer::default();
+                }
+                None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),
+            }
+        }
+        if leaf.max.is_some_and(|max| max < items.len() as i64) {
+            return Answer::open("one item for several demands");
+        }
+        Answer::of(Value::Array(items))
+    }
+
+    fn object(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+        let is_resource = facts.is_resource || kw::embedded(structure);
+        let properties = kw::properties(structure);
+        let mut map = Map::new();
+        if kw::embedded(structure) {
+            map.insert("apiVersion".to_owned(), json!("v1"));
+            map.insert("kind".to_owned(), json!("Pod"));
+        }
+        let mut filled = BTreeSet::new();
+        for (name, kid) in properties.into_iter().flatten() {
+            if kw::default_of(kid).is_some() {
+                if leaf.absent.contains(name) {
+                    return Answer::default();
+                }
+                filled.insert(name.as_str());
+            }
+        }
+        let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
+        wanted.extend(leaf.kids.keys().map(String::as_str).filter(|name| filled.contains(name)));
+        if let Some(Pin::Field(name, _)) = pin {
+            if leaf.absent.contains(name) {
+                return Answer::default();
+            }
+            wanted.push(name);
+        }
+        for name in wanted {
+            if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
+                continue;
+            }
+            if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
+                continue;
+            }
+            let Some(kid) = self.kid(leaf, structure, name) else { return Answer::default() };
+            if let Some(value) = pin_of(pin, name) {
+                match self.fits(&kid, value, 1) {
+                    Some(true) => {}
+                    Some(false) => return Answer::default(),
+                    None => return Answer::open("a pattern that cannot be evaluated"),
+                }
+                map.insert(name.to_owned(), value.clone());
+                continue;
+            }
+            if let Some(default) = kw::default_of(&kid.holds[0])
+                && self.fits(&kid, default, 1) == Some(true)
+            {
+                map.insert(name.to_owned(), default.clone());
+                continue;
+            }
+            let answer = self.solve(&kid, None, 1);
+            match answer.values.into_iter().next() {
+                Some(value) => map.insert(name.to_owned(), value),
+                None => return Answer { values: Vec::new(), open: answer.open },
+            };
+        }
+        let present = |map: &Map<String, Value>| {
+            (map.len() + filled.iter().filter(|name| !map.contains_key(**name)).count()) as i64
+        };
+        if leaf.max.is_some_and(|max| present(&map) > max) {
+            return Answer::default();
+        }
+        if leaf.min > MADE_UP {
+            return Answer::open("an object with too many fields to build");
+        }
+        let mut open = None;
+        let made_up: Vec<String> = (1..=MADE_UP).map(|n| format!("k{n}")).collect();
+        let extra = properties.into_iter().flat_map(|p| p.keys()).chain(&made_up);
+        for name in extra {
+            if present(&map) >= leaf.min {
+                break;
+            }
+            if map.contains_key(name) || leaf.absent.contains(name) || filled.contains(name.as_str()) {
+                continue;
+            }
+            let Some(kid) = self.kid(leaf, structure, name) else { continue };
+            let answer = self.solve(&kid, None, 1);
+            match answer.values.into_iter().next() {
+                Some(value) => {
+                    map.insert(name.clone(), value);
+                }
+                None => open = open.or(answer.open),
+            }
+        }
+        if present(&map) < leaf.min {
+            return Answer { values: Vec::new(), open };
+        }
+        Answer::of(Value::Object(map))
+    }
+
+    /// What is known of the value under `name`. None: no such field can be.
+    fn kid(&self, leaf: &Leaf<'s>, structure: &Part<'s>, name: &str) -> Option<Facts<'s>> {
+        let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
+        let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)))?;
+        let null = kw::flag(&own, "nullable");
+        let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
+        Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
+    }
+}
+
+fn pin_of<'v>(pin: Option<Pin<'v>>, name: &str) -> Option<&'v Value> {
+    match pin {
+        Some(Pin::Field(pinned, value)) if pinned == name => Some(value),
+        _ => None,
+    }
+}
+
+/// The fields of every resource, which no schema needs to describe.
+pub fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}

@@ -1,0 +1,280 @@
+//! One table for each group of keywords: what the change of a field is, both ways.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+pub fn version(schema: &Value) -> Version<'_> {
+    Version { schema, status_subresource: false, api_version: "example.com/v1", kind: "Sample" }
+}
+
+fn whole(field: &Value) -> Value {
+    json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}})
+}
+
+fn judge(live: &Value, desired: &Value) -> Proof {
+    prove(&version(live), &version(desired), Limits::default())
+}
+
+/// Judges a field's change, and its change back.
+fn both_ways(rows: &[(Value, Value, Verdict, Verdict)]) {
+    let mut wrong = Vec::new();
+    for (live, desired, there, back) in rows {
+        for (from, to, expected) in [(live, desired, there), (desired, live, back)] {
+            let proof = judge(&whole(from), &whole(to));
+            if proof.verdict != *expected {
+                wrong.push(format!("{from} → {to}: {:?}, not {expected:?}: {proof:#?}", proof.verdict));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+use Verdict::{DataLoss, Equal, Incomparable, Narrowing, Undecided, Widening};
+
+#[test]
+fn types() {
+    both_ways(&[
+        (json!({"type": "integer"}), json!({"type": "number"}), Widening, Narrowing),
+        (json!({"type": "integer"}), json!({"type": "string"}), Incomparable, Incomparable),
+        (json!({"type": "integer"}), json!({"x-kubernetes-int-or-string": true}), Widening, Narrowing),
+        (
+            json!({"x-kubernetes-int-or-string": true}),
+            json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+            Equal,
+            Equal,
+        ),
+        (json!({"type": "string"}), json!({"type": "string", "nullable": true}), Widening, DataLoss),
+        (json!({"type": "string"}), json!({"x-kubernetes-preserve-unknown-fields": true}), Widening, Narrowing),
+        (json!({"type": "object"}), json!({"type": "object", "description": "x"}), Equal, Equal),
+    ]);
+}
+
+#[test]
+fn bounds() {
+    both_ways(&[
+        (json!({"type": "integer", "maximum": 5}), json!({"type": "integer", "maximum": 9}), Widening, Narrowing),
+        (json!({"type": "integer", "maximum": 5}), json!({"type": "integer"}), Widening, Narrowing),
+        (
+            json!({"type": "integer", "minimum": 1}),
+            json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true}),
+            Equal,
+            Equal,
+        ),
+        (
+            json!({"type": "number", "minimum": 1}),
+            json!({"type": "number", "minimum": 1, "exclusiveMinimum": true}),
+            Narrowing,
+            Widening,
+        ),
+        (json!({"type": "integer", "multipleOf": 6}), json!({"type": "integer", "multipleOf": 3}), Widening, Narrowing),
+        (json!({"type": "integer", "enum": [1, 2]}), json!({"type": "integer", "maximum": 2, "minimum": 1}), Equal, Equal),
+        (json!({"type": "integer", "enum": [1, 3]}), json!({"type": "integer", "maximum": 2}), Incomparable, Incomparable),
+        (json!({"type": "integer", "format": "int32"}), json!({"type": "integer", "format": "int64"}), Widening, Narrowing),
+        (
+            json!({"type": "integer", "minimum": 3, "maximum": 2}),
+            json!({"type": "integer", "minimum": 9, "maximum": 10}),
+            Widening,
+            Narrowing,
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "maxItems": 2}),
+            json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
+            Narrowing,
+            Widening,
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 3, "minProperties": 1}),
+            Narrowing,
+            Widening,
+        ),
+    ]);
+}
+
+#[test]
+fn strings_and_enums() {
+    let text = |more: Value| {
+        let mut schema = json!({"type": "string"});
+        schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        schema
+    };
+    both_ways(&[
+        (text(json!({"maxLength": 5})), text(json!({"maxLength": 3})), Narrowing, Widening),
+        (text(json!({"minLength": 1})), text(json!({"minLength": 0})), Widening, Narrowing),
+        (text(json!({"pattern": "^a+$"})), text(json!({})), Widening, Narrowing),
+        (text(json!({"enum": ["a", "b"]})), text(json!({"enum": ["a", "b", "c"]})), Widening, Narrowing),
+        (text(json!({"enum": ["a"]})), text(json!({"pattern": "^a+$"})), Widening, Narrowing),
+        (text(json!({"enum": ["a", "B"]})), text(json!({"pattern": "^[a-z]$"})), Incomparable, Incomparable),
+        (text(json!({"format": "date-time"})), text(json!({})), Widening, Narrowing),
+        (text(json!({"format": "quantity"})), text(json!({"format": "unknown"})), Equal, Equal),
+        (text(json!({"enum": ["10.0.0.1"]})), text(json!({"format": "ipv4"})), Widening, Narrowing),
+    ]);
+}
+
+#[test]
+fn required_fields_and_defaults() {
+    let object = |required: Value, a: Value| json!({"type": "object", "required": required, "properties": {"a": a, "b": {"type": "string"}}});
+    let plain = || json!({"type": "string"});
+    both_ways(&[
+        (object(json!([]), plain()), object(json!(["a"]), plain()), Narrowing, Widening),
+        (
+            object(json!([]), json!({"type": "string", "default": "x"})),
+            object(json!(["a"]), json!({"type": "string", "default": "x"})),
+            Equal,
+            Equal,
+        ),
+        (object(json!([]), plain()), object(json!([]), json!({"type": "string", "default": "x"})), Narrowing, Narrowing),
+        (
+            object(json!([]), json!({"type": "string", "default": "y"})),
+            object(json!([]), json!({"type": "string", "default": "x"})),
+            Narrowing,
+            Narrowing,
+        ),
+        // Where the field must be given, a default changes nothing that live takes.
+        (object(json!(["a"]), plain()), object(json!(["a"]), json!({"type": "string", "default": "x"})), Widening, Narrowing),
+    ]);
+    let with = |field: Value| json!({"type": "object", "properties": {"old": {"type": "string"}, "new": field}});
+    let without = json!({"type": "object", "properties": {"old": {"type": "string"}}});
+    both_ways(&[
+        (without.clone(), with(plain()), Widening, DataLoss),
+        (without.clone(), with(json!({"type": "object", "required": ["x"], "properties": {"x": plain()}})), Widening, DataLoss),
+        (without.clone(), with(json!({"type": "string", "default": "x"})), Incomparable, DataLoss),
+    ]);
+    let proof = judge(&whole(&without), &whole(&with(json!({"type": "string", "default": "x"}))));
+    let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.new").expect("the node");
+    assert_eq!(node.breaks, [Breaks::Behaviour]);
+    assert_eq!(node.witnesses[0].desired, Difference::Defaulted);
+    assert_eq!(
+        node.witnesses[0].object,
+        json!({"apiVersion": "example.com/v1", "kind": "Sample", "metadata": {"name": "x"}, "spec": {"f": {}}})
+    );
+}
+
+#[test]
+fn fields_against_additional_properties() {
+    let string = || json!({"type": "string"});
+    both_ways(&[
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            Widening,
+            Narrowing,
+        ),
+        (
+            json!({"type": "object", "properties": {"a": string()}}),
+            json!({"type": "object", "additionalProperties": string()}),
+            Widening,
+            DataLoss,
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 4}}}),
+            json!({"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}}),
+            Incomparable,
+            DataLoss,
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            json!({"type": "object"}),
+            DataLoss,
+            Widening,
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": string()}}),
+            Narrowing,
+            Widening,
+        ),
+    ]);
+}
+
+#[test]
+fn lists() {
+    let list = |more: Value| {
+        let mut schema = json!({"type": "array", "items": {"type": "object", "required": ["a", "b"],
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}});
+        schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        schema
+    };
+    let of_texts = |list_type: &str| json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": list_type});
+    let map = |keys: Value| list(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}));
+    both_ways(&[
+        (list(json!({})), list(json!({"x-kubernetes-list-type": "atomic"})), Equal, Equal),
+        (list(json!({})), map(json!(["a"])), Narrowing, Widening),
+        (map(json!(["a", "b"])), map(json!(["a"])), Narrowing, Widening),
+        (of_texts("atomic"), of_texts("set"), Narrowing, Widening),
+        (json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
+         json!({"type": "array", "items": {"type": "string"}, "maxItems": 1, "x-kubernetes-list-type": "set"}), Equal, Equal),
+        (json!({"type": "array", "items": {"type": "string"}}), json!({"type": "array", "items": {"type": "string", "maxLength": 3}}),
+         Narrowing, Widening),
+        (json!({"type": "object", "x-kubernetes-map-type": "atomic"}), json!({"type": "object"}), Equal, Equal),
+    ]);
+}
+
+#[test]
+fn combined_schemas() {
+    let object = |more: Value| {
+        let mut schema = json!({"type": "object", "properties":
+            {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}}});
+        schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        schema
+    };
+    let need = |names: &[&str]| Value::Array(names.iter().map(|name| json!({"required": [name]})).collect());
+    both_ways(&[
+        (object(json!({"anyOf": need(&["a", "b"])})), object(json!({"anyOf": need(&["a", "b", "c"])})), Widening, Narrowing),
+        (object(json!({"oneOf": need(&["a", "b"])})), object(json!({"oneOf": need(&["b", "a"])})), Equal, Equal),
+        (object(json!({"oneOf": need(&["a", "b"])})), object(json!({"oneOf": need(&["a", "b", "c"])})), Incomparable, Incomparable),
+        (object(json!({"oneOf": need(&["a", "b"])})), object(json!({"anyOf": need(&["a", "b"])})), Widening, Narrowing),
+        (object(json!({"oneOf": need(&["a", "b"])})), object(json!({})), Widening, Narrowing),
+        (object(json!({"not": {"required": ["a"]}})), object(json!({})), Widening, Narrowing),
+        (object(json!({"required": ["a"]})), object(json!({"allOf": [{"required": ["a"]}]})), Equal, Equal),
+        (object(json!({"allOf": [{"properties": {"a": {"maxLength": 3}}}]})),
+         json!({"type": "object", "properties":
+            {"a": {"type": "string", "maxLength": 3}, "b": {"type": "string"}, "c": {"type": "string"}}}), Equal, Equal),
+        (json!({"type": "string", "anyOf": [{"enum": ["a"]}, {"enum": ["b"]}]}), json!({"type": "string", "enum": ["a", "b"]}), Equal, Equal),
+        (json!({"type": "integer", "anyOf": [{"maximum": 3}, {"minimum": 6}]}), json!({"type": "integer", "not": {"minimum": 4, "maximum": 5}}), Equal, Equal),
+    ]);
+}
+
+#[test]
+fn rules() {
+    let ruled = |rules: Value| json!({"type": "object", "properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": rules});
+    both_ways(&[
+        (ruled(json!([{"rule": "self.a>1", "message": "x"}])), ruled(json!([{"rule": "self.a > 1"}])), Equal, Equal),
+        (ruled(json!([{"rule": "self.a > 1"}])), ruled(json!([])), Widening, Narrowing),
+    ]);
+}
+
+#[test]
+fn what_nobody_reaches_breaks_nobody() {
+    let impossible = |length: u64| json!({"type": "object", "required": ["x"], "properties": {
+        "x": {"type": "integer", "minimum": 3, "maximum": 2}, "y": {"type": "string", "maxLength": length}}});
+    let forbidden = |length: u64| json!({"type": "object", "not": {"required": ["y"]}, "properties": {
+        "y": {"type": "string", "maxLength": length}}});
+    both_ways(&[
+        (impossible(5), impossible(3), Equal, Widening),
+        (forbidden(5), forbidden(3), Equal, Widening),
+    ]);
+}
+
+#[test]
+fn a_status_is_written_through_its_subresource() {
+    let schema = |pattern: &str| json!({"type": "object", "properties": {"status": {"type": "object", "properties": {
+        "s": {"type": "string", "pattern": pattern}}}}});
+    let (live, desired) = (schema("^.*$"), schema("^.+$"));
+    let of = |schema| Version { status_subresource: true, ..version(schema) };
+    let proof = prove(&of(&live), &of(&desired), Limits::default());
+    assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
+    assert!(proof.nodes[0].witnesses[0].via_status);
+    assert_eq!(proof.nodes[0].witnesses[0].object["status"], json!({"s": ""}));
+    let without = Version { status_subresource: false, ..of(&live) };
+    assert_eq!(prove(&without, &of(&live), Limits::default()).verdict, DataLoss);
+}
+
+#[test]
+fn past_the_limit_nothing_is_guessed() {
+    let (live, desired) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));
+    let proof = prove(&version(&live), &version(&desired), Limits { steps: 20 });
+    assert_eq!(proof.verdict, Undecided);
+    assert!(proof.reason.contains("limit"), "{}", proof.reason);
+}

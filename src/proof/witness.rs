@@ -1,0 +1,384 @@
+//! From a value that may differ to a whole custom resource that does.
+//!
+//! What the solver finds is a candidate. It becomes a witness when the validator, which judges as the API server does,
+//! has taken the whole object through both sides and the difference is there.
+
+use std::cell::Cell;
+
+use serde_json::{Map, Value, json};
+
+use super::cel::Counterexample;
+use super::lockstep::{Doubt, Effect, Step, Trail};
+use super::solve::{Pin, Solver, is_meta};
+use super::{Difference, Version, Witness, keywords as kw};
+use crate::validation::{Processed, Schema};
+
+/// Both sides, ready to judge whole objects.
+pub struct Judges<'v> {
+    pub source: Side<'v>,
+    pub target: Side<'v>,
+}
+
+/// One side: what it makes of objects.
+pub struct Side<'v> {
+    pub version: &'v Version<'v>,
+    pub schema: Schema,
+}
+
+/// What became of a candidate.
+pub enum Tried {
+    Confirmed(Box<Witness>),
+    /// There is no whole object with this value in it.
+    Unreachable,
+    Open(String),
+}
+
+/// Objects that are tried to satisfy the rules of the source.
+const VARIANTS: usize = 60;
+/// Attempts to make a witness smaller.
+const SHRINKS: usize = 40;
+
+impl Judges<'_> {
+    /// Tries to make witnesses of a doubt.
+    pub fn settle(&self, solver: &Solver, doubt: &Doubt) -> Tried {
+        let mut open = doubt.open.clone();
+        let mut is_reachable = false;
+        for candidate in &doubt.values {
+            let object = match self.embed(solver, doubt, &candidate.value) {
+                Ok(Some(object)) => object,
+                Ok(None) => continue,
+                Err(why) => {
+                    is_reachable = true;
+                    open.get_or_insert(why);
+                    continue;
+                }
+            };
+            is_reachable = true;
+            let old = candidate.old.as_ref().map(|old| self.embed(solver, doubt, old));
+            let old = match old {
+                None => None,
+                Some(Ok(Some(old))) => Some(old),
+                Some(_) => continue,
+            };
+            match self.confirm_any(solver, doubt, object, old) {
+                Ok(witness) => return Tried::Confirmed(Box::new(self.shrunk(solver, witness))),
+                Err(why) => {
+                    open.get_or_insert(why);
+                }
+            }
+        }
+        match open {
+            Some(why) => Tried::Open(why),
+            None if is_reachable => Tried::Open("no whole object that shows it was found".to_owned()),
+            // No object contains one of the values; are there objects with any other value there?
+            None if self.is_unreachable(solver, doubt) => Tried::Unreachable,
+            None => Tried::Open("no whole object with such a value was found".to_owned()),
+        }
+    }
+
+    /// Whether no object that the source takes has anything at the doubt's place.
+    fn is_unreachable(&self, solver: &Solver, doubt: &Doubt) -> bool {
+        let mut level = doubt.trail.as_deref();
+        while let Some(trail) = level {
+            let mut facts = trail.facts.clone();
+            facts.fails.push(super::facts::Part::own(match &trail.step {
+                Step::Field(name) => json!({"type": "object", "not": {"required": [name]}}),
+                Step::Item => json!({"type": "array", "maxItems": 0}),
+            }));
+            if solver.solve(&facts, None, 1).is_nothing() {
+                return true;
+            }
+            level = trail.above.as_deref();
+        }
+        false
+    }
+
+    /// A whole object that has `value` at the doubt's place. None: the source takes none with this value.
+    fn embed(&self, solver: &Solver, doubt: &Doubt, value: &Value) -> Result<Option<Value>, String> {
+        let mut value = value.clone();
+        let mut level: Option<&Trail> = doubt.trail.as_deref();
+        while let Some(trail) = level {
+            let pin = match &trail.step {
+                Step::Field(name) => Pin::Field(name, &value),
+                Step::Item => Pin::Item(&value),
+            };
+            let answer = solver.solve(&trail.facts, Some(pin), 1);
+            match (answer.values.into_iter().next(), answer.open) {
+                (Some(around), _) => value = around,
+                (None, None) => return Ok(None),
+                (None, Some(why)) => return Err(why),
+            }
+            level = trail.above.as_deref();
+        }
+        Ok(Some(self.resource(value)))
+    }
+
+    /// The object as one would write it: kind, version and name first.
+    fn resource(&self, value: Value) -> Value {
+        let mut map = Map::new();
+        map.insert("apiVersion".to_owned(), json!(self.source.version.api_version));
+        map.insert("kind".to_owned(), json!(self.source.version.kind));
+        let Value::Object(fields) = value else { return Value::Object(map) };
+        let mut metadata = fields.get("metadata").cloned().unwrap_or_else(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut()
+            && !metadata.contains_key("name")
+        {
+            metadata.insert("name".to_owned(), json!("x"));
+        }
+        map.insert("metadata".to_owned(), metadata);
+        map.extend(fields.into_iter().filter(|(key, _)| !is_meta(key)));
+        Value::Object(map)
+    }
+
+    fn confirm_any(
+        &self,
+        solver: &Solver,
+        doubt: &Doubt,
+        object: Value,
+        old: Option<Value>,
+    ) -> Result<Witness, String> {
+        let via_status = self.is_via_status(&object, doubt);
+        let why = match self.confirm(solver, &object, old.as_ref(), via_status) {
+            Ok(witness) => return Ok(witness),
+            Err(why) => why,
+        };
+        // A rule of the source stands in the way: other fields around the value may satisfy it.
+        if old.is_none() && matches!(why, Unconfirmed::RefusedByRules) {
+            let tries = Cell::new(VARIANTS);
+            if let Some(witness) = self.with_other_fields(solver, doubt, &object, via_status, &tries) {
+                return Ok(witness);
+            }
+        }
+        Err(why.words())
+    }
+
+    /// The same object with other optional fields around the value.
+    fn with_other_fields(
+        &self,
+        solver: &Solver,
+        doubt: &Doubt,
+        object: &Value,
+        via_status: bool,
+        tries: &Cell<usize>,
+    ) -> Option<Witness> {
+        let mut levels: Vec<&Trail> = Vec::new();
+        let mut level = doubt.trail.as_deref();
+        while let Some(trail) = level {
+            levels.push(trail);
+            level = trail.above.as_deref();
+        }
+        let mut pointer = String::new();
+        let mut changes: Vec<(String, String, Value)> = Vec::new();
+        for trail in levels.into_iter().rev() {
+            let structure = trail.facts.holds.first()?;
+            for (name, kid) in kw::properties(structure).into_iter().flatten() {
+                let Ok(schema) = Schema::compile_with(kid, &super::solve::NoRules) else { continue };
+                let simple = [json!(true), json!("a"), json!(1), json!({}), json!([])];
+                let options = kw::list(kid, "enum").iter().take(6).chain(&simple);
+                for value in options.filter(|value| schema.accepts_value(value) == Some(true)) {
+                    changes.push((pointer.clone(), name.clone(), value.clone()));
+                }
+            }
+            match &trail.step {
+                Step::Field(name) => {
+                    pointer.push('/');
+                    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                }
+                Step::Item => pointer.push_str("/0"),
+            }
+        }
+        changes.retain(|(at, name, _)| {
+            let full = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+            !pointer.starts_with(&full) && !(at.is_empty() && is_meta(name))
+        });
+        let with = |object: &Value, (at, name, value): &(String, String, Value)| {
+            let mut object = object.clone();
+            object.pointer_mut(at)?.as_object_mut()?.insert(name.clone(), value.clone());
+            Some(object)
+        };
+        let singles: Vec<Value> = changes.iter().filter_map(|change| with(object, change)).collect();
+        let pairs = singles.iter().flat_map(|once| changes.iter().filter_map(|change| with(once, change)));
+        singles.iter().cloned().chain(pairs).take_while(|_| tries.replace(tries.get().saturating_sub(1)) > 0).find_map(
+            |object| self.confirm(solver, &object, None, via_status).ok(),
+        )
+    }
+
+    /// Whether the value is in a status that only the status subresource writes.
+    fn is_via_status(&self, object: &Value, doubt: &Doubt) -> bool {
+        let both = self.source.version.status_subresource && self.target.version.status_subresource;
+        both && object.get("status").is_some()
+            && (doubt.path == "^.status" || doubt.path.starts_with("^.status.") || doubt.path.starts_with("^.status["))
+    }
+
+    fn process(&self, side: &Side, object: &mut Value, old: Option<&Value>, via_status: bool) -> Processed {
+        let is_dropped = side.version.status_subresource && !via_status;
+        side.schema.clone().with_status_subresource(is_dropped).process(object, old)
+    }
+
+    /// Takes a candidate through both sides.
+    fn confirm(
+        &self,
+        solver: &Solver,
+        object: &Value,
+        old: Option<&Value>,
+        via_status: bool,
+    ) -> Result<Witness, Unconfirmed> {
+        if !solver.spend(40) {
+            return Err(Unconfirmed::Limit);
+        }
+        if let Some(old) = old {
+            // The object before is one that both sides take: else the refusal is of that one.
+            let (mut before, mut after) = (old.clone(), old.clone());
+            if !self.process(&self.source, &mut before, None, via_status).outcome.is_accepted()
+                || !self.process(&self.target, &mut after, None, via_status).outcome.errors.is_empty()
+            {
+                return Err(Unconfirmed::Refused);
+            }
+        }
+        let mut here = object.clone();
+        let taken = self.process(&self.source, &mut here, old, via_status);
+        if !taken.outcome.errors.is_empty() {
+            let rules_only = taken.outcome.errors.iter().all(|error| error.detail.contains("rule") || !error.path.is_empty());
+            return Err(if rules_only { Unconfirmed::RefusedByRules } else { Unconfirmed::Refused });
+        }
+        if let Some(undecided) = taken.outcome.undecided.first() {
+            return Err(Unconfirmed::Undecided(undecided.reason.clone()));
+        }
+        if !taken.pruned.is_empty() || via_status && !self.is_created(object) {
+            return Err(Unconfirmed::Refused);
+        }
+        // Where a null was dropped, the object was not what the source keeps.
+        if !contains_all(&here, object) {
+            return Err(Unconfirmed::Refused);
+        }
+        let mut there = object.clone();
+        let judged = self.process(&self.target, &mut there, old, via_status);
+        let (desired, message) = if let Some(error) = judged.outcome.errors.first() {
+            (Difference::Refused, error.to_string())
+        } else if let Some(undecided) = judged.outcome.undecided.first() {
+            return Err(Unconfirmed::Undecided(undecided.reason.clone()));
+        } else if let Some(pruned) = judged.pruned.first() {
+            (Difference::Pruned, format!("{} is dropped", pruned.path))
+        } else if !contains_all(&there, object) {
+            (Difference::Pruned, "a value is dropped".to_owned())
+        } else if !kw::same_value(&here, &there) {
+            let places = |processed: &Processed| -> Vec<String> {
+                processed.defaulted.iter().map(|defaulted| defaulted.path.clone()).collect()
+            };
+            let (before, after) = (places(&taken), places(&judged));
+            let message = match (
+                after.iter().find(|path| !before.contains(path)),
+                before.iter().find(|path| !after.contains(path)),
+            ) {
+                (Some(path), _) => format!("{path} is filled in"),
+                (None, Some(path)) => format!("{path} is no longer filled in"),
+                (None, None) => format!("{} is filled in differently", after.first().map_or("a field", String::as_str)),
+            };
+            (Difference::Defaulted, message)
+        } else {
+            return Err(Unconfirmed::Taken);
+        };
+        Ok(Witness { object: object.clone(), old_object: old.cloned(), desired, message, via_status })
+    }
+
+    /// Whether the object can come to be at all before its status is written.
+    fn is_created(&self, object: &Value) -> bool {
+        let mut created = object.clone();
+        self.process(&self.source, &mut created, None, false).outcome.is_accepted()
+    }
+
+    /// The witness without what it does not need.
+    fn shrunk(&self, solver: &Solver, mut witness: Witness) -> Witness {
+        if witness.old_object.is_some() {
+            return witness;
+        }
+        let mut tries = SHRINKS;
+        let mut at = 0;
+        while tries > 0 {
+            let mut places = Vec::new();
+            removable(&witness.object, &mut String::new(), true, &mut places);
+            let Some((around, key)) = places.get(at).cloned() else { break };
+            let mut smaller = witness.object.clone();
+            match smaller.pointer_mut(&around) {
+                Some(Value::Object(map)) => {
+                    map.shift_remove(&key);
+                }
+                Some(Value::Array(items)) => {
+                    key.parse::<usize>().ok().filter(|at| *at < items.len()).map(|at| items.remove(at));
+                }
+                _ => {}
+            }
+            tries -= 1;
+            match self.confirm(solver, &smaller, None, witness.via_status) {
+                Ok(found) if found.desired == witness.desired && found.message == witness.message => witness = found,
+                _ => at += 1,
+            }
+        }
+        witness
+    }
+}
+
+/// Why a candidate is no witness.
+enum Unconfirmed {
+    Limit,
+    Refused,
+    RefusedByRules,
+    Undecided(String),
+    Taken,
+}
+
+impl Unconfirmed {
+    fn words(self) -> String {
+        match self {
+            Self::Limit => "the limit of steps is reached".to_owned(),
+            Self::Refused => "the objects tried are refused today".to_owned(),
+            Self::RefusedByRules => "the objects tried are refused by today's rules".to_owned(),
+            Self::Undecided(reason) => reason,
+            Self::Taken => "the objects tried pass".to_owned(),
+        }
+    }
+}
+
+/// Whether all that `written` says is in `stored` as well, which may have more.
+fn contains_all(stored: &Value, written: &Value) -> bool {
+    match (stored, written) {
+        (Value::Object(stored), Value::Object(written)) => written
+            .iter()
+            .all(|(key, value)| stored.get(key).is_some_and(|kept| contains_all(kept, value))),
+        (Value::Array(stored), Value::Array(written)) => {
+            stored.len() == written.len() && stored.iter().zip(written).all(|(a, b)| contains_all(a, b))
+        }
+        _ => kw::same_value(stored, written),
+    }
+}
+
+/// The fields and items that might be left out, outer ones first.
+fn removable(value: &Value, at: &mut String, is_root: bool, places: &mut Vec<(String, String)>) {
+    let mut below = |key: &str, inner: &Value, places: &mut Vec<(String, String)>| {
+        let length = at.len();
+        at.push('/');
+        at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        removable(inner, at, false, places);
+        at.truncate(length);
+    };
+    match value {
+        Value::Object(map) => {
+            let keys = || map.iter().filter(|(key, _)| !(is_root && is_meta(key)));
+            let around = places.len();
+            for (key, inner) in keys() {
+                below(key, inner, places);
+            }
+            let own: Vec<_> = keys().map(|(key, _)| (at.clone(), key.clone())).collect();
+            places.splice(around..around, own);
+        }
+        Value::Array(items) => {
+            let around = places.len();
+            for (index, inner) in items.iter().enumerate() {
+                below(&index.to_string(), inner, places);
+            }
+            let own: Vec<_> = (0..items.len()).map(|index| (at.clone(), index.to_string())).collect();
+            places.splice(around..around, own);
+        }
+        _ => {}
+    }
+}
