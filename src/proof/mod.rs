@@ -18,6 +18,7 @@ mod facts;
 mod keywords;
 mod lockstep;
 mod numbers;
+mod rules;
 mod solve;
 pub mod strings;
 #[cfg(test)]

@@ -99,6 +99,46 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Res
     }
 }
 
+/// A member that matches each pattern, or does not, as said beside it, and that is none of `others`.
+///
+/// Formats are followed only if that is easy: a member may lack them.
+pub fn member<'p>(
+    set: &StringSet,
+    patterns: impl Iterator<Item = (&'p str, bool)> + Clone,
+    others: &[&str],
+    budget: &mut Budget,
+) -> Result<Option<String>, String> {
+    let is_apart = |text: &str| -> Result<bool, String> {
+        for (pattern, wanted) in patterns.clone() {
+            if StringSet::of_pattern(pattern).contains(text)? != wanted {
+                return Ok(false);
+            }
+        }
+        Ok(!others.contains(&text))
+    };
+    if let Some(allowed) = &set.enumeration {
+        for text in allowed {
+            if set.contains(text)? && is_apart(text)? {
+                return Ok(Some(text.clone()));
+            }
+        }
+        return Ok(None);
+    }
+    let excluded = automaton::alternatives(others.iter().copied());
+    let mut query = set.query();
+    for (pattern, wanted) in patterns.clone() {
+        if wanted { query.all.push(pattern) } else { query.none.push(pattern) }
+    }
+    if !others.is_empty() {
+        query.none.push(&excluded);
+    }
+    match automaton::find(&query, budget)? {
+        Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
+        Some(found) => Ok(Some(set.typical(is_apart)?.unwrap_or(found))),
+        None => Ok(None),
+    }
+}
+
 fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<Subset, String> {
     if let Some(allowed) = &live.enumeration {
         for text in allowed {
@@ -197,6 +237,10 @@ const TYPICAL: &[&str] = &[
 ];
 
 impl StringSet {
+    fn of_pattern(pattern: &str) -> Self {
+        StringSet { patterns: vec![pattern.to_owned()], ..StringSet::default() }
+    }
+
     /// The set as a query, without its formats.
     fn query(&self) -> Query<'_> {
         Query {

@@ -52,4 +52,6 @@ mod value;
 
 pub use budget::Budget;
 pub use engine::Engine;
+pub(crate) use rule::parse_rule;
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules};
+pub(crate) use types::unescape;

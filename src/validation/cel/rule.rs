@@ -129,6 +129,16 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>) -> Rule {
     }
 }
 
+/// The expression of a rule, its names resolved; none for an empty rule, which holds.
+pub(crate) fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
+    if source.trim().is_empty() {
+        return Ok(None);
+    }
+    let mut expr = parse(source)?;
+    resolve(&mut expr)?;
+    Ok(Some(expr))
+}
+
 /// The expression, which has to be of the type `wanted`, and whether it uses `oldSelf`.
 fn expression(source: &str, of: &Arc<Type>, optional_old: bool, wanted: &Ty) -> Result<(Expr, bool), String> {
     let mut expr = parse(source)?;

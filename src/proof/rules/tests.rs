@@ -1,0 +1,165 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What [`decide`] says, in short.
+fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
+    let rules: Vec<Value> = live.iter().map(|rule| json!({"rule": rule})).collect();
+    let rule = json!({"rule": desired});
+    let mut ruled = schema.clone();
+    ruled["x-kubernetes-validations"] = Value::Array(rules.clone());
+    let live_set = RuleSet { schema: &ruled, rules: &rules, is_root: false };
+    let desired_set = RuleSet { schema, rules: std::slice::from_ref(&rule), is_root: false };
+    match decide(live_set, desired_set, &rule) {
+        Implied::Yes => "holds",
+        Implied::No(found) => {
+            for example in &found {
+                assert_shows(schema, live, desired, example);
+            }
+            "fails"
+        }
+        Implied::Unknown(_) => "unknown",
+    }
+}
+
+/// A counterexample passes all of live's rules and not the desired one.
+fn assert_shows(schema: &Value, live: &[&str], desired: &str, example: &Counterexample) {
+    let holds = |rule: &str| {
+        let rule = json!({"rule": rule});
+        let compiled = compile_rules(schema, std::slice::from_ref(&rule), false);
+        compiled[0].evaluate(&example.value, example.old.as_ref(), &mut Budget::default())
+    };
+    for rule in live {
+        assert!(matches!(holds(rule), Answer::Holds | Answer::NotApplicable), "{rule} on {example:?}");
+    }
+    assert!(matches!(holds(desired), Answer::Fails(_)), "{desired} on {example:?}");
+}
+
+fn object(fields: Value) -> Value {
+    json!({"type": "object", "properties": fields})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+#[test]
+fn rewritten_rules_are_compared_by_what_they_allow() {
+    let names = object(json!({"name": text(), "matchLabels": object(json!({}))}));
+    let either = "(has(self.name) && !has(self.matchLabels)) || (!has(self.name) && has(self.matchLabels))";
+    let not_both = "!(has(self.name) && has(self.matchLabels))";
+    assert_eq!(decided(&names, &[either], not_both), "holds");
+    assert_eq!(decided(&names, &[not_both], either), "fails");
+
+    let group = object(json!({"group": text(), "kind": text()}));
+    let only_core = "self.kind == 'Service' && self.group == ''";
+    assert_eq!(
+        decided(&group, &[only_core], "self.kind == 'Service' && (self.group == 'v1' || self.group == '')"),
+        "holds"
+    );
+    assert_eq!(decided(&group, &["!has(self.group) || self.group == ''"], "self.group == ''"), "fails");
+
+    let filters = json!({"type": "array", "items": object(json!({"kind": text()}))});
+    let narrow = "self.all(f, f.kind == 'Service')";
+    let wide = "self.all(f, f.kind == 'Service' || f.kind == 'Backend')";
+    assert_eq!(decided(&filters, &[narrow], wide), "holds");
+    assert_eq!(decided(&filters, &[wide], narrow), "fails");
+    assert_eq!(decided(&filters, &[wide], "self.exists(f, f.kind == 'Service')"), "fails");
+    assert_eq!(decided(&filters, &["self.exists_one(f, f.kind == 'a')"], "self.exists(f, f.kind == 'a')"), "holds");
+    assert_eq!(decided(&filters, &["self.exists(f, f.kind == 'a')"], "self.exists_one(f, f.kind == 'a')"), "fails");
+    assert_eq!(decided(&filters, &["self.exists(f, f.kind == 'a')"], "size(self) > 0"), "holds");
+    assert_eq!(decided(&filters, &["size(self) > 2"], "self.size() >= 3"), "holds");
+    assert_eq!(decided(&filters, &["size(self) > 2"], "self.size() > 3"), "fails");
+}
+
+#[test]
+fn sums_of_conditions_are_finite() {
+    let fields = object(json!({"a": text(), "b": text(), "c": text()}));
+    let one = "(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) + (has(self.c) ? 1 : 0) == 1";
+    let most_one = "[has(self.a), has(self.b), has(self.c)].filter(x, x == true).size() <= 1";
+    let at_most = "(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) + (has(self.c) ? 1 : 0) <= 1";
+    assert_eq!(decided(&fields, &[one], at_most), "holds");
+    assert_eq!(decided(&fields, &[at_most], one), "fails");
+    assert_eq!(decided(&fields, &[one], "has(self.a) || has(self.b) || has(self.c)"), "holds");
+    assert_eq!(decided(&fields, &[one], most_one), "unknown");
+}
+
+#[test]
+fn the_schema_counts() {
+    let bounded = json!({"type": "integer", "minimum": 1, "maximum": 10});
+    assert_eq!(decided(&bounded, &[], "self > 0 && self <= 10"), "holds");
+    assert_eq!(decided(&bounded, &[], "self > 1"), "fails");
+    assert_eq!(decided(&bounded, &["self != 1"], "self > 1"), "holds");
+    let enumerated = json!({"type": "string", "enum": ["a", "b"]});
+    assert_eq!(decided(&enumerated, &[], "self in ['a', 'b', 'c']"), "holds");
+    assert_eq!(decided(&enumerated, &[], "self == 'a'"), "fails");
+    let patterned = json!({"type": "string", "pattern": "^[a-z]+$", "maxLength": 5});
+    assert_eq!(decided(&patterned, &[], "self.matches('^[a-z0-9]+$')"), "holds");
+    assert_eq!(decided(&patterned, &[], "!self.contains('*')"), "holds");
+    assert_eq!(decided(&patterned, &[], "self.size() <= 5 && self != ''"), "holds");
+    assert_eq!(decided(&patterned, &[], "!self.startsWith('kube')"), "fails");
+    let required =
+        json!({"type": "object", "required": ["a", "b"], "properties": {"a": text(), "b": {"type": "integer"}}});
+    assert_eq!(decided(&required, &[], "has(self.a)"), "holds");
+    assert_eq!(decided(&required, &[], "self.a != 'x'"), "fails");
+}
+
+#[test]
+fn fields_are_compared_with_each_other() {
+    let range = object(json!({"min": {"type": "integer"}, "max": {"type": "integer"}}));
+    let present = "has(self.min) && has(self.max)";
+    assert_eq!(decided(&range, &[present, "self.min < self.max"], "self.min <= self.max"), "holds");
+    assert_eq!(decided(&range, &[present, "self.min <= self.max"], "self.min < self.max"), "fails");
+    assert_eq!(
+        decided(&range, &[present, "self.min <= self.max", "self.min != self.max"], "self.min < self.max"),
+        "holds"
+    );
+    let pair = json!({"type": "object", "required": ["a", "b"], "properties": {"a": text(), "b": text()}});
+    assert_eq!(decided(&pair, &["self.a == self.b"], "self.b == self.a"), "holds");
+    assert_eq!(decided(&pair, &["self.a == 'x' && self.b == 'x'"], "self.a == self.b"), "holds");
+    assert_eq!(decided(&pair, &["self.a != 'x' && self.b != 'x'"], "self.a == self.b"), "fails");
+}
+
+#[test]
+fn transitions_are_shown_as_updates() {
+    assert_eq!(decided(&text(), &[], "self == oldSelf"), "fails");
+    assert_eq!(decided(&text(), &["self == oldSelf"], "oldSelf == '' || self != ''"), "holds");
+    assert_eq!(decided(&json!({"type": "string", "enum": ["a"]}), &[], "self == oldSelf"), "holds");
+    let role = object(json!({"role": text()}));
+    assert_eq!(decided(&role, &[], "!has(oldSelf.role) || has(self.role)"), "fails");
+    assert_eq!(decided(&role, &["has(self.role)"], "!has(oldSelf.role) || has(self.role)"), "holds");
+}
+
+#[test]
+fn maps_are_looked_at_by_key_and_value() {
+    let map = json!({"type": "object", "additionalProperties": text()});
+    assert_eq!(decided(&map, &["self.all(k, k != 'a' && k != 'b')"], "self.all(k, k != 'a')"), "holds");
+    assert_eq!(decided(&map, &["self.all(k, k != 'a')"], "!('a' in self)"), "holds");
+    assert_eq!(decided(&map, &[], "self.all(k, !self[k].startsWith('-'))"), "fails");
+    assert_eq!(decided(&map, &["self.all(k, self[k] != '')"], "!has(self.x) || self.x != ''"), "holds");
+    let list = json!({"type": "array", "items": text()});
+    assert_eq!(decided(&list, &[], "!('*' in self && self.size() > 1)"), "fails");
+    assert_eq!(decided(&list, &["!('*' in self)"], "!('*' in self && self.size() > 1)"), "holds");
+    assert_eq!(decided(&list, &["self.size() <= 1"], "!('*' in self && self.size() > 1)"), "holds");
+}
+
+#[test]
+fn what_is_beyond_the_view_is_never_proven() {
+    let list = json!({"type": "array", "items": object(json!({"port": {"type": "integer"}}))});
+    assert_eq!(decided(&list, &[], "self.all(a, self.exists_one(b, a.port == b.port))"), "fails");
+    assert_eq!(decided(&list, &[], "self.filter(a, a.port == 80).size() <= 1"), "fails");
+    assert_eq!(decided(&text(), &["duration(self) > duration('1s')"], "duration(self) > duration('0s')"), "unknown");
+    assert_eq!(decided(&text(), &[], "self.lowerAscii() == self || true"), "unknown");
+    assert_eq!(decided(&text(), &[], "self.nonsense()"), "unknown");
+}
+
+#[test]
+fn hostile_rules_end() {
+    let fields: serde_json::Map<String, Value> =
+        (0..30).map(|n| (format!("f{n}"), json!({"type": "boolean"}))).collect();
+    let wide = object(Value::Object(fields));
+    let all: Vec<String> = (0..30).map(|n| format!("(has(self.f{n}) && self.f{n})")).collect();
+    assert_ne!(decided(&wide, &[], &format!("true || {}", all.join(" || "))), "fails");
+    let nested = "self.all(a, ".repeat(40) + "true" + &")".repeat(40);
+    assert_ne!(decided(&json!({"type": "array", "items": text()}), &[], &nested), "fails");
+}
