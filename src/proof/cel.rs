@@ -40,14 +40,24 @@ pub enum Implied {
 
 /// Whether the desired rules follow from live's schema and rules.
 ///
-/// Rules that live has too follow, as long as they see the same types. Rules about which fields there are (`has(self.a)`
-/// and what connects such) are tried on every combination of fields. For all others values are made of the rule's
-/// constants and the schema's bounds; one that differs is an answer, none is none.
+/// Rules that live has too follow, as long as they see the same types. [`super::rules`] decides what looks at little of a
+/// value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an answer,
+/// none is none.
 pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
     let known: Vec<_> = live.rules.iter().map(judging_part).collect();
     let is_same_typed = same_types(live.schema, desired.schema);
-    let new: Vec<Value> =
-        desired.rules.iter().filter(|rule| !(is_same_typed && known.contains(&judging_part(rule)))).cloned().collect();
+    let mut new: Vec<Value> = Vec::new();
+    let mut why = String::new();
+    for rule in desired.rules.iter().filter(|rule| !(is_same_typed && known.contains(&judging_part(rule)))) {
+        match super::rules::decide(live, desired, rule) {
+            Implied::Yes => {}
+            Implied::No(found) => return Implied::No(found),
+            Implied::Unknown(reason) => {
+                why = reason;
+                new.push(rule.clone());
+            }
+        }
+    }
     if new.is_empty() {
         return Implied::Yes;
     }
@@ -97,9 +107,7 @@ pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
             .collect();
     }
     if found.is_empty() {
-        return Implied::Unknown(
-            "no object was found that the rules refuse, and none was proven to be missing".to_owned(),
-        );
+        return Implied::Unknown(why);
     }
     Implied::No(found)
 }

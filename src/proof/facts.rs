@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::formats;
 use super::keywords::{self as kw, Kinds};
 use super::strings::StringSet;
 
@@ -232,6 +233,12 @@ impl<'s> State<'s> {
         let leaf = &mut self.leaf;
         if kind == Kinds::STRING {
             add_text(part, &mut leaf.text);
+            // Whatever has the format matches its pattern, too: patterns can be compared.
+            if let Some(pattern) = kw::string_format(part).and_then(formats::pattern_of)
+                && !leaf.text.patterns.iter().any(|known| known == pattern)
+            {
+                leaf.text.patterns.push(pattern.to_owned());
+            }
             let allowed: Vec<String> = kw::names(part, "enum").map(str::to_owned).collect();
             if !kw::list(part, "enum").is_empty() {
                 leaf.text.enumeration = Some(match leaf.text.enumeration.take() {
@@ -307,7 +314,8 @@ fn add_text(part: &Value, set: &mut StringSet) {
             Err(_) => set.enumeration = Some(Vec::new()),
         }
     }
-    if let Some(format) = kw::string_format(part)
+    // The format of passwords takes every text.
+    if let Some(format) = kw::string_format(part).filter(|format| *format != "password")
         && !set.formats.iter().any(|known| known == format)
     {
         set.formats.push(format.to_owned());

@@ -19,6 +19,8 @@ use super::solve::{Solver, is_meta};
 #[derive(Clone, Debug)]
 pub enum Step {
     Field(String),
+    /// Any key that no property has; this one stands for them.
+    Entry(String),
     Item,
 }
 
@@ -113,13 +115,8 @@ impl<'s> Lockstep<'_, 's> {
             self.walked.changed.push((place.path.clone(), what));
         }
         if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
-            return self.doubt(
-                place,
-                "beyond the limit of what is compared".to_owned(),
-                Effect::Refused,
-                Vec::new(),
-                { Some("the limit of steps is reached".to_owned()) },
-            );
+            let why = Some("the limit of steps is reached".to_owned());
+            return self.doubt(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
         }
         let known = self.walked.doubts.len();
         self.kinds(source, structure, target, place);
@@ -440,7 +437,7 @@ impl<'s> Lockstep<'_, 's> {
             self.default(source, None, Some(other), name, place);
         }
         let key = fresh_key(structure, target);
-        let at = self.below(source, place, Step::Field(key.clone()), ".additionalProperties");
+        let at = self.below(source, place, Step::Entry(key.clone()), ".additionalProperties");
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
                 let kid = self.kid_facts(source, own, &key);

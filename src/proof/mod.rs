@@ -6,7 +6,8 @@
 //! judges as the API server does. What is neither proven nor shown is undecided, with the reason.
 //!
 //! ```text
-//! lockstep ─► facts ─► solve (strings, numbers, cel) ─► witness ─► Proof
+//! lockstep ─► facts ─► solve (strings, numbers) ─► witness ─► Proof
+//!     └─► cel, rules ─────────────────────────────┘
 //! ```
 //!
 //! Nothing here does I/O or knows of the rest of this crate but for the validator. `docs/proof.md` says what is decided
@@ -15,6 +16,7 @@
 pub mod automaton;
 pub mod cel;
 mod facts;
+mod formats;
 mod keywords;
 mod lockstep;
 mod numbers;

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use serde_json::{Map, Value, json};
 
 use super::facts::{Facts, Part};
-use super::lockstep::{Doubt, Step, Trail};
+use super::lockstep::{Doubt, Effect, Step, Trail};
 use super::solve::{Pin, Solver, is_meta};
 use super::{Difference, Version, Witness, keywords as kw};
 use crate::validation::{Processed, Schema};
@@ -83,9 +83,12 @@ impl Judges<'_> {
     fn settle_from_above<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>, mut open: Option<String>) -> Tried {
         let mut wanted = doubt.refused.as_ref().map_or_else(|| json!({}), |refused| json!({"not": refused}));
         let mut level = doubt.trail.as_deref();
+        // What cannot be with one key may be with another.
+        let mut is_any_key = false;
         while let Some(trail) = level {
+            is_any_key |= matches!(trail.step, Step::Entry(_));
             wanted = match &trail.step {
-                Step::Field(name) => json!({"required": [name], "properties": {name: wanted}}),
+                Step::Field(name) | Step::Entry(name) => json!({"required": [name], "properties": {name: wanted}}),
                 Step::Item => json!({"minItems": 1, "not": {"items": {"not": wanted}}}),
             };
             let mut facts = Facts { null: false, ..trail.facts.clone() };
@@ -93,9 +96,14 @@ impl Judges<'_> {
             let answer = solver.solve(&facts, None, 2);
             // What is not known of the value itself stays unknown, whatever is around it.
             if answer.is_nothing() {
-                return Tried::Unreachable;
+                if !is_any_key || self.has_no_entries(solver, trail) {
+                    return Tried::Unreachable;
+                }
+                open.get_or_insert_with(|| "other keys were not tried".to_owned());
             }
-            for value in &answer.values {
+            // Any value will not do where it is not known what the target refuses.
+            let is_telling = doubt.refused.is_some() || doubt.effect == Effect::Pruned;
+            for value in answer.values.iter().filter(|_| is_telling) {
                 match self.try_value(solver, doubt, trail.above.as_deref(), value, None) {
                     Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
                     Ok(None) => {}
@@ -110,6 +118,13 @@ impl Judges<'_> {
         Tried::Open(open.unwrap_or_else(|| "no whole object that shows it was found".to_owned()))
     }
 
+    /// Whether the object at the end of `trail` is always empty.
+    fn has_no_entries<'s>(&self, solver: &Solver<'s>, trail: &Trail<'s>) -> bool {
+        let mut facts = Facts { null: false, ..trail.facts.clone() };
+        facts.holds.push(Part::own(json!({"minProperties": 1})));
+        matches!(trail.step, Step::Entry(_)) && solver.solve(&facts, None, 1).is_nothing()
+    }
+
     /// A witness with `value` at the end of `trail`. None: no object can have it there.
     fn try_value<'s>(
         &self,
@@ -121,6 +136,14 @@ impl Judges<'_> {
     ) -> Result<Option<Witness>, String> {
         let Some(object) = self.embed(solver, trail, value)? else { return Ok(None) };
         let witness = self.confirm_any(solver, doubt, object, old)?;
+        // A refusal for something else says nothing of what is filled in.
+        let field = doubt.path.rsplit('.').next().unwrap_or_default();
+        if doubt.effect == Effect::Defaulted
+            && witness.desired == Difference::Refused
+            && !witness.message.contains(field)
+        {
+            return Err("the objects tried are refused for something else".to_owned());
+        }
         Ok(Some(self.shrunk(solver, witness)))
     }
 
@@ -134,7 +157,7 @@ impl Judges<'_> {
         let mut value = value.clone();
         while let Some(trail) = level {
             let pin = match &trail.step {
-                Step::Field(name) => Pin::Field(name, &value),
+                Step::Field(name) | Step::Entry(name) => Pin::Field(name, &value),
                 Step::Item => Pin::Item(&value),
             };
             let answer = solver.solve(&trail.facts, Some(pin), 1);
@@ -215,7 +238,7 @@ impl Judges<'_> {
                 }
             }
             match &trail.step {
-                Step::Field(name) => {
+                Step::Field(name) | Step::Entry(name) => {
                     pointer.push('/');
                     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
                 }
