@@ -71,6 +71,82 @@ fn no_verdict_is_refuted_by_the_server() {
     assert!(undecided * 50 <= tally.pairs, "{undecided} of {} undecided", tally.pairs);
 }
 
+/// Witnesses that are an update, or a status: they are stored first, and written again.
+#[test]
+fn updates_and_statuses_do_what_their_witnesses_say() {
+    let api = control_plane().api();
+    let group = isolated().group;
+    let field = |schema: Value| json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": schema}}}});
+    let status = |schema: Value| json!({"type": "object", "properties": {"status": {"type": "object", "properties": {"s": schema}}}});
+    let text = || json!({"type": "string", "maxLength": 9});
+    let fixed = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]});
+    for (at, (live, desired)) in [
+        (field(text()), field(fixed)),
+        (status(text()), status(json!({"type": "string", "maxLength": 9, "minLength": 1}))),
+        (status(text()), json!({"type": "object", "properties": {"status": {"type": "object"}}})),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let api_version = format!("{group}/v1");
+        let version = |schema, kind| Version { schema, status_subresource: true, api_version: &api_version, kind };
+        let (a, b) = (format!("There{at}"), format!("Here{at}"));
+        let proof = proof::prove(&version(live, &a), &version(desired, &b), Limits::default());
+        let witness = proof.nodes.iter().find_map(|node| node.witnesses.first()).expect("a witness");
+        assert_eq!((witness.via_status, witness.old_object.is_some()), (at > 0, at == 0), "{proof:#?}");
+        let (taken, kept) = written(api, &group, &a, live, witness);
+        assert!(taken == 200 && keeps(&kept, &only_content(&witness.object)), "live: {taken} {kept}");
+        let (taken, kept) = written(api, &group, &b, desired, witness);
+        match witness.desired {
+            Difference::Refused => assert_eq!(taken, 422, "{kept}"),
+            _ => assert!(taken == 200 && !keeps(&kept, &only_content(&witness.object)), "desired: {taken} {kept}"),
+        }
+    }
+}
+
+fn only_content(object: &Value) -> Value {
+    let content = object.as_object().expect("an object").iter();
+    Value::Object(
+        content
+            .filter(|(key, _)| matches!(key.as_str(), "spec" | "status"))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect(),
+    )
+}
+
+/// Creates a CRD and what the witness was before, then writes the witness; the last answer.
+fn written(api: &Api, group: &str, kind: &str, schema: &Value, witness: &proof::Witness) -> (u16, Value) {
+    let singular = kind.to_lowercase();
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{singular}s.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular, "listKind": format!("{kind}List")},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    assert_eq!(api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).0, 201);
+    let resource = format!("/apis/{group}/v1/{singular}s");
+    eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
+    let of_kind = |object: &Value| {
+        let mut object = object.clone();
+        object["kind"] = json!(kind);
+        object
+    };
+    let before = of_kind(witness.old_object.as_ref().unwrap_or(&witness.object));
+    let (status, stored) = api.post(&resource, &before);
+    assert_eq!(status, 201, "{stored}");
+    let mut after = of_kind(&witness.object);
+    after["metadata"] = stored["metadata"].clone();
+    let name = after["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let suffix = if witness.via_status { "/status" } else { "" };
+    api.put(&format!("{resource}/{name}{suffix}"), &after)
+}
+
 /// One side of the batch: a CRD with all fields.
 struct Crd<'a> {
     api: &'a Api,

@@ -1,0 +1,164 @@
+//! Parts of a value: fields against fields and entries, items, what is dropped and what is filled in.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::words::shown;
+use super::{Effect, Lockstep, Place, Step, Trail, plain};
+use crate::proof::facts::{Facts, Part};
+use crate::proof::keywords::{self as kw, ANY, EMPTY};
+use crate::proof::solve::is_meta;
+
+impl<'s> Lockstep<'_, 's> {
+    pub(super) fn below(&self, source: &Facts<'s>, place: &Place<'s>, step: Step, suffix: &str) -> Place<'s> {
+        Place {
+            path: format!("{}{suffix}", place.path),
+            is_item: matches!(step, Step::Item),
+            trail: Some(Rc::new(Trail { facts: source.clone(), step, above: place.trail.clone() })),
+            source_keeps: false,
+            target_keeps: false,
+            is_root: false,
+        }
+    }
+
+    fn kid_facts(&self, source: &Facts<'s>, own: &'s Value, name: &str) -> Facts<'s> {
+        let holds = [Part::Ref(own)].into_iter().chain(source.kid_holds(name)).collect();
+        Facts { holds, null: kw::flag(own, "nullable"), ..Facts::default() }
+    }
+
+    pub(super) fn fields(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let source_keeps = place.source_keeps || kw::preserves(structure);
+        let target_keeps = place.target_keeps || kw::preserves(target);
+        let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
+        let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
+        for (name, own) in kw::properties(structure).into_iter().flatten() {
+            let kid = self.kid_facts(source, own, name);
+            let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let other = kw::property(target, name);
+            match other.or_else(|| kw::additional(target)) {
+                Some(other) => self.node(&kid, other, &at),
+                None if target_keeps || is_resource(target) && is_meta(name) => {}
+                None => self.dropped(&kid, &at, "removed"),
+            }
+            self.default(source, Some(own), other, name, place);
+        }
+        for (name, other) in kw::properties(target).into_iter().flatten() {
+            if kw::property(structure, name).is_some() {
+                continue;
+            }
+            let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let own = match kw::additional(structure) {
+                Some(own) => Some(own),
+                None if is_resource(structure) && is_meta(name) => Some(given(name)),
+                None => source_keeps.then_some(&*ANY),
+            };
+            self.walked.changed.push((at.path.clone(), "added".to_owned()));
+            if let Some(own) = own {
+                let kid = self.kid_facts(source, own, name);
+                self.node(&kid, other, &at);
+            }
+            self.default(source, None, Some(other), name, place);
+        }
+        let key = fresh_key(structure, target);
+        let at = self.below(source, place, Step::Entry(key.clone()), ".additionalProperties");
+        match (kw::additional(structure), kw::additional(target)) {
+            (Some(own), Some(other)) => {
+                let kid = self.kid_facts(source, own, &key);
+                self.node(&kid, other, &at);
+            }
+            (Some(own), None) if !target_keeps => {
+                let kid = self.kid_facts(source, own, &key);
+                self.dropped(&kid, &at, "removed");
+            }
+            (None, Some(other)) if source_keeps => {
+                let kid = self.kid_facts(source, &ANY, &key);
+                self.node(&kid, other, &at);
+            }
+            (None, None) if source_keeps && !target_keeps => {
+                let kid = self.kid_facts(source, &ANY, &key);
+                let at = Place { path: place.path.clone(), ..at };
+                self.dropped(&kid, &at, "unknown fields are no longer kept");
+            }
+            _ => {}
+        }
+        if target.get("additionalProperties") == Some(&Value::Bool(false)) {
+            self.doubt(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {
+                Some("no structural schema forbids fields".to_owned())
+            });
+        }
+    }
+
+    /// A field that the target does not know.
+    fn dropped(&mut self, kid: &Facts<'s>, at: &Place<'s>, what: &str) {
+        if what == "removed" {
+            self.walked.changed.push((at.path.clone(), what.to_owned()));
+        }
+        let answer = self.solver.solve(kid, None, 2);
+        if !answer.is_nothing() {
+            self.doubt(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
+        }
+    }
+
+    /// What is filled in where the field `name` is missing.
+    fn default(
+        &mut self,
+        source: &Facts<'s>,
+        own: Option<&'s Value>,
+        other: Option<&'s Value>,
+        name: &str,
+        place: &Place<'s>,
+    ) {
+        let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
+        let reason = match (before, after) {
+            (None, None) => return,
+            (Some(before), Some(after)) if kw::same_value(before, after) => return,
+            (None, Some(after)) => format!("default: {} added", shown(after)),
+            (Some(before), None) => format!("default: {} removed", shown(before)),
+            (Some(before), Some(after)) => format!("default: {} → {}", shown(before), shown(after)),
+        };
+        let mut facts = Facts { null: false, ..source.clone() };
+        if before.is_none() {
+            facts.fails.push(Part::own(json!({"type": "object", "required": [name]})));
+        }
+        let mut answer = self.solver.solve(&facts, None, 1);
+        if answer.is_nothing() {
+            return;
+        }
+        for value in &mut answer.values {
+            value.as_object_mut().map(|map| map.shift_remove(name));
+        }
+        let at = Place { path: format!("{}.{name}", place.path), ..place.clone() };
+        self.doubt(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
+    }
+
+    pub(super) fn item_facts(&self, source: &Facts<'s>, structure: &'s Value, keeps: bool) -> Facts<'s> {
+        let own = kw::get(structure, "items").unwrap_or(if keeps { &ANY } else { &EMPTY });
+        let others = source.all_holds().into_iter().skip(1).filter_map(|part| part.keyword("items"));
+        let null = kw::flag(own, "nullable") || !kw::has_type(own) && kw::default_of(own).is_none();
+        Facts { holds: [Part::Ref(own)].into_iter().chain(others).collect(), null, ..Facts::default() }
+    }
+
+    pub(super) fn items(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let source_keeps = place.source_keeps || kw::preserves(structure);
+        let target_keeps = place.target_keeps || kw::preserves(target);
+        if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {
+            return;
+        }
+        let other = kw::get(target, "items").unwrap_or(if target_keeps { &ANY } else { &EMPTY });
+        let item = self.item_facts(source, structure, source_keeps);
+        let at = Place { source_keeps, target_keeps, ..self.below(source, place, Step::Item, ".items") };
+        self.node(&item, other, &at);
+    }
+}
+
+static TEXT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({"type": "string"}));
+static METADATA: std::sync::LazyLock<Value> =
+    std::sync::LazyLock::new(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+
+/// A key that neither side describes.
+fn fresh_key(a: &Value, b: &Value) -> String {
+    let is_known = |name: &str| kw::property(a, name).is_some() || kw::property(b, name).is_some();
+    let mut names = std::iter::once("x".to_owned()).chain((1..).map(|n| format!("x{n}")));
+    names.find(|name| !is_known(name)).unwrap_or_default()
+}

@@ -1,0 +1,338 @@
+//! Two schemas side by side: at each pair of nodes, what may a value that the first takes meet at the second?
+//!
+//! A value passes a node when it passes each keyword of it and its parts pass the nodes below. So the pairs are walked
+//! once, and each keyword that differs is a question of its own, put to [`Solver`]: is there a value that the source
+//! takes and this keyword of the target refuses? If there is none, the keyword is proven. Else the values found are a
+//! [`Doubt`], for [`super::witness`] to make whole objects of.
+
+mod fields;
+mod lists;
+mod words;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::cel::{self, Counterexample, Implied, RuleSet};
+use super::facts::{Facts, Part};
+use super::keywords::{self as kw, Kinds};
+use super::solve::Solver;
+use words::{changed_words, kind_words, own_changes, short};
+
+/// How a value gets into the value around it.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Field(String),
+    /// Any key that no property has; this one stands for them.
+    Entry(String),
+    Item,
+}
+
+/// The way from a node up to the root, through what the source knows of each value on it.
+#[derive(Clone, Debug)]
+pub struct Trail<'s> {
+    /// The value around.
+    pub facts: Facts<'s>,
+    pub step: Step,
+    pub above: Option<Rc<Trail<'s>>>,
+}
+
+/// What is expected to happen to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    Pruned,
+    Refused,
+    Defaulted,
+}
+
+/// Something that is not proven.
+#[derive(Clone, Debug)]
+pub struct Doubt<'s> {
+    /// The node, such as `^.spec.x`.
+    pub path: String,
+    pub reason: String,
+    pub effect: Effect,
+    /// Values at the end of `trail`, each perhaps with the one before it.
+    pub values: Vec<Counterexample>,
+    pub trail: Option<Rc<Trail<'s>>>,
+    /// The schema that refuses the values. None: any value at this place will do.
+    pub refused: Option<Value>,
+    /// Why the values found may not be all. None: if there are none of them in a whole object, nothing is in doubt.
+    pub open: Option<String>,
+    /// Whether the value as a whole is judged, so that a change anywhere in it brings the refusal up.
+    pub is_of_whole: bool,
+}
+
+/// What a walk found out.
+#[derive(Debug, Default)]
+pub struct Walked<'s> {
+    pub doubts: Vec<Doubt<'s>>,
+    /// The nodes that differ in keywords of their own, and what differs.
+    pub changed: Vec<(String, String)>,
+    /// What is proven and still worth saying.
+    pub notes: Vec<(String, String)>,
+}
+
+/// Where a walk is.
+#[derive(Clone)]
+struct Place<'s> {
+    path: String,
+    trail: Option<Rc<Trail<'s>>>,
+    /// Whether unknown fields are kept because the list around says so.
+    source_keeps: bool,
+    target_keeps: bool,
+    is_item: bool,
+    is_root: bool,
+}
+
+/// Nodes that are in doubt at most; past them the rest is one doubt.
+const DOUBTS: usize = 20_000;
+
+pub struct Lockstep<'a, 's> {
+    solver: &'a Solver<'s>,
+    walked: Walked<'s>,
+}
+
+/// Walks both schemas: `source` takes the objects, `target` is to take them too.
+pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
+    let mut lockstep = Lockstep { solver, walked: Walked::default() };
+    let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
+    let place = Place {
+        path: "^".to_owned(),
+        trail: None,
+        source_keeps: false,
+        target_keeps: false,
+        is_item: false,
+        is_root: true,
+    };
+    lockstep.node(&facts, target, &place);
+    lockstep.walked
+}
+
+impl<'s> Lockstep<'_, 's> {
+    fn node(&mut self, source: &Facts<'s>, target: &'s Value, place: &Place<'s>) {
+        let Some(Part::Ref(structure)) = source.holds.first().cloned() else { return };
+        if kw::same(structure, target) && place.source_keeps == place.target_keeps {
+            return;
+        }
+        if let Some(what) = own_changes(structure, target) {
+            self.walked.changed.push((place.path.clone(), what));
+        }
+        if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
+            let why = Some("the limit of steps is reached".to_owned());
+            return self.doubt(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
+        }
+        let known = self.walked.doubts.len();
+        self.kinds(source, structure, target, place);
+        let is_other_kind = self.walked.doubts.len() > known;
+        if !is_other_kind {
+            self.keywords(source, structure, target, place);
+            self.combined(source, structure, target, place);
+            self.list_type(source, structure, target, place);
+            self.rules(structure, target, place);
+            self.embedding(source, structure, target, place);
+        }
+        let kinds = kw::kinds(structure) & kw::kinds(target);
+        if kinds.contains(Kinds::OBJECT) {
+            self.fields(source, structure, target, place);
+        }
+        if kinds.contains(Kinds::ARRAY) {
+            self.items(source, structure, target, place);
+        }
+    }
+
+    fn doubt(
+        &mut self,
+        place: &Place<'s>,
+        reason: String,
+        effect: Effect,
+        values: Vec<Counterexample>,
+        open: Option<String>,
+    ) {
+        self.walked.doubts.push(Doubt {
+            path: place.path.clone(),
+            reason,
+            effect,
+            values,
+            trail: place.trail.clone(),
+            refused: None,
+            open,
+            is_of_whole: false,
+        });
+    }
+
+    /// Asks for values that `source` takes and `refused` does not; true where there are none.
+    fn ask(
+        &mut self,
+        source: &Facts<'s>,
+        refused: Part<'s>,
+        place: &Place<'s>,
+        reason: impl FnOnce() -> String,
+    ) -> bool {
+        let mut facts = source.clone();
+        facts.fails.push(refused.clone());
+        let answer = self.solver.solve(&facts, None, 3);
+        if answer.is_nothing() {
+            return true;
+        }
+        self.doubt(place, reason(), Effect::Refused, plain(answer.values), answer.open);
+        if let Some(doubt) = self.walked.doubts.last_mut() {
+            doubt.refused = Some((*refused).clone());
+        }
+        false
+    }
+
+    fn kinds(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        // A null in a field that takes none is dropped before anything is judged.
+        if source.null && !place.is_item && !kw::flag(target, "nullable") {
+            let facts = Facts { holds: source.holds.clone(), null: true, ..Facts::default() };
+            if facts.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
+                self.doubt(place, "nullable: true → false".to_owned(), Effect::Pruned, plain(vec![Value::Null]), None);
+            }
+        }
+        let (before, after) = (kw::type_keywords(structure), kw::type_keywords(target));
+        if kw::has_type(target) && before != after {
+            let mut facts = source.clone();
+            facts.null = source.null && place.is_item;
+            let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
+            self.ask(&facts, Part::own(Value::Object(after)), place, reason);
+        }
+    }
+
+    fn keywords(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        for (keyword, parts) in kw::VALUE_KEYWORDS {
+            let is_same = parts.iter().all(|part| kw::same_keyword(part, structure.get(part), target.get(part)));
+            if is_same || kw::get(target, keyword).is_none() {
+                continue;
+            }
+            let mut refused = kw::type_keywords(target);
+            let mut of = vec!["format"];
+            of.extend(parts);
+            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf");
+            for part in of.into_iter().filter(|part| *part != "format" || keyword == "format" || is_number) {
+                if let Some(value) = kw::get(target, part) {
+                    refused.insert(part.to_owned(), value.clone());
+                }
+            }
+            let reason = || changed_words(keyword, structure, target);
+            let known = self.walked.doubts.len();
+            self.ask(source, Part::own(Value::Object(refused)), place, reason);
+            let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
+            self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
+        }
+        let required: BTreeSet<&str> = kw::names(structure, "required").collect();
+        for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
+            if kw::property(target, name).is_some_and(|kid| kw::default_of(kid).is_some()) {
+                self.walked.notes.push((place.path.clone(), format!("required {name}: the default fills it in")));
+                continue;
+            }
+            let refused = Part::own(json!({"type": "object", "required": [name]}));
+            let known = self.walked.doubts.len();
+            self.ask(source, refused, place, || format!("required: {name} added"));
+            self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = true);
+        }
+    }
+
+    fn combined(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let known = self.walked.doubts.len();
+        for keyword in ["anyOf", "oneOf", "not"] {
+            if kw::same_keyword(keyword, structure.get(keyword), target.get(keyword)) {
+                continue;
+            }
+            let Some(value) = kw::get(target, keyword) else { continue };
+            let mut refused = kw::type_keywords(target);
+            refused.insert(keyword.to_owned(), value.clone());
+            let reason = || changed_words(keyword, structure, target);
+            self.ask(source, Part::own(Value::Object(refused)), place, reason);
+        }
+        let kept = kw::list(structure, "allOf");
+        for branch in kw::list(target, "allOf") {
+            if !kept.iter().any(|known| kw::same(known, branch)) {
+                self.ask(source, Part::Ref(branch), place, || changed_words("allOf", structure, target));
+            }
+        }
+        let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
+        self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
+    }
+
+    fn rules(&mut self, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let rules = kw::list(target, "x-kubernetes-validations");
+        if rules.is_empty() {
+            return;
+        }
+        let live = RuleSet {
+            schema: structure,
+            rules: kw::list(structure, "x-kubernetes-validations"),
+            is_root: place.is_root,
+        };
+        let desired = RuleSet { schema: target, rules, is_root: place.is_root };
+        let known: Vec<_> = live.rules.iter().map(cel::judging_part).collect();
+        let added: Vec<&str> = rules
+            .iter()
+            .filter(|rule| !known.contains(&cel::judging_part(rule)))
+            .filter_map(|rule| rule.get("rule").and_then(Value::as_str))
+            .collect();
+        let reason = match added[..] {
+            [] => "x-kubernetes-validations: over other types".to_owned(),
+            _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
+        };
+        // Rules are dear: a few thousand evaluations stand for each question.
+        if !self.solver.spend(2_000) {
+            return self.doubt(
+                place,
+                reason,
+                Effect::Refused,
+                Vec::new(),
+                Some("the limit of steps is reached".to_owned()),
+            );
+        }
+        let (values, open) = match cel::implied(live, desired) {
+            Implied::Yes => return,
+            Implied::No(found) => (found, Some("other values may differ".to_owned())),
+            Implied::Unknown(why) => (Vec::new(), Some(why)),
+        };
+        self.doubt(place, reason, Effect::Refused, values, open);
+        if let Some(doubt) = self.walked.doubts.last_mut() {
+            doubt.is_of_whole = true;
+        }
+    }
+}
+
+fn plain(values: Vec<Value>) -> Vec<Counterexample> {
+    values.into_iter().map(|value| Counterexample { value, old: None }).collect()
+}
+
+impl Doubt<'_> {
+    /// Whether the value is inside of a list whose items an update does not pair with the old ones.
+    pub fn is_in_list(&self) -> bool {
+        let mut level = self.trail.as_deref();
+        while let Some(trail) = level {
+            let is_map = |part: &Part| part.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
+            if matches!(trail.step, Step::Item) && !trail.facts.holds.first().is_some_and(is_map) {
+                return true;
+            }
+            level = trail.above.as_deref();
+        }
+        false
+    }
+}
+
+/// That a status which is written with the object is lost.
+pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value) -> Option<Doubt<'s>> {
+    let own = kw::property(source, "status")?;
+    let kid = Facts { holds: vec![Part::Ref(own)], null: false, ..Facts::default() };
+    let answer = solver.solve(&kid, None, 1);
+    let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
+    let trail = Trail { facts, step: Step::Field("status".to_owned()), above: None };
+    (!answer.is_nothing()).then(|| Doubt {
+        path: "^.status".to_owned(),
+        reason: "subresources.status: added".to_owned(),
+        effect: Effect::Pruned,
+        values: plain(answer.values),
+        trail: Some(Rc::new(trail)),
+        refused: None,
+        open: answer.open,
+        is_of_whole: false,
+    })
+}
