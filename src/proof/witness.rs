@@ -247,7 +247,7 @@ impl Judges<'_> {
         }
         changes.retain(|(at, name, _)| {
             let full = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-            !pointer.starts_with(&full) && !(at.is_empty() && is_meta(name))
+            !(pointer.starts_with(&full) || at.is_empty() && is_meta(name))
         });
         let with = |object: &Value, (at, name, value): &(String, String, Value)| {
             let mut object = object.clone();

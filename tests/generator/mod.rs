@@ -4,7 +4,7 @@
 //! schema closely enough to reach deep keywords, and is then broken in one or two places.
 
 // Each test binary uses its own part of this module.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 mod edits;
 mod schemas;

@@ -87,7 +87,7 @@ enum Key {
     Item,
     /// The value of an entry, and the entry's key.
     Value,
-    KeyOf,
+    Name,
 }
 
 /// What an expression is, as far as it matters here.
@@ -165,7 +165,7 @@ impl View {
                 self.keys.get_or_insert_default();
                 self.values.get_or_insert_default()
             }
-            Key::KeyOf => {
+            Key::Name => {
                 self.values.get_or_insert_default();
                 self.keys.get_or_insert_default()
             }
@@ -182,7 +182,7 @@ fn metadata() -> &'static Value {
     &METADATA
 }
 
-fn kind<'a>(schema: &'a Value) -> &'a str {
+fn kind(schema: &Value) -> &str {
     match schema.get("type").and_then(Value::as_str) {
         Some(kind) => kind,
         None if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => "int-or-string",
@@ -329,7 +329,7 @@ impl<'a> Looker<'a, '_> {
                 Step::Index { index: Expr::Variable(key), optional: false } => {
                     let (_, bound) = self.scope.iter().rev().find(|(name, _)| name == key)?;
                     let (last, map) = bound.way.split_last()?;
-                    if *last != Key::KeyOf || map != place.way {
+                    if *last != Key::Name || map != place.way {
                         return None;
                     }
                     value(place)?
@@ -538,7 +538,7 @@ impl<'a> Looker<'a, '_> {
         let element = match kind(target.schema) {
             "array" => item(target.clone()),
             _ => value(target.clone()).map(|_| Place {
-                way: target.way.iter().cloned().chain([Key::KeyOf]).collect(),
+                way: target.way.iter().cloned().chain([Key::Name]).collect(),
                 schema: text_schema(),
             }),
         };
