@@ -47,13 +47,14 @@ fn proofs(c: &mut Criterion) {
         |schema| Version { schema, status_subresource: true, api_version: "bench.example.com/v1", kind: "Bench" };
     let mut group = c.benchmark_group("proof");
     group.sample_size(10);
-    for (name, live, desired) in [
+    let pairs = [
         ("2 MB that differ everywhere", large(2_000_000, 0), large(2_000_000, 1)),
         ("2 MB, descriptions only", large(2_000_000, 0), large(2_000_000, 0)),
         ("hostile", hostile(0), hostile(1)),
-    ] {
-        group.bench_function(name, |b| {
-            b.iter(|| prove(black_box(&version(&live)), black_box(&version(&desired)), Limits::default()));
+    ];
+    for (name, live, desired) in &pairs {
+        group.bench_function(*name, |b| {
+            b.iter(|| prove(black_box(&version(live)), black_box(&version(desired)), Limits::default()));
         });
     }
     group.finish();
