@@ -439,6 +439,8 @@ fn is_meant(schema: &Value, value: &Value) -> bool {
             let kid = schema.get("properties").and_then(|p| p.get(key)).or_else(|| schema.get("additionalProperties"));
             kid.is_none_or(|kid| is_meant(kid, value))
         }),
+        // Stored, `2.0` is the integer 2; rules see the difference when it is written.
+        Value::Number(number) => !number.is_f64() || number.as_f64().is_some_and(|f| f.fract() != 0.0),
         _ => true,
     }
 }

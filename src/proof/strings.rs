@@ -148,8 +148,15 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
         }
         return Ok(Subset::Yes);
     }
-    let enumeration =
-        desired.enumeration.as_ref().map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
+    let allowed = desired.enumeration.as_ref();
+    // Alternatives of which there are none would match the empty text: the empty set refuses every member.
+    if allowed.is_some_and(Vec::is_empty)
+        && let Some(found) = automaton::find(&live.query(), budget)?
+        && (live.formats.is_empty() || live.contains(&found)?)
+    {
+        return Ok(Subset::No(found));
+    }
+    let enumeration = allowed.map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
     for query in refused(live, desired, enumeration.as_deref()) {
         let Some(found) = automaton::find(&query, budget)? else { continue };
         if live.formats.is_empty() || live.contains(&found)? {
@@ -324,6 +331,11 @@ mod tests {
             assert_eq!(holds(&empty, &StringSet::empty()), Some(true), "{empty:?}");
             assert_eq!(example(&empty), Ok(None));
         }
+    }
+
+    #[test]
+    fn the_empty_text_is_no_member_of_the_empty_set() {
+        assert_eq!(subset(&lengths(None, Some(0)), &StringSet::empty()), Subset::No(String::new()));
     }
 
     #[test]
