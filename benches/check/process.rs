@@ -45,6 +45,7 @@ pub fn run(command: &mut Command) -> io::Result<Run> {
 }
 
 fn duration(time: libc::timeval) -> Duration {
-    let part = |value: i64| u64::try_from(value).unwrap_or_default();
-    Duration::from_secs(part(time.tv_sec)) + Duration::from_micros(part(time.tv_usec.into()))
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let micros = u64::try_from(time.tv_usec).unwrap_or_default();
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
