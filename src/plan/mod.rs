@@ -1,7 +1,9 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
+pub mod conflicts;
 mod kinds;
 mod order;
+mod ownership;
 pub mod unchanged;
 
 use std::collections::BTreeMap;

@@ -8,13 +8,14 @@ use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{self, Manifest};
-use crate::plan::{self, Action, Plan, PlanOptions};
+use crate::plan::conflicts::{self, Foreseen};
+use crate::plan::{self, Action, Change, Plan, PlanOptions};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
-use crate::target::{Connection, Target};
+use crate::target::{Connection, FieldConflict, Target};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -64,11 +65,18 @@ async fn steps(
             return Err(Error::failed(Problem::new("interrupted; nothing was written")));
         }
     };
-    let (target, plan) = looked_at;
+    let (target, plan, foreseen) = looked_at;
     tell_warnings(host, output, &target);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
+    let exit = match deploy {
+        Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
+        _ => {
+            output.notices(host, &notices_of_conflicts(&plan, &foreseen, settings.force_conflicts));
+            exit
+        }
+    };
     output.review(host, report)?;
     if exit != Exit::Success || !writes {
         return Ok(exit);
@@ -152,7 +160,7 @@ async fn look(
     enabled: &[Enabled],
     progress: &Progress,
     report: &mut Report,
-) -> Result<(Target, Plan)> {
+) -> Result<(Target, Plan, Vec<Foreseen>)> {
     let connection = Connection {
         kubeconfig: settings.kubeconfig.clone(),
         context: settings.context.clone(),
@@ -169,9 +177,33 @@ async fn look(
 
     let stage = progress.stage("checking", None);
     report.checks = checks::run(enabled, &plan, &target, settings.warn_only).await;
+    let foreseen = conflicts::foresee(&plan, &target, &settings.field_manager).await;
     drop(stage);
     report.count();
-    Ok((target, plan))
+    Ok((target, plan, foreseen))
+}
+
+/// A deploy that would end half done at a field conflict ends here instead, with nothing written.
+fn stop_at_conflicts(report: &mut Report, plan: &Plan, foreseen: &[Foreseen]) -> Exit {
+    if foreseen.is_empty() {
+        return Exit::Success;
+    }
+    report.outcome = Outcome::Failed;
+    report.errors.extend(conflicts::explain(&of_plan(plan, foreseen)).iter().map(ErrorEntry::from));
+    Exit::Failed
+}
+
+/// What a check, a blocked run, or a run that takes fields by force has to say of field conflicts.
+fn notices_of_conflicts(plan: &Plan, foreseen: &[Foreseen], force: bool) -> Vec<Problem> {
+    let conflicts = of_plan(plan, foreseen);
+    match force {
+        true => conflicts::explain_taken(&conflicts),
+        false => conflicts::explain_ahead(&conflicts),
+    }
+}
+
+fn of_plan<'a>(plan: &'a Plan, foreseen: &'a [Foreseen]) -> Vec<(&'a Change, &'a [FieldConflict])> {
+    foreseen.iter().map(|found| (&plan.changes[found.change], &found.conflicts[..])).collect()
 }
 
 /// What the checks amount to: the report's outcome so far, and the exit code if the run ended here.
