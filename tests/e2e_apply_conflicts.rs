@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, Output, Proxy, control_plane, isolated};
+use support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated};
 use tempfile::TempDir;
 
 struct Bed {
@@ -63,6 +63,17 @@ impl Bed {
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
             },
         })
+    }
+
+    /// Makes a CRD live, and waits until the server has published its schema, which comes a moment after it is served.
+    fn crd_is_live(&self, crd: &Value) {
+        control_plane().apply_yaml(&crd.to_string());
+        eventually("the schema is published", || {
+            let (status, document) = control_plane().get(&format!("/openapi/v3/apis/{}/v1", self.names.group));
+            let kind = crd["spec"]["names"]["kind"].as_str().expect("a kind");
+            let is_kind = |name: &String| name.ends_with(&format!(".v1.{kind}"));
+            (status == 200 && document["components"]["schemas"].as_object()?.keys().any(is_kind)).then_some(())
+        });
     }
 
     /// Writes a live object the way a tool does: `Apply` is server-side apply, else a create with plain updates.
@@ -274,7 +285,7 @@ fn built_in_shapes() -> Vec<(&'static str, &'static str, &'static str, Value, Va
 #[test]
 fn what_is_foreseen_is_what_the_server_answers() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.crd("shapes", &every_way_to_merge()).to_string());
+    bed.crd_is_live(&bed.crd("shapes", &every_way_to_merge()));
     let custom = format!("{}/v1", bed.names.group);
     let mut shapes: Vec<(String, String, String, Value, Value)> = Vec::new();
     for (name, live, desired) in custom_shapes() {
@@ -399,8 +410,7 @@ fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
         json!({"type": "object", "properties": {"list": list}})
     };
     let keyed = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
-    let crd = bed.crd("samples", &schema(json!({})));
-    control_plane().apply_yaml(&crd.to_string());
+    bed.crd_is_live(&bed.crd("samples", &schema(json!({}))));
     let custom = format!("{}/v1", bed.names.group);
     let sample = |list: Value| bed.object(&custom, "Samples", "one", json!({"list": list}));
     bed.live("team-a", "Apply", &sample(json!([{"name": "a", "value": "1"}])));
