@@ -65,9 +65,8 @@ impl Bed {
         })
     }
 
-    /// Makes a CRD live, and waits until the server has published its schema, which comes a moment after it is served.
-    fn crd_is_live(&self, crd: &Value) {
-        control_plane().apply_yaml(&crd.to_string());
+    /// Waits until the server has published the schema of a CRD, which comes a moment after it is served.
+    fn is_published(&self, crd: &Value) {
         eventually("the schema is published", || {
             let (status, document) = control_plane().get(&format!("/openapi/v3/apis/{}/v1", self.names.group));
             let kind = crd["spec"]["names"]["kind"].as_str().expect("a kind");
@@ -285,7 +284,9 @@ fn built_in_shapes() -> Vec<(&'static str, &'static str, &'static str, Value, Va
 #[test]
 fn what_is_foreseen_is_what_the_server_answers() {
     let bed = Bed::new();
-    bed.crd_is_live(&bed.crd("shapes", &every_way_to_merge()));
+    let crd = bed.crd("shapes", &every_way_to_merge());
+    control_plane().apply_yaml(&crd.to_string());
+    bed.is_published(&crd);
     let custom = format!("{}/v1", bed.names.group);
     let mut shapes: Vec<(String, String, String, Value, Value)> = Vec::new();
     for (name, live, desired) in custom_shapes() {
@@ -346,7 +347,8 @@ fn a_conflict_stops_a_deploy_before_it_writes_anything() {
     let run = bed.gantry(proxy.kubeconfig("admin"), &["deploy"]).run();
     run.code(1).stdout_contains("Nothing was written").stdout_contains("kubectl apply");
     run.stdout_contains("\"kubectl-client-side-apply\"").stdout_contains("\"team-a\"");
-    run.stdout_contains(".data.a").stdout_contains("--force-conflicts");
+    let object = format!("\n  | configmap/old -n {}: .data.a\n", bed.names.namespace);
+    run.stdout_contains(&object).stdout_contains("--force-conflicts");
     assert_eq!(proxy.writes(), []);
 }
 
@@ -410,7 +412,10 @@ fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
         json!({"type": "object", "properties": {"list": list}})
     };
     let keyed = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
-    bed.crd_is_live(&bed.crd("samples", &schema(json!({}))));
+    let crd = bed.crd("samples", &schema(json!({})));
+    bed.write(std::slice::from_ref(&crd));
+    bed.deploy(&[]).code(0);
+    bed.is_published(&crd);
     let custom = format!("{}/v1", bed.names.group);
     let sample = |list: Value| bed.object(&custom, "Samples", "one", json!({"list": list}));
     bed.live("team-a", "Apply", &sample(json!([{"name": "a", "value": "1"}])));

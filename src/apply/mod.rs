@@ -228,7 +228,8 @@ async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> 
         };
         match target.apply(&apply).await {
             // The server keeps the resourceVersion when an apply changes nothing.
-            Ok(live) if matches!(&pin, Pin::At { resource_version, .. } if *resource_version == live.resource_version) => {
+            Ok(live) if matches!(&pin, Pin::At { resource_version, .. } if *resource_version == live.resource_version) =>
+            {
                 return Ok(ApplyResult::Unchanged);
             }
             Ok(_) => return Ok(ApplyResult::Applied),

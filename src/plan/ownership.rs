@@ -310,3 +310,54 @@ impl Schema<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the manager of `owned` loses of `live`.
+    fn lost_of(schema: &str, live: &str, desired: &str, owned: &str) -> Vec<String> {
+        let [schema, live, desired, owned, meta] =
+            [schema, live, desired, owned, OBJECT_META].map(|text| Json::parse(text).unwrap());
+        let owned = Owned::Fields(owned.map().unwrap());
+        let found = lost(&desired, &live, owned, Schema::of(&schema, None), &meta);
+        assert!(found.is_empty() || overlaps(&desired, &live, owned), "{found:?}");
+        found
+    }
+
+    #[test]
+    fn a_list_with_keys_is_lost_field_by_field_and_any_other_as_a_whole() {
+        let keyed = r#"{"properties": {"l": {"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["n", "z"],
+            "items": {"properties": {"n": {}, "z": {"default": "x"}, "v": {}}}}}}"#;
+        let live = r#"{"l": [{"n": 1, "z": "x", "v": 1}, {"n": 2, "z": "y", "v": 1}]}"#;
+        let desired = r#"{"l": [{"n": 2, "z": "y", "v": 1}, {"n": 1, "v": 2}, {"n": 3, "v": 1}]}"#;
+        let owned =
+            r#"{"f:l": {"k:{\"n\":1,\"z\":\"x\"}": {".": {}, "f:v": {}}, "k:{\"n\":2,\"z\":\"y\"}": {"f:v": {}}}}"#;
+        assert_eq!(lost_of(keyed, live, desired, owned), [r#".l[n=1,z="x"].v"#]);
+        assert_eq!(lost_of(r#"{"properties": {"l": {"type": "array"}}}"#, live, desired, r#"{"f:l": {}}"#), [".l"]);
+        assert!(lost_of(keyed, live, live, owned).is_empty());
+    }
+
+    #[test]
+    fn what_nobody_owns_or_nothing_changes_is_not_lost() {
+        let any = r#"{"type": "object"}"#;
+        let live = r#"{"spec": {"a": 1, "b": {"c": 1}}, "status": {"x": 1}}"#;
+        assert!(lost_of(any, live, r#"{"spec": {"a": 1.0}}"#, r#"{"f:spec": {"f:a": {}}}"#).is_empty());
+        assert!(lost_of(any, live, r#"{"spec": {"b": {"c": 2}}}"#, r#"{"f:spec": {"f:a": {}}}"#).is_empty());
+        assert!(lost_of(any, live, r#"{"status": {"x": 2}}"#, r#"{"f:status": {"f:x": {}}}"#).is_empty());
+        assert_eq!(
+            lost_of(any, live, r#"{"spec": {"b": {"c": 2}}}"#, r#"{"f:spec": {"f:b": {"f:c": {}}}}"#),
+            [".spec.b.c"]
+        );
+    }
+
+    #[test]
+    fn owner_references_are_told_apart_whatever_the_crd_says() {
+        let live = r#"{"metadata": {"ownerReferences": [{"uid": "u", "name": "a"}]}}"#;
+        let desired = r#"{"metadata": {"ownerReferences": [{"uid": "u", "name": "b"}]}}"#;
+        let owned = r#"{"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}}}"#;
+        let found = lost_of(r#"{"properties": {"metadata": {"type": "object"}}}"#, live, desired, owned);
+        assert_eq!(found, [r#".metadata.ownerReferences[uid="u"]"#]);
+    }
+}

@@ -108,7 +108,8 @@ fn applied_fields(intent: &Value) -> Fields {
 
 /// Ends the joint ownership with the deploy tools that an object is taken over from: the next change is ours to make.
 fn release(others: &mut [Managed], ours: &Fields) {
-    for other in others.iter_mut().filter(|other| client_side_tool(other.text("manager"), other.operation()).is_some()) {
+    for other in others.iter_mut().filter(|other| client_side_tool(other.text("manager"), other.operation()).is_some())
+    {
         other.fields.subtract(ours);
     }
 }

@@ -326,10 +326,9 @@ mod tests {
 
     #[tokio::test]
     async fn field_conflicts_name_field_and_manager() {
-        let expected =
-            [(".data.a", r#"kube\"ctl\x1b"#, Operation::Update), (".data.b", "helm", Operation::Apply)].map(
-                |(field, manager, operation)| FieldConflict { manager: manager.into(), operation, field: field.into() },
-            );
+        let expected = [(".data.a", r#"kube\"ctl\x1b"#, Operation::Update), (".data.b", "helm", Operation::Apply)].map(
+            |(field, manager, operation)| FieldConflict { manager: manager.into(), operation, field: field.into() },
+        );
         assert_eq!(answered(&at(), conflict).await.err(), Some(ApplyError::Conflict(expected.into())));
         assert_eq!(manager(r#"conflict with "a \"b\" \\" using apps/v1"#), r#"a "b" \"#);
         assert_eq!(manager("conflict with subresource"), "conflict with subresource");
