@@ -127,7 +127,7 @@ impl Eyes<'_> {
     }
 
     fn overlaps(&self, change: &Change) -> bool {
-        self.each(change, |desired, live, owned| ownership::overlaps(desired, live, owned)).into_iter().any(|(_, b)| b)
+        self.each(change, ownership::overlaps).into_iter().any(|(_, overlaps)| overlaps)
     }
 
     fn conflicts(&self, change: &Change, schema: Schema<'_>) -> Vec<FieldConflict> {
@@ -230,9 +230,12 @@ fn schema_of<'s>(crd: &'s Json<'s>, version: &str) -> Option<&'s Json<'s>> {
     version.get("schema")?.map()?.get("openAPIV3Schema")
 }
 
+/// Objects, each with the fields of it that one manager owns.
+type Shares<'a> = Vec<(&'a Change, Vec<&'a str>)>;
+
 /// Says who owns what, a problem for each manager.
 pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
-    let mut managers: BTreeMap<(&str, Operation), Vec<(&Change, Vec<&str>)>> = BTreeMap::new();
+    let mut managers: BTreeMap<(&str, Operation), Shares<'_>> = BTreeMap::new();
     for (change, conflicts) in conflicts {
         for FieldConflict { manager, operation, field } in *conflicts {
             let objects = managers.entry((manager, *operation)).or_default();
