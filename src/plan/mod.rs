@@ -1,8 +1,10 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
 mod ahead;
+pub mod conflicts;
 mod kinds;
 mod order;
+mod ownership;
 pub mod unchanged;
 
 use std::collections::BTreeMap;

@@ -11,13 +11,14 @@ use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
-use crate::plan::{self, Action, Ahead, Plan, PlanOptions};
+use crate::plan::conflicts::{self, Foreseen};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
-use crate::target::{Connection, Target};
+use crate::target::{Connection, FieldConflict, Target};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -64,11 +65,19 @@ async fn steps(
     let (manifests, target, ahead) = until(stop.clone(), open(&settings, input, &progress)).await?;
     output.notices(host, &manifests.notices);
     report.target = target.describe();
-    let plan = until(stop, look(&settings, manifests.manifests, ahead, &target, &enabled, &progress, report)).await?;
+    let (plan, foreseen) =
+        until(stop, look(&settings, manifests.manifests, ahead, &target, &enabled, &progress, report)).await?;
     tell_warnings(host, output, &target);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
+    let exit = match deploy {
+        Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
+        _ => {
+            output.notices(host, &notices_of_conflicts(&plan, &foreseen, settings.force_conflicts));
+            exit
+        }
+    };
     output.review(host, report)?;
     if exit != Exit::Success || !writes {
         return Ok(exit);
@@ -200,7 +209,7 @@ async fn look(
     enabled: &[Enabled],
     progress: &Progress,
     report: &mut Report,
-) -> Result<Plan> {
+) -> Result<(Plan, Vec<Foreseen>)> {
     let stage = progress.stage("reading live objects", None);
     let options = PlanOptions { namespace: settings.namespace.as_deref(), field_manager: &settings.field_manager };
     let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
@@ -209,9 +218,33 @@ async fn look(
 
     let stage = progress.stage("checking", None);
     report.checks = checks::run(enabled, &plan, target, settings.warn_only).await;
+    let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
     drop(stage);
     report.count();
-    Ok(plan)
+    Ok((plan, foreseen))
+}
+
+/// A deploy that would end half done at a field conflict ends here instead, with nothing written.
+fn stop_at_conflicts(report: &mut Report, plan: &Plan, foreseen: &[Foreseen]) -> Exit {
+    if foreseen.is_empty() {
+        return Exit::Success;
+    }
+    report.outcome = Outcome::Failed;
+    report.errors.extend(conflicts::explain(&of_plan(plan, foreseen)).iter().map(ErrorEntry::from));
+    Exit::Failed
+}
+
+/// What a check, a blocked run, or a run that takes fields by force has to say of field conflicts.
+fn notices_of_conflicts(plan: &Plan, foreseen: &[Foreseen], force: bool) -> Vec<Problem> {
+    let conflicts = of_plan(plan, foreseen);
+    match force {
+        true => conflicts::explain_taken(&conflicts),
+        false => conflicts::explain_ahead(&conflicts),
+    }
+}
+
+fn of_plan<'a>(plan: &'a Plan, foreseen: &'a [Foreseen]) -> Vec<(&'a Change, &'a [FieldConflict])> {
+    foreseen.iter().map(|found| (&plan.changes[found.change], &found.conflicts[..])).collect()
 }
 
 /// What the checks amount to: the report's outcome so far, and the exit code if the run ended here.

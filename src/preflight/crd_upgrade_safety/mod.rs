@@ -6,7 +6,7 @@
 mod bounds;
 pub mod compare;
 pub mod documented;
-pub mod json;
+pub use crate::json;
 pub mod keywords;
 pub mod model;
 pub mod rules;
