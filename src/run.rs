@@ -14,7 +14,7 @@ use crate::config::{self, Loader, Overrides};
 use crate::manifest;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::{Sources, write_problems};
+use crate::report::human::{HumanOptions, Sources, write_problems};
 use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
@@ -67,7 +67,9 @@ impl Host {
             sources.read(&at.file);
         }
         let color = self.color(ColorChoice::Auto, self.stderr_is_terminal);
-        let _ = write_problems(error.problems(), &sources, color, &mut self.stderr);
+        // There is no report that would have all of them.
+        let options = HumanOptions { color, verbose: true, ..HumanOptions::default() };
+        let _ = write_problems(error.problems(), &options, &sources, &mut self.stderr);
         Exit::from(error)
     }
 
