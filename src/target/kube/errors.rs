@@ -47,7 +47,7 @@ pub fn words_without_secrets(from_elsewhere: &str) -> String {
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     match status.code {
         401 => unauthorized(peer),
-        403 => forbidden(call, status),
+        403 => forbidden(call, status, peer),
         404 => not_found(call, status),
         407 => Problem::new(format!("{} wants a user name and password", via(peer)))
             .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
@@ -66,7 +66,7 @@ fn unauthorized(peer: &Peer) -> Problem {
         Some(user) => format!("the credentials of user {:?}", words(user)),
         None => "the credentials".to_owned(),
     };
-    let context = words(&peer.context);
+    let context = &peer.context;
     Problem::new(format!("{} does not accept {whose} (context {context:?}): expired or invalid", peer.server))
         .help("log in again; `kubectl auth whoami` with the same context shows whether the server knows you")
 }
@@ -91,7 +91,10 @@ impl<'a> Denied<'a> {
     }
 }
 
-fn forbidden(call: &Call<'_>, status: &Status) -> Problem {
+/// What an API server calls whoever sends no credentials, or a client certificate of a CA that it does not know.
+const ANONYMOUS: &str = "system:anonymous";
+
+fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     let Some(denied) = Denied::parse(&status.message) else {
         // A webhook, a policy, a namespace that is being deleted: no rule would help.
         return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
@@ -102,7 +105,14 @@ fn forbidden(call: &Call<'_>, status: &Status) -> Problem {
         Some(namespace) => (format!("in namespace {namespace:?}"), format!("a Role in namespace {namespace:?}")),
         None => ("at the cluster scope".to_owned(), "a ClusterRole".to_owned()),
     };
-    Problem::new(format!("user {user:?} may not {verb} {resource}{dot}{group} {place}")).help(format!(
+    let may_not = format!("may not {verb} {resource}{dot}{group} {place}");
+    if user == ANONYMOUS {
+        let whom = peer.user.as_ref().map_or_else(|| "us".to_owned(), |user| format!("user {:?}", words(user)));
+        let (server, context) = (&peer.server, &peer.context);
+        return Problem::new(format!("{server} takes {whom} (context {context:?}) for anonymous, who {may_not}"))
+            .help("are there credentials for this user in the kubeconfig, and of this very cluster? Log in again");
+    }
+    Problem::new(format!("user {user:?} {may_not}")).help(format!(
         "ask for {role} with the rule {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [{verb:?}]}}, bound to that user"
     ))
 }
@@ -411,6 +421,17 @@ mod tests {
             explained(403, r#"x: User "a b" cannot list resource "nodes" in API group "" at the cluster scope"#);
         assert_eq!(message, r#"user "a b" may not list nodes at the cluster scope"#);
         assert!(help.starts_with("ask for a ClusterRole with the rule"), "{help}");
+    }
+
+    #[test]
+    fn whom_the_server_does_not_know_is_not_sent_to_ask_for_rights() {
+        let (message, help) = explained(
+            403,
+            r#"x: User "system:anonymous" cannot get resource "pods" in API group "" in the namespace "n""#,
+        );
+        let expected = r#"https://10.0.0.1:6443 takes user "dev" (context "staging") for anonymous, who may not get pods in namespace "n""#;
+        assert_eq!(message, expected);
+        assert!(help.contains("Log in again") && !help.contains("Role"), "{help}");
     }
 
     #[test]
