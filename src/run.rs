@@ -15,6 +15,7 @@ use crate::manifest;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{HumanOptions, Sources, write_problems};
+use crate::report::json;
 use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
@@ -125,5 +126,8 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mu
 }
 
 fn pretty(value: &serde_json::Value) -> String {
-    format!("{value:#}\n")
+    let mut out = Vec::new();
+    // Memory takes everything, and JSON is text.
+    let _ = json::write_value(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }

@@ -13,11 +13,16 @@ use super::{API_VERSION, Report};
 use crate::text;
 
 /// Writes the report, indented, with a line break at its end.
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    write_value(report, out)
+}
+
+/// Writes any value as [`write`] does.
 ///
 /// JSON itself lets most characters through that a terminal acts on or that turn text round. They are written as escapes,
 /// which mean the same to every reader.
-pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    report.serialize(&mut Serializer::with_formatter(&mut *out, Harmless(PrettyFormatter::new())))?;
+pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut *out, Harmless(PrettyFormatter::new())))?;
     out.write_all(b"\n")
 }
 
