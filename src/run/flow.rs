@@ -65,6 +65,10 @@ async fn steps(
         result = look(&settings, manifests, &enabled, &progress, report) => result?,
         () = interrupt(&host.stop) => return Err(interrupted()),
     };
+    // Comparing waits for nothing, so that an interrupt in its midst is noticed only now.
+    if *host.stop.borrow() {
+        return Err(interrupted());
+    }
     let (target, plan) = looked_at;
     tell_warnings(host, output, &target);
 
