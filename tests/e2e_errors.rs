@@ -133,7 +133,10 @@ fn credentials_that_the_server_does_not_take() {
     let anonymous =
         format!("{url} takes user \"admin\" (context \"test\") for anonymous, who may not get path /api/v1");
     for user in [user(json!({})), user(json!({"username": "admin", "password": "geheim"}))] {
-        failing.says(user, &anonymous).stderr_contains("Log in again").contains_nowhere("Role");
+        failing
+            .says(user, &anonymous)
+            .stderr_contains("= help: are there credentials for this user in the kubeconfig")
+            .contains_nowhere("Role");
     }
 
     failing.says(

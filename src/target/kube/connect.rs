@@ -423,7 +423,8 @@ contexts:
         let home = Home::with("apiVersion: v1\nusers:\n- name: u\n  user: {token: [geheim]}\n");
         let problem = home.problem("x").await;
         assert_eq!(problem.message, "this is no valid kubeconfig");
-        assert_eq!(problem.at.as_ref().map(|at| at.line), Some(4));
+        let at = problem.at.expect("a place");
+        assert_eq!((at.line, at.column), (4, 0), "a column would show the line, token and all");
     }
 
     #[tokio::test]
