@@ -310,6 +310,22 @@ fn a_server_that_dies_in_mid_deploy_leaves_an_exact_report() {
 }
 
 #[test]
+fn what_comes_behind_a_refused_object_is_not_written() {
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let role = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: b, namespace: {namespace}}}\nrules: []\n"
+    );
+    // A value that is no text is refused.
+    bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("a", "true"), role].join("---\n"));
+    let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
+    let results: Vec<String> = results(&run.code(1).report()).into_iter().map(|(_, result)| result).collect();
+    assert_eq!(results, ["applied", "failed", "notReached"], "{run}");
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/b");
+    assert_eq!(control_plane().get(&path).0, 404);
+}
+
+#[test]
 fn a_lost_answer_is_not_called_unwritten() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.namespace());
