@@ -14,7 +14,8 @@ use crate::config::{self, Loader, Overrides};
 use crate::manifest;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::{Sources, write_problems};
+use crate::report::human::{HumanOptions, Sources, write_problems};
+use crate::report::json;
 use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
@@ -67,7 +68,9 @@ impl Host {
             sources.read(&at.file);
         }
         let color = self.color(ColorChoice::Auto, self.stderr_is_terminal);
-        let _ = write_problems(error.problems(), &sources, color, &mut self.stderr);
+        // There is no report that would have all of them.
+        let options = HumanOptions { color, verbose: true, ..HumanOptions::default() };
+        let _ = write_problems(error.problems(), &options, &sources, &mut self.stderr);
         Exit::from(error)
     }
 
@@ -123,5 +126,8 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mu
 }
 
 fn pretty(value: &serde_json::Value) -> String {
-    format!("{value:#}\n")
+    let mut out = Vec::new();
+    // Memory takes everything, and JSON is text.
+    let _ = json::write_value(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }

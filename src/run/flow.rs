@@ -1,6 +1,8 @@
 //! `deploy` and `check`: one flow, and `deploy` goes on after the report.
 
+use std::io::Write;
 use std::panic;
+use std::pin::pin;
 
 use futures::{FutureExt, try_join};
 use tokio::sync::watch;
@@ -58,15 +60,16 @@ async fn steps(
     report: &mut Report,
 ) -> Result<Exit> {
     // Everything that can be wrong in the configuration is said before the first request.
-    let (settings, enabled, input) = configure(args, deploy, host, output)?;
+    let input = read_input(args, host).await?;
+    let (settings, enabled, input) = configure(args, deploy, input, host, output)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
     let stop = host.stop.clone();
-    let (manifests, target, ahead) = until(stop.clone(), open(&settings, input, &progress)).await?;
+    let (manifests, target, ahead) = until(&stop, open(&settings, input, &progress)).await?;
     output.notices(host, &manifests.notices);
     report.target = target.describe();
     let (plan, foreseen) =
-        until(stop, look(&settings, manifests.manifests, ahead, &target, &enabled, &progress, report)).await?;
+        until(&stop, look(&settings, manifests.manifests, ahead, &target, &enabled, &progress, report)).await?;
     tell_warnings(host, output, &target);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
@@ -87,11 +90,11 @@ async fn steps(
     }
     // Off a terminal nobody can answer: the checks are the gate.
     let asks = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
-    if asks && !confirmed(host, question(report, &target)).await {
-        return Err(Error::failed(Problem::new("not confirmed; nothing was written")));
+    if asks {
+        confirm(host, &question(report, &target)).await?;
     }
 
-    let applied = write(&plan, &target, &settings, &progress, host.stop.clone()).await;
+    let applied = write(&plan, &target, &settings, &progress, host).await;
     tell_warnings(host, output, &target);
     Ok(conclude(report, applied))
 }
@@ -102,18 +105,46 @@ fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target) {
     output.notices(host, &warnings.collect::<Vec<_>>());
 }
 
-/// Does `work`, which writes nothing, unless the user interrupts it.
-async fn until<T>(mut stop: watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::select! {
-        result = work => result,
-        _ = stop.wait_for(|stop| *stop) => Err(Error::failed(Problem::new("interrupted; nothing was written"))),
+/// Ends when the user interrupts the run: never, where nobody can.
+async fn interrupt(stop: &watch::Receiver<bool>) {
+    if stop.clone().wait_for(|stop| *stop).await.is_err() {
+        std::future::pending().await
     }
 }
 
-/// Reads the configuration, and the texts of the manifests, which may hold some of it.
+/// An interrupt before the first write.
+fn interrupted() -> Error {
+    Error::failed(Problem::new("interrupted; nothing was written"))
+}
+
+/// Does `work`, which writes nothing, unless the user interrupts it.
+async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let done = tokio::select! {
+        result = work => result?,
+        () = interrupt(stop) => return Err(interrupted()),
+    };
+    // Comparing waits for nothing, so that an interrupt in its midst is noticed only now.
+    if *stop.borrow() { Err(interrupted()) } else { Ok(done) }
+}
+
+/// Reads the texts of the manifests, on a thread of its own: standard input may be a pipe into which nobody writes.
+async fn read_input(args: &FlowArgs, host: &mut Host) -> Result<Input> {
+    let (files, mut stdin) = (args.files.clone(), host.stdin.take());
+    let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
+    let read = tokio::select! {
+        read = reading => read,
+        () = interrupt(&host.stop) => return Err(interrupted()),
+    };
+    let (input, stdin) = read.map_err(|_| Error::failed(Problem::new("the manifests could not be read")))?;
+    host.stdin = stdin;
+    Ok(input)
+}
+
+/// Reads the configuration, of which the manifests may hold some.
 fn configure(
     args: &FlowArgs,
     deploy: Option<&DeployArgs>,
+    input: Input,
     host: &mut Host,
     output: &mut Output,
 ) -> Result<(Settings, Vec<Enabled>, Input)> {
@@ -134,7 +165,6 @@ fn configure(
             color: args.color,
         },
     };
-    let input = Input::open(&args.files, &mut host.stdin);
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, host)?;
@@ -264,17 +294,30 @@ fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
     exit
 }
 
-/// Asks whether to write. An interrupt is a no.
-async fn confirmed(host: &mut Host, question: String) -> bool {
-    let Some(mut stdin) = host.stdin.take() else { return false };
-    let mut stop = host.stop.clone();
+/// Asks whether to write. Anything but a yes ends the run.
+async fn confirm(host: &mut Host, question: &str) -> Result<()> {
+    let Some(mut stdin) = host.stdin.take() else {
+        let problem = Problem::new("cannot ask whether to write, as standard input held the manifests");
+        return Err(Error::failed(problem.help("deploy without the question: --yes")));
+    };
+    // A question that nobody sees is answered by nobody.
+    confirm::ask(question, &mut host.stderr)
+        .map_err(|error| Error::failed(Problem::new(format!("cannot ask whether to write: {error}"))))?;
     // On a thread of its own, because a read from the terminal cannot be called off.
-    let answer = tokio::task::spawn_blocking(move || {
-        confirm::confirm(&question, &mut *stdin, &mut std::io::stderr()).unwrap_or(false)
-    });
-    tokio::select! {
-        answer = answer => answer.unwrap_or(false),
-        _ = stop.wait_for(|stop| *stop) => false,
+    let reading = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin));
+    let answer = tokio::select! {
+        answer = reading => answer.ok().and_then(|answer| answer.ok()),
+        () = interrupt(&host.stop) => {
+            let _ = writeln!(host.stderr);
+            return Err(interrupted());
+        }
+    };
+    if !answer.is_some_and(|answer| answer.line_ended) {
+        let _ = writeln!(host.stderr);
+    }
+    match answer {
+        Some(answer) if answer.yes => Ok(()),
+        _ => Err(Error::failed(Problem::new("not confirmed; nothing was written"))),
     }
 }
 
@@ -285,24 +328,30 @@ fn question(report: &Report, target: &Target) -> String {
     format!("Create {created} and update {updated} in {}{warned}?", target.describe())
 }
 
-async fn write(
-    plan: &Plan,
-    target: &Target,
-    settings: &Settings,
-    progress: &Progress,
-    stop: watch::Receiver<bool>,
-) -> Applied {
+async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Progress, host: &mut Host) -> Applied {
     let options = ApplyOptions {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
         established_timeout: settings.timeouts.established,
     };
     let stage = progress.stage("applying", None);
-    apply::run(plan, target, &options, stop, &|event| match event {
+    let on_event = |event| match event {
         Event::Applied(done, total) => stage.set(done, Some(total)),
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
-    })
-    .await
+    };
+    let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));
+    tokio::select! {
+        applied = &mut applying => return applied,
+        () = interrupt(&host.stop) => {}
+    }
+    // An object under way is waited for, which can take as long as a request may: say so at once.
+    stage.aside(|| {
+        let _ = writeln!(
+            host.stderr,
+            "interrupted: no other object is begun; waiting for those under way (Ctrl-C again ends at once)"
+        );
+    });
+    applying.await
 }
 
 fn conclude(report: &mut Report, applied: Applied) -> Exit {

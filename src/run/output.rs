@@ -14,6 +14,9 @@ use crate::report::human::{self, HumanOptions, Purpose, Sources};
 use crate::report::{Outcome, Report, Severity, json};
 use crate::ui;
 
+/// More notices at a time are counted, not shown (unless `verbose`).
+const MOST_NOTICES: usize = 20;
+
 /// The outputs of one run. Made from the flags before the configuration is known, so that its problems can be told.
 pub struct Output {
     specs: Vec<OutputSpec>,
@@ -71,10 +74,15 @@ impl Output {
         if self.quiet() {
             return;
         }
-        for notice in notices {
+        let shown = if self.options.verbose { notices.len() } else { MOST_NOTICES };
+        for notice in notices.iter().take(shown) {
             let text = crate::text::sanitize_block(&notice.to_string()).into_owned();
             let help = notice.help.as_deref().map(|help| format!(" ({})", crate::text::sanitize(help)));
             let _ = writeln!(host.stderr, "notice: {text}{}", help.unwrap_or_default());
+        }
+        if notices.len() > shown {
+            let rest = crate::text::count(notices.len() - shown, "more notice");
+            let _ = writeln!(host.stderr, "… and {rest} (-v shows all of them)");
         }
     }
 
@@ -84,7 +92,8 @@ impl Output {
             self.sources.read(file);
         }
         let color = host.color(self.color, host.stderr_is_terminal);
-        let _ = human::write_problems(problems, &self.sources, color, &mut host.stderr);
+        let options = HumanOptions { color, ..self.options };
+        let _ = human::write_problems(problems, &options, &self.sources, &mut host.stderr);
         self.told = true;
     }
 

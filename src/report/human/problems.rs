@@ -1,5 +1,6 @@
 //! What stopped the run: the place, what is wrong, the next step.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::pen::Pen;
@@ -14,22 +15,29 @@ const LONGEST_DOCUMENT: usize = 20_000;
 
 /// Lines below the title of one problem: the causes of a refusal, the objects of a conflict.
 const MOST_LINES: usize = 100;
+/// More problems than this are counted, not shown (unless `verbose`).
+const SHOWN: usize = 20;
 
 /// Writes problems, a blank line between two of them.
 pub fn write_problems(
     problems: &[Problem],
+    options: &HumanOptions,
     excerpts: &dyn Excerpts,
-    color: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let options = HumanOptions { color, ..HumanOptions::default() };
     let errors: Vec<ErrorEntry> = problems.iter().map(ErrorEntry::from).collect();
-    write(&errors, excerpts, &mut Pen::new(&options, out))
+    write(&errors, options, excerpts, &mut Pen::new(options, out))
 }
 
 /// Writes what stopped a run, from the report.
-pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
-    for (index, error) in errors.iter().enumerate() {
+pub fn write(
+    errors: &[ErrorEntry],
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    pen: &mut Pen<'_>,
+) -> io::Result<()> {
+    let shown = if options.verbose { errors.len() } else { SHOWN };
+    for (index, error) in errors.iter().take(shown).enumerate() {
         if index > 0 {
             pen.blank()?;
         }
@@ -51,6 +59,17 @@ pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) 
             let prefix = format!("{} {sign} {label}: ", " ".repeat(gutter));
             pen.wrapped(&prefix, gutter + 9, &text::cut(&help, 2000))?;
         }
+    }
+    if errors.len() > shown {
+        let rest = &errors[shown..];
+        let files: BTreeSet<&str> =
+            rest.iter().filter_map(|error| Some(error.source.as_ref()?.file.as_str())).collect();
+        let places = if files.is_empty() { String::new() } else { format!(" in {}", text::count(files.len(), "file")) };
+        pen.blank()?;
+        pen.line(&format!(
+            "… and {}{places}: -v shows all of them, -o json has them as data.",
+            text::count(rest.len(), "more error")
+        ))?;
     }
     Ok(())
 }

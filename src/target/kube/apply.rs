@@ -343,7 +343,7 @@ mod tests {
         let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             problem.message,
-            "the API server refused it: \n  spec.a: Required value\n  spec.b: Invalid value: \"\\u{1b}[2J\""
+            "the API server refused it: spec.a: Required value; spec.b: Invalid value: \"\\u{1b}[2J\""
         );
         let message =
             "failed to create typed patch object (n/c; /v1, Kind=ConfigMap): .dota: field not declared in schema";

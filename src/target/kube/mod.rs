@@ -1,9 +1,9 @@
 //! A cluster, through its API server.
 //!
 //! One room for each step: `connect` turns `kubeconfig`, environment and `proxy` into a `client`, `transport` sends one
-//! request and is the only place that does, `errors` says in one line why one failed, `read`, `discover` and `apply` are
-//! the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few facts that a step
-//! needs are parsed out of it (`json`).
+//! request and is the only place that does, `errors` and `refusals` say in one line why one failed, `read`, `discover`
+//! and `apply` are the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few
+//! facts that a step needs are parsed out of it (`json`).
 //!
 //! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
 //! server carries out whole or not at all.
@@ -17,6 +17,8 @@ mod json;
 mod kubeconfig;
 mod proxy;
 mod read;
+mod refusals;
+mod secret;
 #[cfg(test)]
 mod stand_in;
 mod takeover;

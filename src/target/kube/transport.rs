@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use kube::client::{Body, Client};
 use kube::core::Status;
 
-use super::errors;
+use super::{errors, refusals};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::text;
@@ -102,7 +102,7 @@ impl Failure {
 
     pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
         match self {
-            Failure::Refused(status) => errors::refused(call, &status, peer),
+            Failure::Refused(status) => refusals::refused(call, &status, peer),
             Failure::Lost { problem, .. } => problem,
         }
     }
