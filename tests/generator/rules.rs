@@ -57,21 +57,43 @@ pub fn ruled_schema(random: &mut Random) -> Value {
 /// A value for such a schema, mostly one that types and bounds accept.
 pub fn ruled_value(random: &mut Random, schema: &Value) -> Value {
     let mut value = values::value(random, schema);
-    fill(random, schema, &mut value);
+    let mut known = Vec::new();
+    literals(schema, &mut known);
+    fill(random, schema, &known, &mut value);
     if random.chance(15) { values::broken(random, &value) } else { value }
 }
 
-/// Puts texts into strings that functions can do something with.
-fn fill(random: &mut Random, schema: &Value, value: &mut Value) {
-    match value {
-        Value::String(text) if schema.get("format").is_none() && schema.get("enum").is_none() => {
-            *text = (*random.pick(&TEXTS)).to_owned();
+/// The literals in the rules of a schema: what they compare with is what values should be.
+fn literals(schema: &Value, found: &mut Vec<String>) {
+    for rule in schema.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten() {
+        let text = rule["rule"].as_str().unwrap_or_default();
+        for quote in ['\'', '"'] {
+            found.extend(text.split(quote).skip(1).step_by(2).map(str::to_owned));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(random, &schema["items"], item)),
+        found.extend(text.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty()).map(str::to_owned));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    let below = ["items", "additionalProperties"].into_iter().filter_map(|keyword| schema.get(keyword));
+    properties.chain(below).for_each(|schema| literals(schema, found));
+}
+
+/// Puts texts into strings that functions can do something with.
+fn fill(random: &mut Random, schema: &Value, literals: &[String], value: &mut Value) {
+    let literal = random.chance(50).then(|| literals.get(random.below(literals.len()))).flatten();
+    match value {
+        Value::Number(number) if number.is_i64() => {
+            if let Some(near) = literal.and_then(|literal| literal.parse::<i64>().ok()) {
+                *value = json!(near.saturating_add(random.below(3) as i64 - 1));
+            }
+        }
+        Value::String(text) if schema.get("format").is_none() && schema.get("enum").is_none() => {
+            *text = literal.cloned().unwrap_or_else(|| (*random.pick(&TEXTS)).to_owned());
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(random, &schema["items"], literals, item)),
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
                 let of = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
-                fill(random, of, value);
+                fill(random, of, literals, value);
             }
         }
         _ => {}
@@ -80,16 +102,16 @@ fn fill(random: &mut Random, schema: &Value, value: &mut Value) {
 
 fn leaf(random: &mut Random) -> Value {
     match random.below(11) {
-        0..=2 => json!({"type": "string", "maxLength": 40}),
+        0..=2 => json!({"type": "string", "maxLength": 24}),
         3 | 4 => json!({"type": "integer"}),
         5 => json!({"type": "number"}),
         6 => json!({"type": "boolean"}),
         7 => json!({"x-kubernetes-int-or-string": true, "maxLength": 20}),
         8 => {
-            json!({"type": "string", "format": random.pick(&["date-time", "duration", "byte", "date"]), "maxLength": 40})
+            json!({"type": "string", "format": random.pick(&["date-time", "duration", "byte", "date"]), "maxLength": 24})
         }
         9 => json!({"type": "string", "enum": ["a", "b", "abc"]}),
-        _ => json!({"type": "string", "maxLength": 40, "nullable": true}),
+        _ => json!({"type": "string", "maxLength": 24, "nullable": true}),
     }
 }
 
@@ -99,8 +121,8 @@ fn node(random: &mut Random, depth: usize) -> Value {
     }
     match random.below(9) {
         0 | 1 => object(random, depth - 1),
-        2 => json!({"type": "array", "maxItems": 5, "items": leaf(random)}),
-        3 => json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "set", "items":
+        2 => json!({"type": "array", "maxItems": 4, "items": leaf(random)}),
+        3 => json!({"type": "array", "maxItems": 4, "x-kubernetes-list-type": "set", "items":
             {"type": random.pick(&["string", "integer"]), "maxLength": 20}}),
         4 => {
             let mut item = object(random, 0);
@@ -109,11 +131,11 @@ fn node(random: &mut Random, depth: usize) -> Value {
             if random.chance(50) {
                 rules(random, &mut item);
             }
-            json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            json!({"type": "array", "maxItems": 4, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
                 "items": item})
         }
-        5 => json!({"type": "array", "maxItems": 5, "items": object(random, 0)}),
-        6 => json!({"type": "object", "maxProperties": 5, "additionalProperties": leaf(random)}),
+        5 => json!({"type": "array", "maxItems": 4, "items": object(random, 0)}),
+        6 => json!({"type": "object", "maxProperties": 4, "additionalProperties": leaf(random)}),
         _ => leaf(random),
     }
 }
@@ -140,21 +162,22 @@ fn rule(random: &mut Random, schema: &Value) -> Value {
     let this = ("self".to_owned(), schema.clone());
     let mut scope = vec![this.clone()];
     let mut rule = json!({});
-    let mut transition = None;
+    let (mut transition, mut always) = (None, false);
     match random.below(10) {
         0 | 1 => {
             scope.push(("oldSelf".to_owned(), schema.clone()));
             transition = Some("self == oldSelf || ");
         }
         2 => {
+            always = true;
             scope.push(("oldSelf.value()".to_owned(), schema.clone()));
             rule["optionalOldSelf"] = json!(true);
             transition = Some("!oldSelf.hasValue() || ");
         }
         _ => {}
     }
-    let body = Grammar { scope: scope.clone(), bound: 0 }.boolean(random, 3);
-    rule["rule"] = json!(format!("{}{body}", transition.filter(|_| random.chance(60)).unwrap_or("")));
+    let body = Grammar { scope: scope.clone(), bound: 0 }.boolean(random, 2);
+    rule["rule"] = json!(format!("{}{body}", transition.filter(|_| always || random.chance(60)).unwrap_or("")));
     if random.chance(30) {
         rule["message"] = json!(" must be right ");
     }
@@ -252,7 +275,7 @@ impl Grammar {
 
     fn boolean(&self, random: &mut Random, depth: usize) -> String {
         if depth > 0 {
-            let mut next = |random: &mut Random| self.boolean(random, depth - 1);
+            let next = |random: &mut Random| self.boolean(random, depth - 1);
             match random.below(9) {
                 0 => return format!("({} && {})", next(random), next(random)),
                 1 => return format!("({} || {})", next(random), next(random)),
@@ -330,7 +353,12 @@ impl Grammar {
         let equality = *random.pick(&["==", "!="]);
         match random.below(28) {
             0..=3 => format!("{} {order} {}", self.int(random, depth), self.int(random, depth)),
-            4 => format!("{} {order} {}", self.double(random, depth), self.number(random, depth)),
+            4 => format!(
+                "{} {} {}",
+                self.double(random, depth),
+                random.pick(&["<", "<=", ">", ">="]),
+                self.number(random, depth)
+            ),
             5 | 6 => format!("{} {equality} {}", text(random), text(random)),
             7 => format!("{} {order} {}", text(random), text(random)),
             8 => format!("{}.{}({})", text(random), random.pick(&["startsWith", "endsWith", "contains"]), text(random)),
@@ -369,11 +397,11 @@ impl Grammar {
             },
             21 => match self.path(random, Kind::Time) {
                 Some((path, _)) => format!("{path} {order} timestamp('2024-01-01T00:00:00Z')"),
-                None => format!("timestamp({}) {order} timestamp(0)", text(random)),
+                None => format!("timestamp({} + 'Z') {order} timestamp(0)", text(random)),
             },
             22 => match self.path(random, Kind::Wait) {
                 Some((path, _)) => format!("{path} {order} duration('1h')"),
-                None => format!("duration({}) {order} duration('1ms')", text(random)),
+                None => format!("duration({} + 's') {order} duration('1ms')", text(random)),
             },
             23 => match self.path(random, Kind::Bytes) {
                 Some((path, _)) => format!("{path} {order} b'a'"),
