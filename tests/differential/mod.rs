@@ -294,12 +294,10 @@ impl Subject<'_> {
 
     /// What we say of one field of the object alone.
     fn alone(&self, field: &str, object: &Value, old: Option<&Value>) -> Outcome {
-        let only = |object: &Value| {
-            let mut object = object.clone();
-            if let Some(map) = object.as_object_mut() {
-                map.retain(|key, _| key == field || matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
-            }
-            object
+        let only = |object: &Value| -> Value {
+            let part = |key: &str| key == field || matches!(key, "apiVersion" | "kind" | "metadata");
+            let map = object.as_object().into_iter().flatten().filter(|(key, _)| part(key));
+            map.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>().into()
         };
         self.ours(&only(object), old.map(only).as_ref()).1
     }

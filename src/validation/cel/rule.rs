@@ -210,7 +210,11 @@ impl Rule {
         variables.push(("self", typed(this, of)));
         if self.node.uses_old {
             match (old, self.optional_old) {
-                (Some(old), true) => variables.push(("oldSelf", typed(old, of).map(|old| Value::some(untyped(&old))))),
+                // There is a value even where it does not fit the schema.
+                (Some(old), true) => {
+                    let old = typed(old, of).map_or(Value::Unknown(old), |old| untyped(&old));
+                    variables.push(("oldSelf", Ok(Value::some(old))));
+                }
                 (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
                 (None, true) => variables.push(("oldSelf", Ok(Value::Optional(None)))),
                 (None, false) => {}
