@@ -18,6 +18,8 @@ use crate::support::{Api, eventually};
 
 /// Objects for each CRD.
 const OBJECTS: usize = 12;
+/// The server takes a moment to serve a CRD, in which another one can be tried.
+const THREADS: usize = 8;
 
 /// Compares what is in the CRDs of a folder.
 pub fn compare(api: &Api, group: &str, folder: &Path, seed: u64) {
@@ -46,26 +48,41 @@ pub fn compare(api: &Api, group: &str, folder: &Path, seed: u64) {
         undecided.len(),
         nodes.len()
     );
+    assert_eq!(undecided, Vec::<String>::new());
     let mut tally = Tally::default();
     let nodes: Vec<Value> = nodes.into_values().collect();
     for (at, nodes) in nodes.chunks(FIELDS / 2).enumerate() {
         let mut random = Random::new(seed.wrapping_mul(31).wrapping_add(at as u64));
         one_crd(api, (group, at), nodes.to_vec(), ruled_value, &mut random, &mut tally);
     }
-    let (mut accepted, mut refused, mut skipped) = (0, 0, 0);
-    let mut random = Random::new(seed);
-    for (at, (name, (status, schema))) in schemas.iter().enumerate() {
-        match whole(api, &format!("c{at}.{group}"), (*status, schema), &mut random, &mut tally) {
-            Some(counts) => (accepted, refused) = (accepted + counts.0, refused + counts.1),
-            None => {
-                skipped += 1;
-                println!("the server does not take {name}");
-            }
-        }
-    }
-    println!("whole CRDs: {accepted} objects accepted, {refused} refused; {skipped} CRDs not taken by the server");
-    assert_eq!(undecided, Vec::<String>::new());
-    tally.judge("rules of CRDs");
+    tally.judge("nodes with rules");
+    let schemas: Vec<_> = schemas.into_iter().enumerate().collect();
+    let results: Vec<Whole> = std::thread::scope(|scope| {
+        let threads: Vec<_> = schemas
+            .chunks(schemas.len().div_ceil(THREADS).max(1))
+            .map(|part| scope.spawn(move || part.iter().map(|one| whole(api, group, one, seed)).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let sum = |of: fn(&Whole) -> usize| results.iter().map(of).sum::<usize>();
+    let disagreements: Vec<&String> = results.iter().flat_map(|result| &result.disagreements).collect();
+    println!(
+        "whole CRDs: {} objects accepted, {} refused; {} CRDs that the server does not take; {} disagreements",
+        sum(|result| result.accepted),
+        sum(|result| result.refused),
+        sum(|result| usize::from(!result.is_taken)),
+        disagreements.len()
+    );
+    assert!(disagreements.is_empty(), "{:#?}", &disagreements[..disagreements.len().min(10)]);
+}
+
+/// What became of the objects of one CRD.
+#[derive(Default)]
+struct Whole {
+    is_taken: bool,
+    accepted: usize,
+    refused: usize,
+    disagreements: Vec<String>,
 }
 
 /// The schemas of all CRDs in a folder, each once, and whether they have a status subresource.
@@ -161,32 +178,35 @@ fn lenient(schema: &Value) -> Value {
     lenient
 }
 
-/// A CRD with this schema and objects for it; how many of them were accepted and refused by both. None if the server
-/// does not take the CRD.
+/// Creates a CRD with this schema and compares what both sides say of objects for it.
 fn whole(
     api: &Api,
     group: &str,
-    (status, schema): (bool, &Value),
-    random: &mut Random,
-    tally: &mut Tally,
-) -> Option<(usize, usize)> {
-    let mut crd = super::crd(group, 0);
+    (at, (name, (has_status, schema))): &(usize, (String, (bool, Value))),
+    seed: u64,
+) -> Whole {
+    let group = format!("c{at}.{group}");
+    let mut crd = super::crd(&group, 0);
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
-    if status {
+    if *has_status {
         crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     }
+    let mut result = Whole::default();
     let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    if api.post(collection, &crd).0 != 201 {
-        return None;
+    let (status, answer) = api.post(collection, &crd);
+    if status != 201 {
+        println!("{}: {}", name.chars().take(80).collect::<String>(), answer["message"]);
+        return result;
     }
+    result.is_taken = true;
     let resource = format!("/apis/{group}/v1/diff0s");
     eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
-    let compiled = Schema::compile(schema).expect("the server took the schema").with_status_subresource(status);
-    let (mut accepted, mut refused) = (0, 0);
+    let compiled = Schema::compile(schema).expect("the server took the schema").with_status_subresource(*has_status);
     let bare = lenient(schema);
+    let mut random = Random::new(seed.wrapping_add(*at as u64));
     for at in 0..OBJECTS {
         // The fewer broken keywords, the more rules are evaluated.
-        let mut object = ruled_value(random, if at % 2 == 0 { &bare } else { schema });
+        let mut object = ruled_value(&mut random, if at % 2 == 0 { &bare } else { schema });
         if !object.is_object() {
             continue;
         }
@@ -195,20 +215,19 @@ fn whole(
         object["metadata"] = json!({"name": "x"});
         let (status, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
         let theirs = texts_of(&answer);
-        let processed = compiled.process(&mut object.clone(), None);
-        let ours: BTreeSet<_> =
-            processed.outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect();
+        let outcome = compiled.process(&mut object.clone(), None).outcome;
+        let ours: BTreeSet<_> = outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect();
         match status {
-            201 if processed.outcome.is_accepted() => accepted += 1,
-            422 if ours == theirs => refused += 1,
-            400 if ours.len() == 1 => refused += 1,
+            201 if outcome.is_accepted() => result.accepted += 1,
+            422 if ours == theirs => result.refused += 1,
+            400 if ours.len() == 1 => result.refused += 1,
             _ => {
                 let differing: Vec<_> = ours.symmetric_difference(&theirs).take(5).collect();
-                let open = &processed.outcome.undecided;
-                tally.disagreements.push(format!("{status}: only one side says {differing:#?} {open:?}\n  {object}"));
+                let open = &outcome.undecided;
+                result.disagreements.push(format!("{status}: one side says {differing:#?} {open:?}\n  {object}"));
             }
         }
     }
     api.delete(&format!("{collection}/diff0s.{group}"));
-    Some((accepted, refused))
+    result
 }

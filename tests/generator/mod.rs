@@ -6,6 +6,7 @@
 // Each test binary uses its own part of this module.
 #![allow(dead_code)]
 
+mod grammar;
 mod rules;
 mod schemas;
 mod texts;

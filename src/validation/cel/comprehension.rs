@@ -121,22 +121,14 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The elements that the macro's own filter lets through, if it has one.
-    fn filtered(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Element<'a>>,
-    ) -> Result<Vec<Element<'a>>> {
+    fn filtered(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Element<'a>>> {
         match &of.filter {
             Some(filter) => self.kept(of, filter, elements),
             None => Ok(elements.collect()),
         }
     }
 
-    fn transform(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Element<'a>>,
-    ) -> Result<Vec<Value<'a>>> {
+    fn transform(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Value<'a>>> {
         let mut values = Vec::new();
         for element in self.filtered(of, elements)? {
             values.push(self.bound(of, &of.body, element)?);
@@ -144,11 +136,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(values)
     }
 
-    fn transform_map(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Element<'a>>,
-    ) -> Result<Value<'a>> {
+    fn transform_map(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Value<'a>> {
         let mut map = BTreeMap::new();
         for element in self.filtered(of, elements)? {
             let key = element.0.clone()?;

@@ -224,7 +224,11 @@ fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::Int(end)] = args else { return None };
     let length = u64::try_from(*end).unwrap_or(0);
-    Some(budget.take(LIST_COST.saturating_add(length)).map(|()| Value::List(List::new((0..*end).map(Value::Int).collect()))))
+    Some(
+        budget
+            .take(LIST_COST.saturating_add(length))
+            .map(|()| Value::List(List::new((0..*end).map(Value::Int).collect()))),
+    )
 }
 
 fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
