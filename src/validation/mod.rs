@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
-//! text for metadata that cannot be decoded; the second complaint about a bad `generateName`, which quotes a random name.
+//! text for metadata that cannot be decoded, and for data that a rule reads though it does not have its format; the second complaint about a bad `generateName`, which quotes a random name.
 //! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
 //! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
 //! and time zones by name.

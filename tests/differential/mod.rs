@@ -372,11 +372,11 @@ impl Subject<'_> {
             422 => {
                 let mut ours: BTreeMap<(String, String), i32> = BTreeMap::new();
                 for error in &outcome.errors {
-                    *ours.entry((error.path.clone(), error.body())).or_default() += 1;
+                    *ours.entry((error.path.clone(), comparable(&error.body()))).or_default() += 1;
                 }
                 for cause in answer["details"]["causes"].as_array().into_iter().flatten() {
                     let text = |key: &str| cause[key].as_str().unwrap_or_default().to_owned();
-                    *ours.entry((text("field"), text("message"))).or_default() -= 1;
+                    *ours.entry((text("field"), comparable(&text("message")))).or_default() -= 1;
                 }
                 for ((field, message), balance) in ours {
                     if balance != 0 {
@@ -413,6 +413,23 @@ impl Subject<'_> {
             json!(part(object)),
             json!(old.map(part)),
         ));
+    }
+}
+
+/// A message without what is not compared: Go's words for what is wrong with a text that a rule reads although it does
+/// not have its format, which only an update that leaves the text alone can have.
+fn comparable(message: &str) -> String {
+    let reason = [
+        "Invalid date-time formatted",
+        "Invalid date formatted",
+        "Invalid byte formatted",
+        "Invalid duration",
+        "unsupported conversion",
+    ];
+    let cut = reason.iter().filter_map(|reason| message.find(reason).map(|at| at + reason.len())).min();
+    match (cut, message.find(" evaluating rule: ")) {
+        (Some(cut), Some(tail)) if cut <= tail => format!("{}{}", &message[..cut], &message[tail..]),
+        _ => message.to_owned(),
     }
 }
 

@@ -74,11 +74,19 @@ fn string<'a>(text: &'a str, kind: &Kind) -> Result<Value<'a>> {
 
 /// A list or object of the validated object as an optional gives it: as plain data, which knows nothing of the schema,
 /// under the names as they are written. The server unwraps optionals that way.
-pub(crate) fn untyped<'a>(value: &Value<'a>) -> Value<'a> {
-    match value {
+pub(crate) fn untyped<'a>(value: &Value<'a>) -> Result<Value<'a>> {
+    Ok(match value {
         Value::Map(Map::Json { fields, .. }) => native_map(fields),
         Value::List(List { items: Items::Json(items, _), .. }) => native_list(items),
-        other => other.clone(),
+        other => return opened(other),
+    })
+}
+
+/// What is taken out of an optional. One can hold what does not fit its schema, but that cannot be taken out.
+pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
+    match value {
+        Value::Unknown(_) => Err(Fault::error("unsupported conversion to ref.Val")),
+        other => Ok(other.clone()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::budget::Budget;
-use super::convert::untyped;
+use super::convert::{opened, untyped};
 use super::equal::{field, find};
 use super::fault::{Fault, Result};
 use super::value::{Key, List, Map, Text, Value};
@@ -55,7 +55,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     fn variable(&mut self, name: &str) -> Result<Value<'a>> {
         match self.scope.iter().rev().find(|(known, _)| *known == name) {
-            Some((_, Ok(Value::Optional(Some(value))))) => {
+            Some((_, Ok(Value::Optional(Some(value))))) if matches!(**value, Value::Map(_) | Value::List(_)) => {
                 let value = Rc::clone(value);
                 self.unwrapped(&value).map(Value::some)
             }
@@ -72,7 +72,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             _ => 0,
         };
         self.budget.take(size as u64)?;
-        Ok(untyped(value))
+        untyped(value)
     }
 
     /// `operands` joined by `||` (`decisive` true) or `&&` (`decisive` false). One decisive operand decides, whatever
@@ -207,7 +207,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // The alternative is evaluated only when it is needed.
             return match self.eval(target)? {
                 Value::Optional(None) => self.eval(other),
-                Value::Optional(Some(value)) if call.function == "orValue" => Ok((*value).clone()),
+                Value::Optional(Some(value)) if call.function == "orValue" => opened(&value),
                 Value::Optional(some) => Ok(Value::Optional(some)),
                 other => Ok(other),
             };

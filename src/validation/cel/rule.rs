@@ -212,7 +212,7 @@ impl Rule {
             match (old, self.optional_old) {
                 // There is a value even where it does not fit the schema.
                 (Some(old), true) => {
-                    let old = typed(old, of).map_or(Value::Unknown(old), |old| untyped(&old));
+                    let old = typed(old, of).and_then(|old| untyped(&old)).unwrap_or(Value::Unknown(old));
                     variables.push(("oldSelf", Ok(Value::some(old))));
                 }
                 (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
