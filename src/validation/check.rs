@@ -234,25 +234,54 @@ impl Checker {
                 found.add_unplaced(format!("{path} must validate all the schemas (allOf){none}"));
             }
         }
-        if let Some(not) = &combined.not
-            && self.value(not, value, path, None).is_valid()
-        {
-            found.add_unplaced(format!("{} must not validate the schema (not)", gotext::quote(&path.openapi())));
+        if let Some(not) = &combined.not {
+            let open = self.undecided.len();
+            match self.branch(not, value, path) {
+                (_, Some(true)) => {
+                    let path = gotext::quote(&path.openapi());
+                    found.add_unplaced(format!("{path} must not validate the schema (not)"));
+                }
+                (_, Some(false)) => self.undecided.truncate(open),
+                (_, None) => {}
+            }
         }
         found
     }
 
+    /// What a branch says of a value, and whether it is valid; none where that is undecided. What is certainly wrong
+    /// with the value makes the rest of the branch irrelevant.
+    fn branch(&mut self, branch: &Node, value: &Value, path: &Path) -> (Found, Option<bool>) {
+        let open = self.undecided.len();
+        let found = self.value(branch, value, path, None);
+        let verdict = match found.is_valid() {
+            true if self.undecided.len() > open => None,
+            valid => Some(valid),
+        };
+        if verdict == Some(false) {
+            self.undecided.truncate(open);
+        }
+        (found, verdict)
+    }
+
     fn any_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
+        let open = self.undecided.len();
         let mut best: Option<Found> = None;
         for branch in branches {
-            let of_branch = self.value(branch, value, path, None);
-            if of_branch.is_valid() {
-                found.merge(of_branch);
-                return;
+            let (of_branch, verdict) = self.branch(branch, value, path);
+            match verdict {
+                Some(true) => {
+                    self.undecided.truncate(open);
+                    found.merge(of_branch);
+                    return;
+                }
+                Some(false) if best.as_ref().is_none_or(|best| of_branch.matches > best.matches) => {
+                    best = Some(of_branch);
+                }
+                _ => {}
             }
-            if best.as_ref().is_none_or(|best| of_branch.matches > best.matches) {
-                best = Some(of_branch);
-            }
+        }
+        if self.undecided.len() > open {
+            return;
         }
         found.add_unplaced(format!("{} must validate at least one schema (anyOf)", gotext::quote(&path.openapi())));
         if let Some(best) = best {
@@ -261,17 +290,27 @@ impl Checker {
     }
 
     fn one_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
+        let open = self.undecided.len();
         let (mut best, mut first): (Option<Found>, Option<Found>) = (None, None);
         let mut valid = 0;
         for branch in branches {
-            let of_branch = self.value(branch, value, path, None);
-            if of_branch.is_valid() {
+            let (of_branch, verdict) = self.branch(branch, value, path);
+            if verdict == Some(true) {
                 valid += 1;
                 best = None;
                 first.get_or_insert(of_branch);
-            } else if valid == 0 && best.as_ref().is_none_or(|best| of_branch.matches > best.matches) {
+            } else if verdict == Some(false)
+                && valid == 0
+                && best.as_ref().is_none_or(|best| of_branch.matches > best.matches)
+            {
                 best = Some(of_branch);
             }
+        }
+        if valid > 1 {
+            // Two are too many, whatever the others say.
+            self.undecided.truncate(open);
+        } else if self.undecided.len() > open {
+            return;
         }
         if valid == 1 {
             found.merge(first.unwrap_or_default());

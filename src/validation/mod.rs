@@ -13,8 +13,10 @@
 //! ```
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
-//! text for metadata that cannot be decoded; the second complaint about a bad `generateName`, which quotes a random name.
-//! Bounds beyond int64 on integers are cut as on amd64 servers.
+//! text for metadata that cannot be decoded, and for data that a rule reads though it does not have its format; the second complaint about a bad `generateName`, which quotes a random name.
+//! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
+//! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
+//! and time zones by name.
 //!
 //! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
@@ -297,5 +299,33 @@ mod tests {
             (outcome.undecided[0].path.as_str(), outcome.undecided[0].rule.as_str()),
             ("spec", "pattern: (?!a)")
         );
+    }
+
+    #[test]
+    fn an_undecided_branch_decides_only_where_it_does_not_matter() {
+        // (?!a) is undecided for any text; ^b$ matches b and ^c$ does not.
+        let (open, yes, no) = (json!({"pattern": "(?!a)"}), json!({"pattern": "^b$"}), json!({"pattern": "^c$"}));
+        let also_no = json!({"pattern": "(?!a)", "maxLength": 0});
+        let accepted = (true, 0);
+        let (refused, undecided) = ((false, 0), (true, 1));
+        for (combined, wanted) in [
+            (json!({"anyOf": [open, no]}), undecided),
+            (json!({"anyOf": [open, yes]}), accepted),
+            (json!({"anyOf": [also_no, no]}), refused),
+            (json!({"oneOf": [open, no]}), undecided),
+            (json!({"oneOf": [open, yes]}), undecided),
+            (json!({"oneOf": [yes, open, yes]}), refused),
+            (json!({"oneOf": [also_no, yes]}), accepted),
+            (json!({"not": open}), undecided),
+            (json!({"not": also_no}), accepted),
+            (json!({"not": yes}), refused),
+            (json!({"allOf": [open, no]}), (false, 1)),
+            (json!({"anyOf": [{"not": open}, no]}), undecided),
+        ] {
+            let mut spec = combined.clone();
+            spec["type"] = json!("string");
+            let outcome = schema(spec).process(&mut object(json!("b")), None).outcome;
+            assert_eq!((outcome.errors.is_empty(), outcome.undecided.len()), wanted, "{combined}");
+        }
     }
 }

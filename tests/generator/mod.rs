@@ -6,10 +6,13 @@
 // Each test binary uses its own part of this module.
 #![allow(dead_code)]
 
+mod grammar;
+mod rules;
 mod schemas;
 mod texts;
 mod values;
 
+pub use rules::{ruled_schema, ruled_value};
 pub use schemas::{FORMATS, PATTERNS, schema};
 pub use texts::{PATTERNS_OF_RE2, TEXTS};
 pub use values::{broken, text_like, value};

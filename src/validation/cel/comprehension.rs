@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use super::ast::{Expr, Macro, MacroKind};
 use super::equal::find;
-use super::eval::{Evaluation, insert, past_cost};
+use super::eval::{Evaluation, LIST_COST, MAP_COST, insert, past_cost};
 use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
 
-/// An element of what a macro runs over: the values of its one or two variables.
-type Element<'a> = (Value<'a>, Option<Result<Value<'a>>>);
+/// An element of what a macro runs over: the values of its one or two variables. What does not fit its schema is a fault
+/// only once it is looked at.
+type Element<'a> = (Result<Value<'a>>, Option<Result<Value<'a>>>);
 
 impl<'a> Evaluation<'a, '_> {
     /// The value of a macro.
@@ -23,6 +24,7 @@ impl<'a> Evaluation<'a, '_> {
             return self.sort_by(of).map_err(|fault| past_cost("sortBy", 0, fault));
         }
         let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
+        self.budget.take(if matches!(of.kind, MacroKind::Map | MacroKind::MapEntry) { MAP_COST } else { LIST_COST })?;
         match of.kind {
             MacroKind::All => self.quantifier(of, elements, false),
             MacroKind::Exists => self.quantifier(of, elements, true),
@@ -32,7 +34,7 @@ impl<'a> Evaluation<'a, '_> {
             }
             MacroKind::Filter => {
                 let kept = self.kept(of, &of.body, elements)?;
-                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect())))
+                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect::<Result<_>>()?)))
             }
             MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
             MacroKind::Map | MacroKind::MapEntry => self.transform_map(of, elements),
@@ -42,21 +44,22 @@ impl<'a> Evaluation<'a, '_> {
 
     fn sort_by(&mut self, of: &'a Macro) -> Result<Value<'a>> {
         // The keys are made of the elements, in the same order.
-        let elements = elements(self.eval(&of.target)?, false)?.collect::<Result<Vec<_>>>()?;
-        let values = elements.iter().map(|element| element.0.clone()).collect();
-        let keys = self.transform(of, elements.into_iter().map(Ok))?;
+        let elements = elements(self.eval(&of.target)?, false)?.collect::<Vec<_>>();
+        let values = elements.iter().map(|element| element.0.clone()).collect::<Result<_>>()?;
+        let keys = self.transform(of, elements.into_iter())?;
         sort_by_keys(values, keys, self.budget)
     }
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
     fn bound(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<Value<'a>> {
+        self.budget.take(round_cost(of.kind))?;
         let depth = self.scope.len();
         let (first, second) = element;
         if let Some(name) = of.variables.first() {
             self.scope.push((name, first));
         }
         if let (Some(name), Some(second)) = (of.variables.get(1), second) {
-            self.scope.push((name, second?));
+            self.scope.push((name, second));
         }
         let result = self.eval(expr);
         self.scope.truncate(depth);
@@ -74,12 +77,12 @@ impl<'a> Evaluation<'a, '_> {
     fn quantifier(
         &mut self,
         of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
+        elements: impl Iterator<Item = Element<'a>>,
         decisive: bool,
     ) -> Result<Value<'a>> {
         let mut fault: Option<Fault> = None;
         for element in elements {
-            match element.and_then(|element| self.test(of, &of.body, element)) {
+            match self.test(of, &of.body, element) {
                 Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(_) => {}
                 Err(problem @ Fault::Abort(_)) => {
@@ -102,12 +105,11 @@ impl<'a> Evaluation<'a, '_> {
         &mut self,
         of: &'a Macro,
         filter: &'a Expr,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
+        elements: impl Iterator<Item = Element<'a>>,
     ) -> Result<Vec<Element<'a>>> {
         let mut kept = Vec::new();
         let mut fault: Option<Fault> = None;
         for element in elements {
-            let element = element?;
             match self.test(of, filter, element.clone()) {
                 Ok(true) => kept.push(element),
                 Ok(false) => {}
@@ -119,22 +121,14 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The elements that the macro's own filter lets through, if it has one.
-    fn filtered(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
-    ) -> Result<Vec<Element<'a>>> {
+    fn filtered(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Element<'a>>> {
         match &of.filter {
             Some(filter) => self.kept(of, filter, elements),
-            None => elements.collect(),
+            None => Ok(elements.collect()),
         }
     }
 
-    fn transform(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
-    ) -> Result<Vec<Value<'a>>> {
+    fn transform(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Value<'a>>> {
         let mut values = Vec::new();
         for element in self.filtered(of, elements)? {
             values.push(self.bound(of, &of.body, element)?);
@@ -142,14 +136,10 @@ impl<'a> Evaluation<'a, '_> {
         Ok(values)
     }
 
-    fn transform_map(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
-    ) -> Result<Value<'a>> {
+    fn transform_map(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Value<'a>> {
         let mut map = BTreeMap::new();
         for element in self.filtered(of, elements)? {
-            let key = element.0.clone();
+            let key = element.0.clone()?;
             let value = self.bound(of, &of.body, element)?;
             match (of.kind, value) {
                 (MacroKind::Map, value) => insert(&mut map, key, value)?,
@@ -168,10 +158,11 @@ impl<'a> Evaluation<'a, '_> {
 
     /// `optMap` and `optFlatMap`
     fn optional(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        self.budget.take(4)?;
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
-                let value = self.bound(of, &of.body, ((*value).clone(), None))?;
+                let value = self.bound(of, &of.body, (Ok((*value).clone()), None))?;
                 Ok(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
             }
             other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
@@ -179,20 +170,29 @@ impl<'a> Evaluation<'a, '_> {
     }
 }
 
+/// What the server counts for one round of a macro's loop besides the body: macros are loops that grow a list or map.
+fn round_cost(kind: MacroKind) -> u64 {
+    match kind {
+        MacroKind::Filter | MacroKind::List | MacroKind::SortBy => 4 + LIST_COST,
+        MacroKind::Map | MacroKind::MapEntry => 4 + MAP_COST,
+        _ => 4,
+    }
+}
+
 /// What a macro runs over: elements of a list or keys of a map, or with two variables both index and element, key and
 /// value.
-fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = Result<Element<'a>>> + 'a>> {
+fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = Element<'a>> + 'a>> {
     Ok(match target {
         Value::List(list) => Box::new((0..list.len()).map(move |index| match two {
-            true => Ok((Value::Int(i64::try_from(index).unwrap_or(i64::MAX)), Some(list.get(index)))),
-            false => list.get(index).map(|value| (value, None)),
+            true => (Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))), Some(list.get(index))),
+            false => (list.get(index), None),
         })),
         Value::Map(map) => Box::new(map.keys().into_iter().map(move |key| match two {
             true => {
                 let value = find(&map, &key).map(|value| value.unwrap_or(Value::Null));
-                Ok((key, Some(value)))
+                (Ok(key), Some(value))
             }
-            false => Ok((key, None)),
+            false => (Ok(key), None),
         })),
         other if two => {
             return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other))));

@@ -110,7 +110,11 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
     match (left.kind, &left.items) {
         (Some(ListKind::Set), Items::Json(items, _)) => {
             for value in right.iter() {
-                let value = value?;
+                let value = match value {
+                    // What does not fit its schema is in no set.
+                    Err(Fault::Error(_)) => return Ok(false),
+                    value => value?,
+                };
                 budget.take(items.len() as u64)?;
                 if !items.iter().any(|item| is_native(item, &value)) {
                     return Ok(false);
@@ -220,7 +224,10 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
 /// The value at `key`, if there is one. A null field of an object counts as absent.
 pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
     match map {
-        Map::Values(entries) => Ok(Key::of(key).and_then(|key| entries.get(&key)).map(|(_, value)| value.clone())),
+        Map::Values(entries) => {
+            let get = |key: Option<Key>| key.and_then(|key| entries.get(&key));
+            Ok(get(Key::of(key)).or_else(|| get(Key::integral(key))).map(|(_, value)| value.clone()))
+        }
         Map::Json { fields, of } => {
             let Value::String(name) = key else { return Err(Fault::no_such_overload()) };
             field(fields, of, name)

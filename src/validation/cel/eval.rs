@@ -5,21 +5,26 @@ use std::rc::Rc;
 
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::budget::Budget;
+use super::convert::{opened, untyped};
 use super::equal::{field, find};
 use super::fault::{Fault, Result};
 use super::value::{Key, List, Map, Text, Value};
 use super::{lib_regex, ops};
 
+/// What the server counts for making a list or a map.
+pub(super) const LIST_COST: u64 = 10;
+pub(super) const MAP_COST: u64 = 30;
+
 /// An evaluation in progress.
 pub(crate) struct Evaluation<'a, 'b> {
-    /// The variables in scope, the innermost last.
-    pub(super) scope: Vec<(&'a str, Value<'a>)>,
+    /// The variables in scope, the innermost last. One whose value is a fault hurts only where it is used.
+    pub(super) scope: Vec<(&'a str, Result<Value<'a>>)>,
     pub(super) budget: &'b mut Budget,
 }
 
 impl<'a, 'b> Evaluation<'a, 'b> {
     /// An evaluation with `variables` in scope.
-    pub(crate) fn new(variables: Vec<(&'a str, Value<'a>)>, budget: &'b mut Budget) -> Self {
+    pub(crate) fn new(variables: Vec<(&'a str, Result<Value<'a>>)>, budget: &'b mut Budget) -> Self {
         Evaluation { scope: variables, budget }
     }
 
@@ -48,11 +53,26 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         }
     }
 
-    fn variable(&self, name: &str) -> Result<Value<'a>> {
+    fn variable(&mut self, name: &str) -> Result<Value<'a>> {
         match self.scope.iter().rev().find(|(known, _)| *known == name) {
-            Some((_, value)) => Ok(value.clone()),
+            Some((_, Ok(Value::Optional(Some(value))))) if matches!(**value, Value::Map(_) | Value::List(_)) => {
+                let value = Rc::clone(value);
+                self.unwrapped(&value).map(Value::some)
+            }
+            Some((_, value)) => value.clone(),
             None => Err(Fault::error(format!("no such attribute(s): {name}"))),
         }
+    }
+
+    /// What is in an optional.
+    fn unwrapped(&mut self, value: &Value<'a>) -> Result<Value<'a>> {
+        let size = match value {
+            Value::Map(map @ Map::Json { .. }) => map.len(),
+            Value::List(list) => list.len(),
+            _ => 0,
+        };
+        self.budget.take(size as u64)?;
+        untyped(value)
     }
 
     /// `operands` joined by `||` (`decisive` true) or `&&` (`decisive` false). One decisive operand decides, whatever
@@ -110,6 +130,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     }
 
     fn list(&mut self, items: &'a [(Expr, bool)]) -> Result<Value<'a>> {
+        self.budget.take(LIST_COST)?;
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items {
             match (self.eval(item)?, optional) {
@@ -122,6 +143,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     }
 
     fn map(&mut self, entries: &'a [(Expr, Expr, bool)]) -> Result<Value<'a>> {
+        self.budget.take(MAP_COST)?;
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key)?;
@@ -134,7 +156,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // Of several entries with the same key the last one counts.
             match Key::of(&key) {
                 Some(slot) => map.insert(slot, (key, value)),
-                None => return Err(Fault::error(format!("unsupported key type: {}", key.type_name()))),
+                None => return Err(no_key(&key)),
             };
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
@@ -144,7 +166,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn has(&mut self, operand: &'a Expr, name: &str) -> Result<Value<'a>> {
         let operand = match self.eval(operand)? {
             Value::Optional(None) => return Ok(Value::Bool(false)),
-            Value::Optional(Some(value)) => (*value).clone(),
+            Value::Optional(Some(value)) => self.unwrapped(&value)?,
             value => value,
         };
         select(&operand, name).map(|found| Value::Bool(found.is_some()))
@@ -156,7 +178,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         let mut is_optional = false;
         if let Value::Optional(inner) = value {
             let Some(inner) = inner else { return Ok(Value::Optional(None)) };
-            value = (*inner).clone();
+            value = self.unwrapped(&inner)?;
             is_optional = true;
         }
         for step in steps {
@@ -185,7 +207,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // The alternative is evaluated only when it is needed.
             return match self.eval(target)? {
                 Value::Optional(None) => self.eval(other),
-                Value::Optional(Some(value)) if call.function == "orValue" => Ok((*value).clone()),
+                Value::Optional(Some(value)) if call.function == "orValue" => opened(&value),
                 Value::Optional(some) => Ok(Value::Optional(some)),
                 other => Ok(other),
             };
@@ -244,7 +266,7 @@ fn no_such_function(name: &str, args: &[Value]) -> Fault {
     }
 }
 
-fn literal_value(literal: &Literal) -> Value<'_> {
+pub(super) fn literal_value(literal: &Literal) -> Value<'_> {
     match literal {
         Literal::Null => Value::Null,
         Literal::Bool(value) => Value::Bool(*value),
@@ -256,15 +278,18 @@ fn literal_value(literal: &Literal) -> Value<'_> {
     }
 }
 
+/// The server takes values of any type for keys, and finds some of them again.
+fn no_key(key: &Value) -> Fault {
+    Fault::Undecided(format!("a key of type {} is not supported", key.type_name()))
+}
+
 /// Puts an entry into a map under construction.
 pub(super) fn insert<'a>(
     map: &mut BTreeMap<Key, (Value<'a>, Value<'a>)>,
     key: Value<'a>,
     value: Value<'a>,
 ) -> Result<()> {
-    let Some(slot) = Key::of(&key) else {
-        return Err(Fault::error(format!("unsupported key type: {}", key.type_name())));
-    };
+    let Some(slot) = Key::of(&key) else { return Err(no_key(&key)) };
     match map.insert(slot, (key, value)) {
         None => Ok(()),
         Some((key, _)) => {
@@ -276,21 +301,10 @@ pub(super) fn insert<'a>(
 /// The field `name` of `value`, if it is there.
 fn select<'a>(value: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
     match value {
-        Value::Map(Map::Json { fields, of }) => {
-            if let super::types::Kind::Object(properties) = &of.kind {
-                let declared = match name.contains("__") {
-                    true => super::types::unescape(name).and_then(|name| properties.get(&name)),
-                    false => properties.get(name),
-                };
-                if !declared.is_some_and(|of| of.is_declared()) {
-                    // The server refuses such a rule when the CRD is written.
-                    return Err(Fault::Undecided(format!("undefined field '{name}'")));
-                }
-            }
-            field(fields, of, name)
-        }
+        Value::Map(Map::Json { fields, of }) => field(fields, of, name),
         Value::Map(map) => find(map, &Value::from(name)),
-        // Only a value of unknown type gets here on the server.
+        // Only a value of unknown type gets here.
+        Value::List(_) => Err(Fault::error("unsupported index type 'string' in list")),
         _ => Ok(None),
     }
 }

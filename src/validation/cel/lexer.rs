@@ -147,12 +147,6 @@ fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(Kind,
                 at += if tail.starts_with("\r\n") { 2 } else { 1 };
             }
             '\\' if !raw => at += escape(tail, is_bytes, &mut out)?,
-            // In a raw string a backslash stays, and what follows it does not end the string.
-            '\\' => {
-                let next = tail[1..].chars().next().map_or(0, char::len_utf8);
-                out.extend_from_slice(&tail.as_bytes()[..1 + next]);
-                at += 1 + next;
-            }
             _ => {
                 out.extend_from_slice(&tail.as_bytes()[..c.len_utf8()]);
                 at += c.len_utf8();

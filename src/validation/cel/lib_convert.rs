@@ -169,6 +169,8 @@ fn bytes<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 fn duration<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     Some(match args {
         [Value::Duration(nanos)] => Ok(Value::Duration(*nanos)),
+        // Declared, but not there.
+        [Value::Int(_)] => Err(Fault::error("type conversion error from 'int' to 'google.protobuf.Duration'")),
         [Value::String(text)] => {
             go_duration(text).map(Value::Duration).ok_or_else(|| unconvertible("google.protobuf.Duration"))
         }

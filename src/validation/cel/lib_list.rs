@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::budget::Budget;
 use super::equal::{compare, equal, is_ordered};
+use super::eval::LIST_COST;
 use super::fault::{Fault, Result};
 use super::library::Function;
 use super::ops;
@@ -151,6 +152,9 @@ fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         return Some(Err(Fault::error("level must be non-negative")));
     }
     let mut out = Vec::new();
+    if let Err(fault) = budget.take(LIST_COST) {
+        return Some(Err(fault));
+    }
     Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::new(out))))
 }
 
@@ -174,8 +178,7 @@ fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 
 /// `values` in the order of `keys`.
 pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, budget: &mut Budget) -> Result<Value<'a>> {
-    // A generous bound for n log n comparisons.
-    budget.take((values.len() as u64).saturating_mul(u64::from(values.len().checked_ilog2().unwrap_or(0)) + 1))?;
+    budget.take(quadratic(values.len()))?;
     let Some(kind) = keys.first().map(Value::type_name) else { return Ok(Value::List(List::new(values))) };
     if !keys.iter().all(is_ordered) {
         return Err(Fault::error("list elements must be comparable"));
@@ -195,8 +198,14 @@ fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     })
 }
 
+/// What the server counts at most for comparing the elements of a list with each other.
+fn quadratic(length: usize) -> u64 {
+    12 + (length as u64).saturating_mul(2 * length as u64)
+}
+
 fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     with(args, budget, |values, budget| {
+        budget.take(quadratic(values.len()))?;
         let mut unique: Vec<Value<'a>> = Vec::new();
         'next: for value in values {
             for known in &unique {
@@ -215,7 +224,11 @@ fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::Int(end)] = args else { return None };
     let length = u64::try_from(*end).unwrap_or(0);
-    Some(budget.take(length).map(|()| Value::List(List::new((0..*end).map(Value::Int).collect()))))
+    Some(
+        budget
+            .take(LIST_COST.saturating_add(length))
+            .map(|()| Value::List(List::new((0..*end).map(Value::Int).collect()))),
+    )
 }
 
 fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {

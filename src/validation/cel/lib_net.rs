@@ -282,18 +282,29 @@ fn to_cidr(text: &str) -> Result<Cidr> {
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-fn ip<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+/// What reading a text costs.
+fn read(budget: &mut Budget, text: &str) -> Result<()> {
+    budget.take(2 + text.len() as u64 / 5)
+}
+
+fn ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::String(text)] = args else { return None };
+    if let Err(fault) = read(budget, text) {
+        return Some(Err(fault));
+    }
     Some(parse_ip(text).map(Value::Ip).map_err(Fault::Error))
 }
 
-fn is_ip<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::String(text)] = args else { return None };
-    Some(Ok(Value::Bool(parse_ip(text).is_ok())))
+    Some(read(budget, text).map(|()| Value::Bool(parse_ip(text).is_ok())))
 }
 
-fn is_canonical<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_canonical<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::String(text)] = args else { return None };
+    if let Err(fault) = read(budget, text) {
+        return Some(Err(fault));
+    }
     Some(parse_ip(text).map(|ip| Value::Bool(ip.to_string() == **text)).map_err(Fault::Error))
 }
 
@@ -327,17 +338,20 @@ fn is_global_unicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     test(args, Ip::is_global_unicast)
 }
 
-fn cidr<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::String(text)] = args else { return None };
-    Some(to_cidr(text).map(Value::Cidr))
+    Some(read(budget, text).and_then(|()| to_cidr(text)).map(Value::Cidr))
 }
 
-fn is_cidr<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::String(text)] = args else { return None };
-    Some(Ok(Value::Bool(parse_cidr(text).is_ok())))
+    Some(read(budget, text).map(|()| Value::Bool(parse_cidr(text).is_ok())))
 }
 
-fn contains_ip<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn contains_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    if let Err(fault) = budget.take(20) {
+        return Some(Err(fault));
+    }
     Some(match args {
         [Value::Cidr(cidr), Value::Ip(ip)] => Ok(Value::Bool(cidr.contains(*ip))),
         // The server does not say what is wrong with the address.
@@ -348,7 +362,10 @@ fn contains_ip<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     })
 }
 
-fn contains_cidr<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn contains_cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    if let Err(fault) = budget.take(20) {
+        return Some(Err(fault));
+    }
     let (outer, inner) = match args {
         [Value::Cidr(outer), Value::Cidr(inner)] => (outer, Ok(*inner)),
         [Value::Cidr(outer), Value::String(text)] => (outer, to_cidr(text)),

@@ -182,8 +182,11 @@ fn sum(left: (i64, i32), right: (i64, i32), sign: i64) -> Option<(i64, i32)> {
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-fn quantity<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn quantity<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::String(text)] = args else { return None };
+    if let Err(fault) = budget.take(1 + text.len() as u64 / 10) {
+        return Some(Err(fault));
+    }
     Some(parse(text).map(|quantity| Value::Quantity(Rc::new(quantity))).map_err(Fault::from))
 }
 

@@ -217,6 +217,10 @@ fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         [Value::List(list), Value::String(separator)] => (list, &**separator),
         _ => return None,
     };
+    // The list is known by its first element.
+    if list.len() > 0 && matches!(list.get(0), Ok(first) if !matches!(first, Value::String(_))) {
+        return None;
+    }
     let mut out = String::new();
     for (index, item) in list.iter().enumerate() {
         let item = match item {

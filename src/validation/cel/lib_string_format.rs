@@ -209,7 +209,7 @@ fn fixed(value: &Value, precision: usize) -> Result<String> {
 fn scientific(value: &Value, width: usize) -> Result<String> {
     let value = number(value, "scientific")?;
     if let Some(text) = not_finite(value) {
-        return Ok(text);
+        return Ok(format!("{text:>width$}"));
     }
     let written = format!("{:.DEFAULT_PRECISION$e}", if value == 0.0 { 0.0 } else { value });
     let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));

@@ -60,7 +60,7 @@ fn shape(name: &str, args: usize) -> Option<(MacroKind, usize, bool)> {
     Some(match (name, args) {
         ("all", 2 | 3) => (MacroKind::All, args - 1, false),
         ("exists", 2 | 3) => (MacroKind::Exists, args - 1, false),
-        ("exists_one" | "existsOne", 2 | 3) => (MacroKind::ExistsOne, args - 1, false),
+        ("exists_one", 2 | 3) | ("existsOne", 3) => (MacroKind::ExistsOne, args - 1, false),
         ("filter", 2) => (MacroKind::Filter, 1, false),
         ("map", 2 | 3) => (MacroKind::List, 1, args == 3),
         ("transformList", 3 | 4) => (MacroKind::List, 2, args == 4),

@@ -6,13 +6,15 @@ use serde_json::Value as Json;
 
 use super::ast::Expr;
 use super::budget::Budget;
-use super::convert::typed;
+use super::check::check;
+use super::convert::{typed, untyped};
 use super::eval::Evaluation;
 use super::fault::Fault;
 use super::field_path::normalized;
 use super::parser::parse;
 use super::resolve::resolve;
 use super::types::Type;
+use super::typing::{BOOL, STRING, Ty};
 use super::value::Value;
 
 /// The longest message that a `messageExpression` may make.
@@ -93,28 +95,30 @@ pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec
 fn compile(schema: &Json, validation: &Json, node: Arc<Node>) -> Rule {
     let text = |key: &str| validation.get(key).and_then(Json::as_str);
     let source = text("rule").unwrap_or_default();
+    let optional_old = validation.get("optionalOldSelf") == Some(&Json::Bool(true));
     let mut uses_old = false;
     let expr = if source.trim().is_empty() {
         Ok(None)
     } else if !node.of.is_declared() {
         Err("the schema gives the value no type that rules could be about".to_owned())
     } else {
-        expression(source).map(|(expr, uses)| {
+        expression(source, &node.of, optional_old, &BOOL).map(|(expr, uses)| {
             uses_old = uses;
             Some(expr)
         })
     };
+    let message_expr = text("messageExpression")
+        .filter(|source| !source.trim().is_empty())
+        .and_then(|source| expression(source, &node.of, optional_old, &STRING).ok())
+        .map(|(expr, _)| expr);
     Rule {
         source: source.to_owned(),
         node,
         expr,
         uses_old,
-        optional_old: validation.get("optionalOldSelf") == Some(&Json::Bool(true)),
+        optional_old,
         message: text("message").filter(|message| !message.is_empty()).map(|message| message.trim().to_owned()),
-        message_expr: text("messageExpression")
-            .filter(|source| !source.trim().is_empty())
-            .and_then(|source| expression(source).ok())
-            .map(|(expr, _)| expr),
+        message_expr,
         reason: match text("reason") {
             Some("FieldValueForbidden") => Reason::Forbidden,
             Some("FieldValueRequired") => Reason::Required,
@@ -125,11 +129,14 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>) -> Rule {
     }
 }
 
-/// The expression, and whether it uses `oldSelf`.
-fn expression(source: &str) -> Result<(Expr, bool), String> {
+/// The expression, which has to be of the type `wanted`, and whether it uses `oldSelf`.
+fn expression(source: &str, of: &Arc<Type>, optional_old: bool, wanted: &Ty) -> Result<(Expr, bool), String> {
     let mut expr = parse(source)?;
     let names = resolve(&mut expr)?;
-    Ok((expr, names.uses_old))
+    match check(&expr, of, optional_old)? {
+        ty if ty == *wanted => Ok((expr, names.uses_old)),
+        ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
+    }
 }
 
 impl Rule {
@@ -200,12 +207,16 @@ impl Rule {
     ) -> super::fault::Result<Value<'a>> {
         let of = &*self.node.of;
         let mut variables = Vec::with_capacity(2);
-        variables.push(("self", typed(this, of)?));
+        variables.push(("self", typed(this, of)));
         if self.node.uses_old {
             match (old, self.optional_old) {
-                (Some(old), true) => variables.push(("oldSelf", Value::some(typed(old, of)?))),
-                (Some(old), false) => variables.push(("oldSelf", typed(old, of)?)),
-                (None, true) => variables.push(("oldSelf", Value::Optional(None))),
+                // There is a value even where it does not fit the schema.
+                (Some(old), true) => {
+                    let old = typed(old, of).and_then(|old| untyped(&old)).unwrap_or(Value::Unknown(old));
+                    variables.push(("oldSelf", Ok(Value::some(old))));
+                }
+                (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
+                (None, true) => variables.push(("oldSelf", Ok(Value::Optional(None)))),
                 (None, false) => {}
             }
         }

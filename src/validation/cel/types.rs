@@ -149,7 +149,7 @@ fn object(schema: &Json, resource: bool) -> Kind {
 }
 
 /// Words that cannot be identifiers.
-const RESERVED: &[&str] = &[
+pub(crate) const RESERVED: &[&str] = &[
     "as",
     "break",
     "const",

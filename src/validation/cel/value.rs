@@ -117,25 +117,39 @@ pub(crate) enum Map<'a> {
     Values(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
 }
 
-/// What keys of a map are looked up by: numbers by value, whatever their type.
+/// What keys of a map are looked up by: integers by value, whatever their type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Bool(bool),
-    Number(i128),
+    Integer(i128),
+    /// The bits of a double: integers do not find it, though a double finds them.
+    Double(u64),
     String(String),
 }
 
 impl Key {
-    /// The key that `value` is or equals.
+    /// The key under which `value` is kept.
     pub(crate) fn of(value: &Value) -> Option<Key> {
         Some(match value {
             Value::Bool(value) => Key::Bool(*value),
-            Value::Int(value) => Key::Number((*value).into()),
-            Value::Uint(value) => Key::Number((*value).into()),
-            Value::Double(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(64) => Key::Number(*value as i128),
+            Value::Int(value) => Key::Integer((*value).into()),
+            Value::Uint(value) => Key::Integer((*value).into()),
+            // Not even itself is what is no number.
+            Value::Double(value) if value.is_nan() => return None,
+            Value::Double(value) => Key::Double((value + 0.0).to_bits()),
             Value::String(value) => Key::String(value.to_string()),
             _ => return None,
         })
+    }
+
+    /// The integer that a double key finds as well.
+    pub(crate) fn integral(value: &Value) -> Option<Key> {
+        match value {
+            Value::Double(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(64) => {
+                Some(Key::Integer(*value as i128))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -1,0 +1,136 @@
+//! What the functions and operators take and give: the declarations of the API server's own environment.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use super::typing::Ty;
+
+/// Made from the server's packages; docs/testing.md tells how.
+const TEXT: &str = include_str!("signatures.txt");
+
+/// One overload of a function.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    /// The types of the arguments, the target first. Type variables are numbered from 0.
+    pub args: Vec<Ty>,
+    pub result: Ty,
+    /// How many type variables there are.
+    pub variables: usize,
+}
+
+/// The overloads of each function by its name: those called as `name(…)`, and as `target.name(…)`.
+static SIGNATURES: LazyLock<BTreeMap<&str, [Vec<Signature>; 2]>> = LazyLock::new(|| {
+    let mut all: BTreeMap<&str, [Vec<Signature>; 2]> = BTreeMap::new();
+    for (name, member, signature) in TEXT.lines().filter_map(signature) {
+        all.entry(name).or_default()[usize::from(member)].push(signature);
+    }
+    all
+});
+
+/// The overloads of a function, in the order in which they are tried.
+pub(crate) fn signatures(name: &str, member: bool) -> &'static [Signature] {
+    SIGNATURES.get(name).map_or(&[], |styles| &styles[usize::from(member)])
+}
+
+/// Reads `name(args) result` or `target.name(args) result`.
+fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
+    let (call, result) = line.rsplit_once(") ")?;
+    let (function, args) = call.split_once('(')?;
+    let mut variables = Vec::new();
+    let mut scan = Scan { rest: function, variables: &mut variables };
+    // A target is a type; namespaces such as `sets` are part of the name.
+    let target = function.rsplit_once('.').and_then(|(target, name)| {
+        let is_type = target.contains('<') || TYPES.contains(&target);
+        is_type.then(|| {
+            scan.rest = target;
+            (scan.ty(), name)
+        })
+    });
+    let (target, name) = match target {
+        Some((target, name)) => (Some(target?), name),
+        None => (None, function),
+    };
+    let member = target.is_some();
+    let mut types: Vec<Ty> = target.into_iter().collect();
+    scan.rest = args;
+    while !scan.rest.is_empty() {
+        types.push(scan.ty()?);
+        scan.rest = scan.rest.strip_prefix(", ").unwrap_or(scan.rest);
+    }
+    scan.rest = result;
+    let result = scan.ty()?;
+    Some((name, member, Signature { args: types, result, variables: variables.len() }))
+}
+
+/// The types that functions are members of, those with parameters left out.
+const TYPES: &[&str] = &[
+    "bytes",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "kubernetes.NamedFormat",
+    "kubernetes.Quantity",
+    "kubernetes.Semver",
+    "kubernetes.URL",
+    "net.CIDR",
+    "net.IP",
+    "string",
+];
+
+struct Scan<'v> {
+    rest: &'static str,
+    variables: &'v mut Vec<&'static str>,
+}
+
+impl Scan<'_> {
+    fn ty(&mut self) -> Option<Ty> {
+        let end = self.rest.find(['<', '>', ',']).unwrap_or(self.rest.len());
+        let (name, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let mut of = Vec::new();
+        if let Some(rest) = self.rest.strip_prefix('<') {
+            self.rest = rest;
+            loop {
+                of.push(self.ty()?);
+                match self.rest.strip_prefix(", ") {
+                    Some(rest) => self.rest = rest,
+                    None => break,
+                }
+            }
+            self.rest = self.rest.strip_prefix('>')?;
+        }
+        Some(match name {
+            "dyn" => Ty::Dyn,
+            "bool" | "int" | "uint" | "double" | "string" | "bytes" => Ty::Scalar(name),
+            _ if name.len() == 1 => {
+                let known = self.variables.iter().position(|known| *known == name);
+                Ty::Variable(known.unwrap_or_else(|| {
+                    self.variables.push(name);
+                    self.variables.len() - 1
+                }))
+            }
+            _ => Ty::Of(name, Arc::from(of)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read() {
+        for line in TEXT.lines() {
+            assert!(signature(line).is_some(), "{line}");
+        }
+        let shown = |name: &str, member: bool| {
+            let all = signatures(name, member).iter();
+            all.map(|s| format!("{:?} {}", s.args.iter().map(ToString::to_string).collect::<Vec<_>>(), s.result))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown("charAt", true), [r#"["string", "int"] string"#]);
+        assert_eq!(shown("sets.contains", false), [r#"["list(_var0)", "list(_var0)"] bool"#]);
+        assert_eq!(shown("getQuery", true), [r#"["kubernetes.URL"] map(string, list(string))"#]);
+        assert_eq!(shown("ip", true), [r#"["net.CIDR"] net.IP"#]);
+        assert_eq!(shown("orValue", true), [r#"["optional_type(_var0)", "_var0"] _var0"#]);
+    }
+}

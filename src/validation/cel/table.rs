@@ -1,0 +1,126 @@
+//! Holds this implementation to what the server's packages say of the expressions in `tests/fixtures/cel`.
+
+use serde_json::Value as Json;
+
+use super::budget::Budget;
+use super::check::check;
+use super::convert::typed;
+use super::eval::Evaluation;
+use super::fault::Fault;
+use super::lib_convert::text;
+use super::parser::parse;
+use super::resolve::resolve;
+use super::types::Type;
+use super::value::Value;
+
+/// What is not evaluated, and says so.
+const UNDECIDED: &[&str] = &["double('0x1p-2')"];
+
+/// What the server refuses and we do not. They make texts, of which no rule of an accepted CRD can have one.
+const MESSAGES: &[&str] = &["'%s'.format(['a', 'b'])", "'%s'.format([self.nested])"];
+
+const STEPS: u64 = 1_000_000;
+
+fn fixture(name: &str) -> String {
+    let path = format!("{}/tests/fixtures/cel/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The value in the form of the tables.
+fn show(value: &Value) -> Result<String, Fault> {
+    Ok(match value {
+        Value::Uint(value) => format!("{value}u"),
+        Value::Double(_) => format!("double {}", text(value).unwrap_or_default()),
+        Value::String(value) => go_quote(value),
+        Value::Bytes(bytes) => format!("bytes {}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        Value::Duration(nanos) => format!("duration {nanos}ns"),
+        Value::Timestamp(time) => format!("timestamp {time}"),
+        Value::Null => "null".to_owned(),
+        Value::Type(name) => format!("type {name}"),
+        Value::Optional(None) => "none".to_owned(),
+        Value::Optional(Some(value)) => format!("optional {}", show(value)?),
+        Value::List(list) => {
+            let items = list.iter().map(|item| show(&item?)).collect::<Result<Vec<_>, _>>()?;
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let entry = |key: &Value| -> Result<String, Fault> {
+                let value = super::equal::find(map, key)?.unwrap_or(Value::Null);
+                Ok(format!("{}: {}", show(key)?, show(&value)?))
+            };
+            let mut entries = map.keys().iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+            entries.sort();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Bool(_) | Value::Int(_) => text(value).unwrap_or_default(),
+        other => other.type_name().to_owned(),
+    })
+}
+
+/// JSON as Go writes it.
+fn go_quote(text: &str) -> String {
+    let json = Json::from(text).to_string();
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// What we say of an expression, and the steps that it took.
+fn evaluate(source: &str, schema: &Json, object: &Json) -> (String, u64) {
+    let of = Type::compile(schema, false);
+    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr).map(|_| expr));
+    let expr = match parsed.and_then(|expr| check(&expr, &of, false).map(|_| expr)) {
+        Ok(expr) => expr,
+        Err(why) => return (format!("refused: {why}"), 0),
+    };
+    let mut budget = Budget::new(STEPS);
+    let run = |budget: &mut Budget| {
+        let this = typed(object, &of);
+        let variables = vec![("self", this.clone()), ("oldSelf", this)];
+        let value = Evaluation::new(variables, budget).eval(&expr)?;
+        show(&value)
+    };
+    let said = match run(&mut budget) {
+        Ok(value) => value,
+        Err(Fault::Error(why) | Fault::Abort(why)) => format!("error: {why}"),
+        Err(Fault::Undecided(why)) => format!("undecided: {why}"),
+    };
+    (said, STEPS - budget.remaining())
+}
+
+#[test]
+fn expressions_are_what_the_server_makes_of_them() {
+    let read = |name: &str| serde_json::from_str::<Json>(&fixture(name)).expect("JSON");
+    let (schema, object) = (read("schema.json"), read("object.json"));
+    let folder = format!("{}/tests/fixtures/cel", env!("CARGO_MANIFEST_DIR"));
+    let mut wrong = Vec::new();
+    let mut all = 0;
+    for file in std::fs::read_dir(folder).expect("the tables").flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".txt") {
+            continue;
+        }
+        for line in fixture(&name).lines() {
+            let Some((source, wanted)) = line.split_once(" ⇒ ") else { continue };
+            all += 1;
+            let (value, cost) = wanted.rsplit_once(" · ").unwrap_or((wanted, "0"));
+            let (ours, steps) = evaluate(source, &schema, &object);
+            let agrees = match value.starts_with("refused: ") {
+                // Why is said in other words. What the server finds out about literals, it finds when it refuses the
+                // CRD, and we when we evaluate the rule.
+                true => ours.starts_with("refused: ") || ours.starts_with("error: ") || MESSAGES.contains(&source),
+                false => ours == value || ours.starts_with("undecided: ") && UNDECIDED.contains(&source),
+            };
+            if !agrees {
+                wrong.push(format!("{name}: {source}\n  server {value}\n  ours   {ours}"));
+            } else if steps < cost.parse::<u64>().expect("a cost") {
+                // A rule that is too expensive for the server may not pass here.
+                wrong.push(format!("{name}: {source}\n  {steps} steps, the server counts {cost}"));
+            }
+        }
+    }
+    assert!(all > 1_000, "the tables are there");
+    assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
+}

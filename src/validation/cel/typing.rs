@@ -1,0 +1,272 @@
+//! The types that the type checker reasons with, and when one may stand for another.
+//!
+//! The rules are those of cel-go's checker, whose decisions are what a CRD is accepted or refused by; so are the order
+//! in which type variables are bound and which of two types is kept as the more general one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::types;
+
+/// What a type checker's work may cost; more is a type that doubles with each step of an expression.
+const MAX_STEPS: usize = 1_000_000;
+
+/// A type.
+#[derive(Debug, Clone)]
+pub(crate) enum Ty {
+    /// Not known before the expression is evaluated.
+    Dyn,
+    Null,
+    /// `bool`, `int`, `uint`, `double`, `string`, `bytes`.
+    Scalar(&'static str),
+    /// All other types of values, with their parameters: `list<int>`, `net.IP`, `google.protobuf.Duration`.
+    Of(&'static str, Arc<[Ty]>),
+    /// An object with declared properties. Each place in a schema is a type of its own.
+    Object(Arc<types::Type>),
+    /// A type variable.
+    Variable(usize),
+}
+
+impl PartialEq for Ty {
+    fn eq(&self, other: &Ty) -> bool {
+        match (self, other) {
+            (Ty::Dyn, Ty::Dyn) | (Ty::Null, Ty::Null) => true,
+            (Ty::Scalar(left), Ty::Scalar(right)) => left == right,
+            (Ty::Of(left, of_left), Ty::Of(right, of_right)) => left == right && of_left == of_right,
+            (Ty::Object(left), Ty::Object(right)) => Arc::ptr_eq(left, right),
+            (Ty::Variable(left), Ty::Variable(right)) => left == right,
+            _ => false,
+        }
+    }
+}
+
+/// As the server's messages name it.
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ty::Dyn => f.write_str("dyn"),
+            Ty::Null => f.write_str("null"),
+            Ty::Scalar(name) => f.write_str(name),
+            Ty::Object(_) => f.write_str("object"),
+            Ty::Variable(number) => write!(f, "_var{number}"),
+            Ty::Of(name, of) => {
+                f.write_str(name)?;
+                for (index, of) in of.iter().enumerate() {
+                    write!(f, "{}{of}", if index == 0 { "(" } else { ", " })?;
+                }
+                f.write_str(if of.is_empty() { "" } else { ")" })
+            }
+        }
+    }
+}
+
+pub(crate) const BOOL: Ty = Ty::Scalar("bool");
+pub(crate) const INT: Ty = Ty::Scalar("int");
+pub(crate) const STRING: Ty = Ty::Scalar("string");
+
+impl Ty {
+    pub(crate) fn plain(name: &'static str) -> Ty {
+        Ty::Of(name, Arc::new([]))
+    }
+
+    pub(crate) fn list(of: Ty) -> Ty {
+        Ty::Of("list", Arc::new([of]))
+    }
+
+    pub(crate) fn map(key: Ty, value: Ty) -> Ty {
+        Ty::Of("map", Arc::new([key, value]))
+    }
+
+    pub(crate) fn optional(of: Ty) -> Ty {
+        Ty::Of("optional_type", Arc::new([of]))
+    }
+
+    /// What an optional holds.
+    pub(crate) fn in_optional(&self) -> Option<&Ty> {
+        match self {
+            Ty::Of("optional_type", of) => of.first(),
+            _ => None,
+        }
+    }
+
+    /// The type that a schema node gives its values.
+    pub(crate) fn of_schema(of: &Arc<types::Type>) -> Ty {
+        match &of.kind {
+            types::Kind::Bool => BOOL,
+            types::Kind::Int => INT,
+            types::Kind::Double => Ty::Scalar("double"),
+            types::Kind::String => STRING,
+            types::Kind::Bytes => Ty::Scalar("bytes"),
+            types::Kind::Duration => Ty::plain("google.protobuf.Duration"),
+            types::Kind::Date | types::Kind::DateTime => Ty::plain("google.protobuf.Timestamp"),
+            types::Kind::List { items, .. } => Ty::list(Ty::of_schema(items)),
+            types::Kind::Map(values) => Ty::map(STRING, Ty::of_schema(values)),
+            types::Kind::Object(_) => Ty::Object(Arc::clone(of)),
+            // Rules cannot name what has no type.
+            types::Kind::IntOrString | types::Kind::Unknown | types::Kind::Untyped => Ty::Dyn,
+        }
+    }
+
+    fn takes_null(&self) -> bool {
+        match self {
+            Ty::Null | Ty::Object(_) => true,
+            Ty::Of(name, _) => !matches!(*name, "list" | "map" | "type"),
+            _ => false,
+        }
+    }
+}
+
+/// What type variables stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Bindings {
+    bound: Vec<Option<Ty>>,
+    /// What was bound before each change, to take changes back.
+    journal: Vec<(usize, Option<Ty>)>,
+    steps: usize,
+}
+
+impl Bindings {
+    /// A new type variable.
+    pub(crate) fn fresh(&mut self) -> Ty {
+        self.bound.push(None);
+        Ty::Variable(self.bound.len() - 1)
+    }
+
+    /// Whether the types have become too large to go on with.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.steps > MAX_STEPS
+    }
+
+    fn find(&self, variable: usize) -> Option<&Ty> {
+        self.bound.get(variable).and_then(Option::as_ref)
+    }
+
+    fn bind(&mut self, variable: usize, to: Ty) {
+        if let Some(slot) = self.bound.get_mut(variable) {
+            self.journal.push((variable, slot.replace(to)));
+        }
+    }
+
+    /// Whether each of `given` may stand for the one of `wanted`; binds type variables if so.
+    pub(crate) fn assign(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
+        self.journal.clear();
+        let assignable = self.all(given, wanted);
+        if !assignable {
+            while let Some((variable, before)) = self.journal.pop() {
+                self.bound[variable] = before;
+            }
+        }
+        assignable
+    }
+
+    fn all(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
+        given.len() == wanted.len() && given.iter().zip(wanted).all(|(given, wanted)| self.one(given, wanted))
+    }
+
+    fn one(&mut self, given: &Ty, wanted: &Ty) -> bool {
+        self.steps += 1;
+        if self.is_exhausted() {
+            return false;
+        }
+        if let Ty::Variable(variable) = wanted {
+            let (valid, known) = self.stands_for(given, *variable);
+            if valid || known {
+                return valid;
+            }
+        }
+        match (given, wanted) {
+            (Ty::Variable(variable), wanted) => self.stands_for(wanted, *variable).0,
+            (Ty::Dyn, _) | (_, Ty::Dyn) => true,
+            (Ty::Null, other) | (other, Ty::Null) => other.takes_null(),
+            (Ty::Of("type", _), Ty::Of("type", _)) => true,
+            (Ty::Of(given, of_given), Ty::Of(wanted, of_wanted)) => given == wanted && self.all(of_given, of_wanted),
+            (given, wanted) => given == wanted,
+        }
+    }
+
+    /// Whether the variable may stand for `ty`, and whether it stood for something before.
+    fn stands_for(&mut self, ty: &Ty, variable: usize) -> (bool, bool) {
+        if *ty == Ty::Variable(variable) {
+            return (true, true);
+        }
+        let Some(known) = self.find(variable).cloned() else {
+            let free = !self.occurs(variable, ty);
+            if free {
+                self.bind(variable, ty.clone());
+            }
+            return (free, false);
+        };
+        if *ty == known {
+            return (true, true);
+        }
+        if !self.one(ty, &known) {
+            return (false, true);
+        }
+        let general = if is_no_more_specific(ty, &known) { ty.clone() } else { known };
+        if !self.occurs(variable, &general) {
+            self.bind(variable, general);
+        }
+        (true, true)
+    }
+
+    fn occurs(&mut self, variable: usize, within: &Ty) -> bool {
+        self.steps += 1;
+        if self.is_exhausted() {
+            return true;
+        }
+        match within {
+            Ty::Variable(other) if *other == variable => true,
+            Ty::Variable(other) => {
+                let bound = self.find(*other).cloned();
+                bound.is_some_and(|bound| self.occurs(variable, &bound))
+            }
+            Ty::Of(_, of) => of.iter().any(|of| self.occurs(variable, of)),
+            _ => false,
+        }
+    }
+
+    /// `ty` with its variables replaced by what they stand for.
+    pub(crate) fn resolve(&mut self, ty: &Ty) -> Ty {
+        self.steps += 1;
+        if self.is_exhausted() {
+            return Ty::Dyn;
+        }
+        match ty {
+            Ty::Variable(variable) => match self.find(*variable).cloned() {
+                Some(bound) => self.resolve(&bound),
+                None => ty.clone(),
+            },
+            Ty::Of(name, of) if !of.is_empty() => Ty::Of(name, of.iter().map(|of| self.resolve(of)).collect()),
+            _ => ty.clone(),
+        }
+    }
+
+    /// The same, and what is still open is `dyn`.
+    pub(crate) fn close(&mut self, ty: &Ty) -> Ty {
+        match self.resolve(ty) {
+            Ty::Variable(_) => Ty::Dyn,
+            Ty::Of(name, of) if !of.is_empty() => Ty::Of(name, of.iter().map(|of| self.close(of)).collect()),
+            closed => closed,
+        }
+    }
+
+    /// The type that values of both types have, if there is one.
+    pub(crate) fn join(&mut self, one: Ty, other: Ty) -> Option<Ty> {
+        let fits = self.assign(std::slice::from_ref(&one), std::slice::from_ref(&other));
+        fits.then(|| if is_no_more_specific(&one, &other) { one } else { other })
+    }
+}
+
+fn is_no_more_specific(one: &Ty, other: &Ty) -> bool {
+    match (one, other) {
+        (Ty::Dyn | Ty::Variable(_), _) => true,
+        (_, Ty::Dyn | Ty::Variable(_)) => false,
+        (Ty::Of("type", _), Ty::Of("type", _)) => true,
+        (Ty::Of(one, of_one), Ty::Of(other, of_other)) => {
+            one == other
+                && of_one.len() == of_other.len()
+                && of_one.iter().zip(of_other.iter()).all(|(one, other)| is_no_more_specific(one, other))
+        }
+        _ => one == other,
+    }
+}

@@ -1,0 +1,233 @@
+// Fills in what CEL expressions evaluate to, with the very packages that the API server uses.
+//
+//	go run ./cel-oracle ../fixtures/cel
+//
+// rewrites each *.txt of the folder: every line `EXPRESSION ⇒ …` gets the result that the API server's environment
+// gives for the object in object.json under the schema in schema.json, `self` and `oldSelf` both, and what it cost.
+// Lines without an expression (empty, or a comment) stay.
+//
+//	go run ./cel-oracle -signatures > ../../src/validation/cel/signatures.txt
+//
+// lists the functions that rules can call, as the type checker knows them.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+const arrow = " ⇒ "
+
+func main() {
+	if len(os.Args) != 2 {
+		fail(fmt.Errorf("usage: cel-oracle FOLDER | -signatures"))
+	}
+	if os.Args[1] == "-signatures" {
+		signatures()
+		return
+	}
+	oracle := newOracle(os.Args[1])
+	files, err := filepath.Glob(filepath.Join(os.Args[1], "*.txt"))
+	check(err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		check(err)
+		lines := strings.Split(string(text), "\n")
+		for at, line := range lines {
+			expression, _, _ := strings.Cut(line, arrow)
+			expression = strings.TrimSpace(expression)
+			if expression == "" || strings.HasPrefix(expression, "#") {
+				continue
+			}
+			lines[at] = expression + arrow + oracle.evaluate(expression)
+		}
+		check(os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
+	}
+}
+
+// One line for each overload: `name(args) result`, or `target.name(args) result`. The order of a function's overloads
+// is the order in which they are tried.
+func signatures() {
+	env := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv()
+	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {
+		// Parts of macros, and older names of operators.
+		if strings.Contains(name, "strictly_false") || name == "in" || name == "_in_" {
+			continue
+		}
+		for _, overload := range env.Functions()[name].OverloadDecls() {
+			args := []string{}
+			for _, arg := range overload.ArgTypes() {
+				args = append(args, typeText(arg))
+			}
+			target := ""
+			if overload.IsMemberFunction() {
+				target, args = args[0]+".", args[1:]
+			}
+			line := target + name + "(" + strings.Join(args, ", ") + ") " + typeText(overload.ResultType())
+			// Rules of a CRD have no authorizer.
+			if !strings.Contains(line, "kubernetes.authorization") {
+				fmt.Println(line)
+			}
+		}
+	}
+}
+
+func typeText(t *types.Type) string {
+	if t.Kind() == types.DynKind {
+		return "dyn"
+	}
+	params := []string{}
+	for _, param := range t.Parameters() {
+		params = append(params, typeText(param))
+	}
+	if len(params) == 0 {
+		return t.TypeName()
+	}
+	return t.TypeName() + "<" + strings.Join(params, ", ") + ">"
+}
+
+type oracle struct {
+	env  *cel.Env
+	self ref.Val
+}
+
+func newOracle(folder string) oracle {
+	var external v1.JSONSchemaProps
+	read(filepath.Join(folder, "schema.json"), &external)
+	var internal apiextensions.JSONSchemaProps
+	check(v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, &internal, nil))
+	structural, err := schema.NewStructural(&internal)
+	check(err)
+	var object any
+	read(filepath.Join(folder, "object.json"), &object)
+
+	of := model.SchemaDeclType(structural, false).MaybeAssignTypeName("selfType")
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable("self", of.CelType()), cel.Variable("oldSelf", of.CelType())},
+		DeclTypes:         []*apiservercel.DeclType{of},
+	})
+	check(err)
+	return oracle{env: set.NewExpressionsEnv(), self: schemacel.UnstructuredToVal(object, structural)}
+}
+
+func (o oracle) evaluate(expression string) string {
+	ast, issues := o.env.Compile(expression)
+	if issues != nil {
+		first, _, _ := strings.Cut(issues.String(), "\n")
+		_, text, _ := strings.Cut(first, ": ")
+		_, text, _ = strings.Cut(text, ": ")
+		return "refused: " + text
+	}
+	program, err := o.env.Program(ast,
+		cel.CostLimit(celconfig.PerCallLimit),
+		cel.CostTracking(&library.CostEstimator{}),
+	)
+	if err != nil {
+		return "refused: " + oneLine(err.Error())
+	}
+	value, details, err := program.Eval(map[string]any{"self": o.self, "oldSelf": o.self})
+	if err != nil {
+		return fmt.Sprintf("error: %s", oneLine(err.Error()))
+	}
+	return fmt.Sprintf("%s · %d", show(value), *details.ActualCost())
+}
+
+func oneLine(text string) string {
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+func quote(text string) string {
+	quoted, err := json.Marshal(text)
+	check(err)
+	return string(quoted)
+}
+
+// The value in a form that the test can make as well.
+func show(value ref.Val) string {
+	switch v := value.(type) {
+	case nil:
+		return "nothing"
+	case types.Null:
+		return "null"
+	case types.Bool, types.Int:
+		return fmt.Sprint(v.Value())
+	case types.Uint:
+		return fmt.Sprintf("%du", uint64(v))
+	case types.Double:
+		return "double " + string(v.ConvertToType(types.StringType).(types.String))
+	case types.String:
+		return quote(string(v))
+	case types.Bytes:
+		return fmt.Sprintf("bytes %x", []byte(v))
+	case types.Duration:
+		return fmt.Sprintf("duration %dns", v.Duration.Nanoseconds())
+	case types.Timestamp:
+		return "timestamp " + string(v.ConvertToType(types.StringType).(types.String))
+	case *types.Optional:
+		if v.HasValue() {
+			return "optional " + show(v.GetValue())
+		}
+		return "none"
+	case ref.Type:
+		return "type " + v.TypeName()
+	case traits.Lister:
+		items := []string{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			items = append(items, show(it.Next()))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case traits.Mapper:
+		entries := []string{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			// The keys of an object are those of the data, also where the schema does not declare them.
+			if value, found := v.Find(key); found && value != nil {
+				entries = append(entries, show(key)+": "+show(value))
+			}
+		}
+		sort.Strings(entries)
+		return "{" + strings.Join(entries, ", ") + "}"
+	}
+	return value.Type().TypeName()
+}
+
+func read(file string, into any) {
+	text, err := os.ReadFile(file)
+	check(err)
+	check(utiljson.Unmarshal(text, into))
+}
+
+func check(err error) {
+	if err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
