@@ -468,7 +468,7 @@ fn samples(version: &str) -> Resource {
 fn list(target: &DirTarget, request: &ListRequest<'_>) -> Result<Vec<Vec<Value>>, ListError> {
     let mut pages = target.list(request);
     let mut listed = Vec::new();
-    while let Some(page) = pages.next()? {
+    while let Some(page) = pages.next_page()? {
         listed.push(page.items().map(|item| serde_json::from_str(item).unwrap()).collect());
     }
     Ok(listed)
@@ -512,11 +512,11 @@ fn objects_are_listed_as_a_server_would_list_them() {
     assert_eq!(labelled.concat().len(), 1);
 
     let mut pages = target.list(&all(&resource, 3));
-    assert_eq!(pages.next().unwrap().unwrap().remaining(), Some(1));
+    assert_eq!(pages.next_page().unwrap().unwrap().remaining(), Some(1));
     // What is written while a list goes on is not part of it.
     apply(&target, &crd(&["v1", "v2", "v3"])).unwrap();
-    assert_eq!(pages.next().unwrap().unwrap().remaining(), None);
-    assert!(pages.next().unwrap().is_none() && pages.next().unwrap().is_none());
+    assert_eq!(pages.next_page().unwrap().unwrap().remaining(), None);
+    assert!(pages.next_page().unwrap().is_none() && pages.next_page().unwrap().is_none());
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
     assert_eq!(list(&target, &all(&samples("v1"), 9)).unwrap().concat().len(), 1);
     let resource = samples("v2");
     let mut pages = target.list(&all(&resource, 9));
-    let error = pages.next().unwrap_err();
+    let error = pages.next_page().unwrap_err();
     let ListError::Conversion { problem, .. } = &error else { panic!("{error:?}") };
     assert_eq!(
         problem.to_string(),
@@ -541,7 +541,7 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
             folder.path().join("one.yaml").display()
         )
     );
-    assert_eq!(pages.next().unwrap_err(), error);
+    assert_eq!(pages.next_page().unwrap_err(), error);
 
     for (group, version) in [("test.example.com", "v9"), ("nowhere.example.com", "v1")] {
         let resource = Resource { group: group.into(), ..samples(version) };

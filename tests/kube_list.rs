@@ -315,7 +315,7 @@ fn whoever_may_not_list_is_told_which_right_is_missing() {
             resource: "samples".into(),
             namespace: namespace.map(Into::into),
         };
-        assert_eq!(right, expected);
+        assert_eq!(*right, expected);
         assert_eq!(problem.message, format!("user \"{user}\" may not list samples.{} {place}", names.group));
         let rule =
             format!("with the rule {{apiGroups: [\"{}\"], resources: [\"samples\"], verbs: [\"list\"]}}", names.group);
