@@ -14,6 +14,7 @@ use crate::resource::{Live, RawObject, Resource};
 use crate::target::{OnRead, Target, Wanted};
 
 pub use kinds::CrdHead;
+pub(crate) use kinds::is_built_in;
 
 /// What a deploy does to one object.
 #[derive(

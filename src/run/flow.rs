@@ -10,7 +10,7 @@ use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{self, Manifest};
 use crate::plan::{self, Action, Plan, PlanOptions};
 use crate::preflight::registry;
-use crate::preflight::run::{self as checks, Enabled};
+use crate::preflight::run::{self as checks, Enabled, RunOptions};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
@@ -84,7 +84,7 @@ async fn steps(
 
     let applied = write(&plan, &target, &settings, &progress, host.stop.clone()).await;
     tell_warnings(host, output, &target);
-    Ok(conclude(report, applied))
+    Ok(conclude(report, applied, settings.redact))
 }
 
 /// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
@@ -116,6 +116,7 @@ fn read_files(
             force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
             output: args.output.clone(),
             color: args.color,
+            redact: args.redact,
         },
     };
     let manifests = manifest::load(&args.files, &mut host.stdin);
@@ -128,7 +129,7 @@ fn read_files(
     }
 
     let settings = loaded.settings;
-    output.configure(&settings.output, settings.color, host)?;
+    output.configure(&settings.output, settings.color, settings.redact, host)?;
     for manifest in &manifests.manifests {
         output.add_source(manifest.origin.source.clone());
     }
@@ -168,7 +169,13 @@ async fn look(
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    report.checks = checks::run(enabled, &plan, &target, settings.warn_only).await;
+    let options = RunOptions {
+        warn_only: settings.warn_only,
+        redact: settings.redact,
+        field_manager: &settings.field_manager,
+        stage: &stage,
+    };
+    report.checks = checks::run(enabled, &plan, &target, options).await;
     drop(stage);
     report.count();
     Ok((target, plan))
@@ -232,11 +239,14 @@ async fn write(
     .await
 }
 
-fn conclude(report: &mut Report, applied: Applied) -> Exit {
+fn conclude(report: &mut Report, applied: Applied, redact: bool) -> Exit {
     for (entry, result) in report.changes.iter_mut().zip(&applied.results) {
         entry.result = Some(*result);
     }
     report.errors.extend(applied.problems.iter().map(ErrorEntry::from));
+    if redact {
+        report.errors.iter_mut().for_each(ErrorEntry::redact);
+    }
     if applied.interrupted {
         report.errors.push((&Problem::new("interrupted").help("run the same command again to continue")).into());
     }
