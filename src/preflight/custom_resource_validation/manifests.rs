@@ -226,7 +226,8 @@ impl Judging<'_> {
             error.to_string()
         };
         let message = format!("{} refuses it: {said}", self.definition.whose);
-        let help = format!("correct it; {} has the schema of {}", self.definition.name, self.version.name);
+        let help =
+            format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
         self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
     }
 

@@ -177,6 +177,11 @@ fn judge_page(judge: &Judge, page: &Page, groups: &mut Groups) -> Result<(), ser
     let judged = in_parallel(&rows, |row| {
         let mut harmed: Vec<(Named, Vec<Effect>)> = Vec::new();
         for json in *row {
+            let mut item = Item::parse(json, keep)?;
+            if judge.leaves_alone(&mut item) {
+                continue;
+            }
+            // Looking left its traces: what follows needs the object as it came.
             let item = Item::parse(json, keep)?;
             let effects = judge.object(&item);
             if !effects.is_empty() {
