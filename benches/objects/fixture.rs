@@ -12,7 +12,7 @@ pub const REFUSED: usize = 40_000;
 /// One object in so many has a field that the upgrade drops.
 pub const PRUNED: usize = 5_000;
 
-/// The CRD, or with `upgraded` what it becomes: fewer replicas, a field gone, another new with a default, a rule more.
+/// The CRD, or with `upgraded` what it becomes: fewer replicas, a field gone, another new, a rule more.
 pub fn crd(upgraded: bool) -> Value {
     let mut spec = json!({
         "type": "object",
@@ -49,7 +49,7 @@ pub fn crd(upgraded: bool) -> Value {
         let properties = spec["properties"].as_object_mut().expect("an object");
         properties["replicas"]["maximum"] = json!(100);
         properties.shift_remove("legacyMode");
-        properties.insert("priority".into(), json!({"type": "integer", "default": 0}));
+        properties.insert("priority".into(), json!({"type": "integer"}));
         let rules = spec["x-kubernetes-validations"].as_array_mut().expect("a list");
         rules.push(json!({"rule": "self.ports.all(p, p.port > 0)", "message": "ports are positive"}));
     }

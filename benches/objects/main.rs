@@ -4,14 +4,14 @@
 //!     cargo bench --bench objects -- 10000      so many objects
 //!
 //! Starts the servers of the test bed, creates a CRD and objects made from a seed, and then runs three processes in
-//! turns, so that whatever else the machine does meets them all: the bare list, the same list through gantry's library
-//! with each object parsed, pruned, defaulted and validated, and `gantry check`.
+//! turns, so that whatever else the machine does meets them all: the bare list, the same list through gantry's library,
+//! and `gantry check`. `docs/benchmarks.md` says what the figures mean.
 
 mod bare_list;
 mod fixture;
 #[path = "../support/mod.rs"]
 mod generator;
-mod judge;
+mod library_list;
 #[path = "../check/process.rs"]
 mod process;
 #[path = "../../tests/support/mod.rs"]
@@ -26,6 +26,7 @@ use std::thread;
 use std::time::Duration;
 
 use process::Run;
+use serde_json::Value;
 use testbed::ControlPlane;
 
 const SEED: u64 = 7;
@@ -46,8 +47,7 @@ fn main() -> ExitCode {
     if let (Ok(token), [what, url, ca_file]) = (env::var(TOKEN), &arguments[..]) {
         let done = match what.as_str() {
             "bare" => bare_list::list(url, Path::new(ca_file), &token, PAGE_SIZE),
-            "list" => judge::run(false),
-            _ => judge::run(true),
+            _ => library_list::list(PAGE_SIZE),
         };
         return match done {
             Ok(done) => {
@@ -85,16 +85,23 @@ fn measure(objects: usize) {
     let bytes = String::from_utf8_lossy(&bytes.stdout).trim().parse().unwrap_or(0.0);
     println!("{objects} objects, {:.1} MB of JSON in pages of {PAGE_SIZE}, seed {SEED}", bytes / 1e6);
 
+    let report = home.join("report.json");
+    let json = format!("json={}", report.display());
+    let first = process::run(gantry(&servers, home).args(["-o", &json])).expect("start gantry");
+    assert_eq!(first.code, Some(3), "the check is to block");
+    check_report(objects, &report);
+
     let mut runs: [Vec<Run>; 3] = Default::default();
     for _ in 0..RUNS {
-        for (what, runs) in ["bare", "list", "judge"].iter().zip(&mut runs) {
-            let run = process::run(lister(&servers, what).stdout(Stdio::null())).expect("start the list");
-            assert_eq!(run.code, Some(0), "{what} failed");
+        let processes = [(lister(&servers, "bare"), 0), (lister(&servers, "list"), 0), (gantry(&servers, home), 3)];
+        for ((mut process, code), runs) in processes.into_iter().zip(&mut runs) {
+            let run = process::run(process.stdout(Stdio::null())).expect("start the process");
+            assert_eq!(run.code, Some(code), "{process:?} failed");
             runs.push(run);
         }
     }
-    let [bare, list, judge] = &runs;
-    tell(&[("bare list", bare), ("library list", list), ("library judge", judge)]);
+    let [bare, list, check] = &runs;
+    tell(&[("bare list", bare), ("library list", list), ("gantry check", check)]);
 }
 
 /// Creates the objects over eight connections.
@@ -118,6 +125,33 @@ fn create(servers: &ControlPlane, objects: usize) {
             });
         }
     });
+}
+
+/// The built gantry in an environment that holds nothing of this machine.
+fn gantry(servers: &ControlPlane, home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+    command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
+    command.args(["check", "-q", "-f", "crd.yaml", "--preflight", "CustomResourceValidation"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Whether the check that is measured did its work: it found the objects that break, and no others.
+fn check_report(objects: usize, report: &Path) {
+    let report = fs::read(report).expect("the report");
+    let report: Value = serde_json::from_slice(&report).expect("the report is JSON");
+    let found = |rule: &str| -> u64 {
+        let findings = report["checks"][0]["findings"].as_array().expect("findings");
+        let of_rule = findings.iter().filter(|finding| finding["rule"] == rule);
+        of_rule.filter_map(|finding| finding["affected"]["count"].as_u64()).sum()
+    };
+    let expected = |every: usize, first: usize| (objects + every - 1 - first) / every;
+    for (rule, expected) in [
+        ("ExistingObjectRefusedWhenTouched", expected(fixture::REFUSED, 1)),
+        ("ExistingDataPruned", expected(fixture::PRUNED, 2)),
+    ] {
+        assert_eq!(found(rule), expected as u64, "{rule}: {report:#}");
+    }
 }
 
 /// This very program, in one of its other parts.
@@ -148,7 +182,10 @@ fn until_at_rest(servers: &ControlPlane) {
 }
 
 fn tell(measured: &[(&str, &Vec<Run>)]) {
-    println!("\n{:<14}{:>9}{:>9}{:>9}{:>10}{:>13}", "", "min", "median", "max", "of list", "peak memory");
+    println!(
+        "\n{:<14}{:>9}{:>9}{:>9}{:>10}{:>11}{:>13}",
+        "", "min", "median", "max", "of list", "processor", "peak memory"
+    );
     let list = spread(measured[0].1)[1].as_secs_f64();
     for (what, runs) in measured {
         let median = spread(runs)[1].as_secs_f64();

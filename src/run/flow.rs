@@ -13,7 +13,7 @@ use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::{self, Action, Ahead, Plan, PlanOptions};
 use crate::preflight::registry;
-use crate::preflight::run::{self as checks, Enabled};
+use crate::preflight::run::{self as checks, Enabled, RunOptions};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
@@ -84,7 +84,7 @@ async fn steps(
 
     let applied = write(&plan, &target, &settings, &progress, host.stop.clone()).await;
     tell_warnings(host, output, &target);
-    Ok(conclude(report, applied))
+    Ok(conclude(report, applied, settings.redact))
 }
 
 /// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
@@ -123,12 +123,13 @@ fn configure(
             force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
             output: args.output.clone(),
             color: args.color,
+            redact: args.redact,
         },
     };
     let input = Input::open(&args.files, &mut host.stdin);
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
-    output.configure(&settings.output, settings.color, host)?;
+    output.configure(&settings.output, settings.color, settings.redact, host)?;
     for source in input.sources() {
         output.add_source(source.clone());
     }
@@ -208,7 +209,13 @@ async fn look(
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    report.checks = checks::run(enabled, &plan, target, settings.warn_only).await;
+    let options = RunOptions {
+        warn_only: settings.warn_only,
+        redact: settings.redact,
+        field_manager: &settings.field_manager,
+        stage: &stage,
+    };
+    report.checks = checks::run(enabled, &plan, target, options).await;
     drop(stage);
     report.count();
     Ok(plan)
@@ -272,11 +279,14 @@ async fn write(
     .await
 }
 
-fn conclude(report: &mut Report, applied: Applied) -> Exit {
+fn conclude(report: &mut Report, applied: Applied, redact: bool) -> Exit {
     for (entry, result) in report.changes.iter_mut().zip(&applied.results) {
         entry.result = Some(*result);
     }
     report.errors.extend(applied.problems.iter().map(ErrorEntry::from));
+    if redact {
+        report.errors.iter_mut().for_each(ErrorEntry::redact);
+    }
     if applied.interrupted {
         report.errors.push((&Problem::new("interrupted").help("run the same command again to continue")).into());
     }

@@ -13,6 +13,7 @@ mod control_plane;
 mod gantry;
 mod proxy;
 mod supervisor;
+mod webhook;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +24,7 @@ pub use api::Api;
 pub use control_plane::{ControlPlane, SPARE_USERS};
 pub use gantry::{Gantry, Output, Running};
 pub use proxy::{Proxy, Recorded, When};
+pub use webhook::Webhook;
 
 /// The control plane of this test binary, started by the first caller.
 ///
