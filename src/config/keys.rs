@@ -102,6 +102,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "redact", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
     Key { path: "output", kind: Kind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
     Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
 ];
@@ -190,10 +191,7 @@ impl Kind {
             Kind::Duration => duration(text).map(drop),
             Kind::Color => color(text).map(drop),
             Kind::Target => text.parse::<TargetSpec>().map(drop),
-            Kind::Namespace if !is_dns_label(text) => Err(format!(
-                "{text:?} is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with \
-                 a letter or digit"
-            )),
+            Kind::Namespace => namespace(text),
             Kind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
                 Err("a field manager has at most 128 printable characters".into())
             }
@@ -219,7 +217,7 @@ impl Kind {
 }
 
 /// `namespace: n` is a boolean to every YAML reader in this field.
-fn not_a_string(value: &serde_json::Value) -> String {
+pub(super) fn not_a_string(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Bool(_) | serde_json::Value::Number(_) => format!("{value} is not a string; quote it"),
         _ => format!("{value} is not a string"),
@@ -241,6 +239,20 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         Some(duration) => Ok(duration),
         None => Err(format!("{text:?} is not a duration such as 30s, 2m or 1h30m")),
     }
+}
+
+/// What [`namespace`] takes, but for its length.
+pub(super) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// Whether `text` can be the name of a namespace; if not, why.
+pub(super) fn namespace(text: &str) -> Result<(), String> {
+    if is_dns_label(text) && !text.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{text:?} is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with a letter or \
+         digit"
+    ))
 }
 
 fn is_dns_label(text: &str) -> bool {

@@ -69,6 +69,8 @@ pub struct Settings {
     pub field_manager: String,
     pub force_conflicts: bool,
     pub timeouts: Timeouts,
+    /// No output holds a value of an object.
+    pub redact: bool,
     pub output: Vec<OutputSpec>,
     pub color: ColorChoice,
     switches: Vec<select::Switch>,
@@ -188,6 +190,7 @@ impl Settings {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,
             },
+            redact: raw.redact.ok_or_else(missing("redact"))?,
             output: output
                 .iter()
                 .map(|text| text.parse().map_err(|why| wrong("output", why)))

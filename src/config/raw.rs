@@ -40,6 +40,8 @@ pub(super) struct Raw {
     pub force_conflicts: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
+    /// Paths and kinds of value instead of values of objects, in every output.
+    pub redact: Option<bool>,
     /// The formats of the report, each as FORMAT or FORMAT=FILE.
     #[schemars(length(min = 1), inner(regex(pattern = r"^(human|json)(=.+)?$")))]
     pub output: Option<Vec<String>>,

@@ -18,6 +18,7 @@ use crate::target::{OnRead, Target, Wanted};
 
 pub use ahead::Ahead;
 pub use kinds::CrdHead;
+pub(crate) use kinds::is_built_in;
 
 /// What a deploy does to one object.
 #[derive(

@@ -3,7 +3,7 @@
 //! A plain sorted list; the tests below hold it to its promises.
 
 use super::Check;
-use super::crd_upgrade_safety;
+use super::{crd_upgrade_safety, custom_resource_validation};
 use super::rule::RuleDoc;
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
 
@@ -24,7 +24,7 @@ pub struct CheckEntry {
 }
 
 /// Every check, sorted by name.
-pub static CHECKS: &[CheckEntry] = &[crd_upgrade_safety::ENTRY];
+pub static CHECKS: &[CheckEntry] = &[crd_upgrade_safety::ENTRY, custom_resource_validation::ENTRY];
 
 /// The check of that name.
 pub fn find(name: &str) -> Option<&'static CheckEntry> {

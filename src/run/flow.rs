@@ -16,7 +16,7 @@ use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
 use crate::preflight::registry;
-use crate::preflight::run::{self as checks, Enabled};
+use crate::preflight::run::{self as checks, Enabled, RunOptions};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
@@ -96,7 +96,7 @@ async fn steps(
 
     let applied = write(&plan, &target, &settings, &progress, host).await;
     tell_warnings(host, output, &target);
-    Ok(conclude(report, applied))
+    Ok(conclude(report, applied, settings.redact))
 }
 
 /// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
@@ -163,11 +163,12 @@ fn configure(
             force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
             output: args.output.clone(),
             color: args.color,
+            redact: args.redact,
         },
     };
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
-    output.configure(&settings.output, settings.color, host)?;
+    output.configure(&settings.output, settings.color, settings.redact, host)?;
     for source in input.sources() {
         output.add_source(source.clone());
     }
@@ -247,7 +248,13 @@ async fn look(
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    report.checks = checks::run(enabled, &plan, target, settings.warn_only).await;
+    let options = RunOptions {
+        warn_only: settings.warn_only,
+        redact: settings.redact,
+        field_manager: &settings.field_manager,
+        stage: &stage,
+    };
+    report.checks = checks::run(enabled, &plan, target, options).await;
     let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
     drop(stage);
     report.count();
@@ -354,11 +361,14 @@ async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Pro
     applying.await
 }
 
-fn conclude(report: &mut Report, applied: Applied) -> Exit {
+fn conclude(report: &mut Report, applied: Applied, redact: bool) -> Exit {
     for (entry, result) in report.changes.iter_mut().zip(&applied.results) {
         entry.result = Some(*result);
     }
     report.errors.extend(applied.problems.iter().map(ErrorEntry::from));
+    if redact {
+        report.errors.iter_mut().for_each(ErrorEntry::redact);
+    }
     if applied.interrupted {
         report.errors.push((&Problem::new("interrupted").help("run the same command again to continue")).into());
     }

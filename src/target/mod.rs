@@ -6,7 +6,9 @@
 pub mod dir;
 mod fields;
 pub mod kube;
+pub mod list;
 mod managers;
+pub mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,6 +16,8 @@ use std::time::Duration;
 use crate::problem::{Problem, Result};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
+
+pub use list::{ListError, ListRequest, MissingRight, Page, Pages};
 
 /// A kind at one version, as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,6 +141,14 @@ impl Target {
             Target::Kube(target) => target.read(wanted, on_read).await,
             Target::Dir(target) => Ok(target.read(wanted)),
         }
+    }
+
+    /// The objects of one resource, in pages. Sends no request before the first page is asked for.
+    pub fn list(&self, request: &ListRequest<'_>) -> Pages {
+        Pages(match self {
+            Target::Kube(target) => list::Source::Kube(target.list(request)),
+            Target::Dir(target) => list::Source::Dir(target.list(request)),
+        })
     }
 
     /// Writes one object by server-side apply, if the live one is still what `pin` says. Answers what is live now.

@@ -30,7 +30,7 @@ mod formats;
 mod found;
 mod gotext;
 mod listtype;
-mod names;
+pub(crate) mod names;
 mod node;
 mod number;
 mod objectmeta;

@@ -16,6 +16,7 @@ mod proxy;
 mod supervisor;
 #[cfg(unix)]
 mod terminal;
+mod webhook;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,6 +30,7 @@ pub use gantry::{Gantry, Output, Running};
 pub use proxy::{Held, Proxy, Recorded, When};
 #[cfg(unix)]
 pub use terminal::Terminal;
+pub use webhook::Webhook;
 
 /// The control plane of this test binary, started by the first caller.
 ///

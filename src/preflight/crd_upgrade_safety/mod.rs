@@ -133,6 +133,7 @@ fn place(violation: RuleViolation, change: usize, options: Options) -> Violation
         breaks: doc.breaks.to_vec(),
         verdict: None,
         witnesses: Vec::new(),
+        affected: None,
         help: format!("{}: gantry rules {}", violation.said.help, doc.name),
         at: violation.said.at,
         label: violation.said.label,

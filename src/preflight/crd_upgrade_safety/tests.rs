@@ -50,7 +50,7 @@ fn whole(example: &Example, text: &str) -> String {
     let mut spec = json!({"type": "object"});
     match example {
         Example::Crd { .. } => merge(&mut crd, &part),
-        Example::Fields { .. } => spec["properties"] = part,
+        _ => spec["properties"] = part,
     }
     for version in crd["spec"]["versions"].as_array_mut().unwrap() {
         version["schema"] = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
@@ -330,7 +330,8 @@ async fn the_check_answers_with_what_was_compared() {
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a"}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
     let check = CrdUpgradeSafety { options: Options { fail_mode: FailMode::Open } };
-    let answer = check.run(Context { plan: &plan, target: &target }).await.unwrap();
+    let stage = crate::ui::progress::Progress::none().stage("checking", None);
+    let answer = check.run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage }).await.unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }

@@ -3,6 +3,7 @@
 //! kube reads the kubeconfig, and what it says is put together here: kube would look at the environment by itself and
 //! matches `NO_PROXY` against the wrong host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
@@ -47,7 +48,7 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     let client = client
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
-    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace, fresh: Default::default() })
+    Ok(KubeTarget { transport: Arc::new(Transport::new(client, peer, timeout)), default_namespace, fresh: Default::default() })
 }
 
 /// Everything but the client itself.
