@@ -6,9 +6,7 @@ use std::path::Path;
 
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry::target::dir::DirTarget;
-use gantry::target::{
-    Apply, ApplyError, FieldConflict, Gvk, ListError, ListRequest, Operation, Pin, Wanted,
-};
+use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, ListError, ListRequest, Operation, Pin, Wanted};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
