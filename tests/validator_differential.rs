@@ -47,7 +47,9 @@ fn the_validator_agrees_with_the_server() {
 
 #[test]
 fn rules_are_evaluated_as_the_server_does() {
-    compare("rules", run_length(), generator::ruled_schema, generator::ruled_value);
+    // The server takes its time to compile rules: half as many do for a short run.
+    let schemas = if std::env::var_os("GANTRY_DIFFERENTIAL").is_some() { run_length() } else { run_length() / 2 };
+    compare("rules", schemas, generator::ruled_schema, generator::ruled_value);
 }
 
 /// The CRDs of a folder, in a development run: each distinct rule compiles, and is evaluated as on the server.

@@ -93,7 +93,7 @@ fn read(folder: &Path, schemas: &mut BTreeMap<String, (bool, Value)>) {
             read(&path, schemas);
             continue;
         }
-        if !path.extension().is_some_and(|ending| ending == "yaml") {
+        if path.extension().is_none_or(|ending| ending != "yaml") {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a readable file");

@@ -39,6 +39,9 @@ pub fn kind(schema: &Value) -> Kind {
     }
 }
 
+/// An expression that reaches a value, the owner and name of the field if it is one, and the value's schema.
+type Reached = (String, Option<(String, String)>, Value);
+
 /// A grammar over the variables in scope.
 pub struct Grammar {
     pub scope: Vec<(String, Value)>,
@@ -48,8 +51,8 @@ pub struct Grammar {
 
 impl Grammar {
     /// All that can be reached from the variables by fields: expression, the expression before the last field, schema.
-    fn paths(&self) -> Vec<(String, Option<(String, String)>, Value)> {
-        let mut found: Vec<(String, Option<(String, String)>, Value)> =
+    fn paths(&self) -> Vec<Reached> {
+        let mut found: Vec<Reached> =
             self.scope.iter().map(|(name, schema)| (name.clone(), None, schema.clone())).collect();
         let mut at = 0;
         while at < found.len() {
