@@ -1,5 +1,8 @@
 //! `deploy` and `check`: one flow, and `deploy` goes on after the report.
 
+use std::panic;
+
+use futures::{FutureExt, try_join};
 use tokio::sync::watch;
 
 use super::output::Output;
@@ -7,8 +10,8 @@ use super::{Exit, Host};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::config::{Loader, Overrides, Settings};
-use crate::manifest::{self, Manifest};
-use crate::plan::{self, Action, Plan, PlanOptions};
+use crate::manifest::{Input, Loaded, Manifest};
+use crate::plan::{self, Action, Ahead, Plan, PlanOptions};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled, RunOptions};
 use crate::problem::{Error, Problem, Result};
@@ -53,18 +56,15 @@ async fn steps(
     output: &mut Output,
     report: &mut Report,
 ) -> Result<Exit> {
-    // Configuration and manifests: everything that can be wrong in files is said before the first request.
-    let (settings, enabled, manifests) = read_files(args, deploy, host, output)?;
+    // Everything that can be wrong in the configuration is said before the first request.
+    let (settings, enabled, input) = configure(args, deploy, host, output)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
-    let mut stop = host.stop.clone();
-    let looked_at = tokio::select! {
-        result = look(&settings, manifests, &enabled, &progress, report) => result?,
-        _ = stop.wait_for(|stop| *stop) => {
-            return Err(Error::failed(Problem::new("interrupted; nothing was written")));
-        }
-    };
-    let (target, plan) = looked_at;
+    let stop = host.stop.clone();
+    let (manifests, target, ahead) = until(stop.clone(), open(&settings, input, &progress)).await?;
+    output.notices(host, &manifests.notices);
+    report.target = target.describe();
+    let plan = until(stop, look(&settings, manifests.manifests, ahead, &target, &enabled, &progress, report)).await?;
     tell_warnings(host, output, &target);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
@@ -93,14 +93,21 @@ fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target) {
     output.notices(host, &warnings.collect::<Vec<_>>());
 }
 
-/// Reads configuration and manifests. A broken configuration is said even when the manifests are broken too: its exit
-/// code is another.
-fn read_files(
+/// Does `work`, which writes nothing, unless the user interrupts it.
+async fn until<T>(mut stop: watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        result = work => result,
+        _ = stop.wait_for(|stop| *stop) => Err(Error::failed(Problem::new("interrupted; nothing was written"))),
+    }
+}
+
+/// Reads the configuration, and the texts of the manifests, which may hold some of it.
+fn configure(
     args: &FlowArgs,
     deploy: Option<&DeployArgs>,
     host: &mut Host,
     output: &mut Output,
-) -> Result<(Settings, Vec<Enabled>, Vec<Manifest>)> {
+) -> Result<(Settings, Vec<Enabled>, Input)> {
     let loader = Loader {
         environment: host.environment.clone(),
         working_directory: host.working_directory.clone(),
@@ -119,22 +126,14 @@ fn read_files(
             redact: args.redact,
         },
     };
-    let manifests = manifest::load(&args.files, &mut host.stdin);
-    let configs = manifests.iter().flat_map(|loaded| &loaded.configs).map(|document| &document.origin);
-    let loaded = loader.load(configs, &registry::known())?;
-    let manifests = manifests.map_err(Error::Failed)?;
-    if manifests.manifests.is_empty() {
-        let problem = Problem::new("the manifests hold configuration and no object to deploy");
-        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
-    }
-
+    let input = Input::open(&args.files, &mut host.stdin);
+    let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.redact, host)?;
-    for manifest in &manifests.manifests {
-        output.add_source(manifest.origin.source.clone());
+    for source in input.sources() {
+        output.add_source(source.clone());
     }
     output.notices(host, &loaded.notices);
-    output.notices(host, &manifests.notices);
     let enabled = settings
         .checks
         .iter()
@@ -143,28 +142,69 @@ fn read_files(
             Some(Enabled { name: entry.name, mode: selected.mode, check: (entry.build)(&selected.config) })
         })
         .collect();
-    Ok((settings, enabled, manifests.manifests))
+    Ok((settings, enabled, input))
 }
 
-/// Everything up to the report; reads only.
+/// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
+/// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
+async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Ahead)> {
+    let names = input.foreseen_crds();
+    let is_long = !names.is_empty();
+    let configs = input.configs().count();
+    let reading = async {
+        match tokio::task::spawn_blocking(move || input.read()).await {
+            Ok(read) => complete(read.map_err(Error::Failed)?, configs),
+            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(Error::failed(Problem::new("interrupted while reading the manifests"))),
+        }
+    };
+    let opening = async {
+        let connection = Connection {
+            kubeconfig: settings.kubeconfig.clone(),
+            context: settings.context.clone(),
+            timeout: Some(settings.timeouts.request),
+        };
+        let target = Target::open(&settings.target, &connection).await?;
+        let stage = progress.stage("reading live objects", None);
+        let ahead = Ahead::read(names, &target, &|done, total| stage.set(done, total)).await;
+        Ok((target, ahead))
+    };
+    if !is_long {
+        let manifests = reading.await?;
+        let (target, ahead) = opening.await?;
+        return Ok((manifests, target, ahead));
+    }
+    let (manifests, opened) = try_join!(reading, opening.map(Ok))?;
+    let (target, ahead) = opened?;
+    Ok((manifests, target, ahead))
+}
+
+/// Looks whether there is something to deploy, and whether its configuration was known from the start.
+fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
+    if let Some(late) = loaded.configs.get(configs) {
+        let problem = Problem::new("this Config was not recognised in time").at(late.origin.location());
+        return Err(Error::usage(problem.help("write its apiVersion in plain letters")));
+    }
+    if loaded.manifests.is_empty() {
+        let problem = Problem::new("the manifests hold configuration and no object to deploy");
+        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
+    }
+    Ok(loaded)
+}
+
+/// Everything from there up to the report; reads only.
 async fn look(
     settings: &Settings,
     manifests: Vec<Manifest>,
+    ahead: Ahead,
+    target: &Target,
     enabled: &[Enabled],
     progress: &Progress,
     report: &mut Report,
-) -> Result<(Target, Plan)> {
-    let connection = Connection {
-        kubeconfig: settings.kubeconfig.clone(),
-        context: settings.context.clone(),
-        timeout: Some(settings.timeouts.request),
-    };
-    let target = Target::open(&settings.target, &connection).await?;
-    report.target = target.describe();
-
+) -> Result<Plan> {
     let stage = progress.stage("reading live objects", None);
     let options = PlanOptions { namespace: settings.namespace.as_deref(), field_manager: &settings.field_manager };
-    let plan = plan::build(manifests, &target, options, &|done, total| stage.set(done, total)).await?;
+    let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
     report.changes = plan.changes.iter().map(Into::into).collect();
 
@@ -175,10 +215,10 @@ async fn look(
         field_manager: &settings.field_manager,
         stage: &stage,
     };
-    report.checks = checks::run(enabled, &plan, &target, options).await;
+    report.checks = checks::run(enabled, &plan, target, options).await;
     drop(stage);
     report.count();
-    Ok((target, plan))
+    Ok(plan)
 }
 
 /// What the checks amount to: the report's outcome so far, and the exit code if the run ended here.

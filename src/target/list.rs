@@ -111,7 +111,7 @@ pub struct MissingRight {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListError {
     /// The user may not list these objects.
-    Forbidden { right: MissingRight, problem: Problem },
+    Forbidden { right: Box<MissingRight>, problem: Problem },
     /// No such resource is served at this version.
     NotServed(Problem),
     /// The server has dropped the snapshot that the list was read from, and gave no token to go on with. The source
@@ -156,7 +156,7 @@ impl Pages {
     pub async fn next(&mut self) -> Result<Option<Page>, ListError> {
         match &mut self.0 {
             Source::Kube(pages) => pages.next().await,
-            Source::Dir(pages) => pages.next(),
+            Source::Dir(pages) => pages.next_page(),
         }
     }
 }

@@ -218,7 +218,12 @@ impl<'a> Parser<'a> {
 }
 
 fn refuse(path: &str, value: &str, reasons: &[String]) -> Result<(), String> {
-    if reasons.is_empty() { Ok(()) } else { Err(format!("{path}: Invalid value: {value:?}: {}", reasons.join("; "))) }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    // The examples are joined otherwise than where the server judges the labels of an object.
+    let reasons = reasons.join("; ").replace(",  or ", ", or ");
+    Err(format!("{path}: Invalid value: {value:?}: {reasons}"))
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn api_version(resource: &Resource) -> String {
 
 impl DirPages {
     /// See [`crate::target::list::Pages::next`].
-    pub fn next(&mut self) -> Result<Option<Page>, ListError> {
+    pub fn next_page(&mut self) -> Result<Option<Page>, ListError> {
         let objects = self.objects.as_mut().map_err(|error| error.clone())?;
         let mut page = Vec::new();
         while page.len() < self.page_size {

@@ -138,7 +138,7 @@ impl KubePages {
         };
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {
-            403 => ListError::Forbidden { right: self.query.right(), problem },
+            403 => ListError::Forbidden { right: Box::new(self.query.right()), problem },
             404 => ListError::NotServed(problem),
             500 if said.contains("conversion webhook for ") => ListError::Conversion { said, problem },
             _ => ListError::Other(problem),
