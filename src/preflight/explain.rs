@@ -119,7 +119,8 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
 
 fn example_page(example: &Example) -> String {
     let mut text = format!("{}. ", capital(scope(example)));
-    let parts = [("Live", example.live()), ("Desired", example.desired()), ("Object", example.object().unwrap_or_default())];
+    let parts =
+        [("Live", example.live()), ("Desired", example.desired()), ("Object", example.object().unwrap_or_default())];
     for (title, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
         let _ = write!(text, "{title}:\n\n```yaml\n{part}```\n\n");
     }

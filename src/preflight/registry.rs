@@ -3,8 +3,8 @@
 //! A plain sorted list; the tests below hold it to its promises.
 
 use super::Check;
-use super::{crd_upgrade_safety, custom_resource_validation};
 use super::rule::RuleDoc;
+use super::{crd_upgrade_safety, custom_resource_validation};
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
 
 /// A check as the rest of the program knows it.

@@ -75,7 +75,8 @@ mod tests {
     fn witnesses_keep_their_shape_and_lose_their_values() {
         let mut finding = samples::removed_field("v1", 1);
         finding.witnesses[0].object["metadata"]["labels"] = json!({"a": "s3cret"});
-        finding.witnesses[0].old_object = Some(json!({"kind": "Sample", "spec": {"list": [true, 7, null, {"x": "s3cret"}]}}));
+        finding.witnesses[0].old_object =
+            Some(json!({"kind": "Sample", "spec": {"list": [true, 7, null, {"x": "s3cret"}]}}));
         finding.witnesses[0].message = "spec.x: Invalid value: \"s3cret\": no".into();
         finding.redact();
         let witness = &finding.witnesses[0];
@@ -83,7 +84,10 @@ mod tests {
         assert_eq!(witness.object["spec"], json!({"pollInterval": "(string)"}));
         let old = witness.old_object.as_ref().unwrap();
         assert_eq!(old["spec"]["list"], json!(["(boolean)", "(number)", null, {"x": "(string)"}]));
-        assert_eq!((old["kind"].as_str(), witness.message.as_str()), (Some("Sample"), "spec.x: Invalid value (hidden)"));
+        assert_eq!(
+            (old["kind"].as_str(), witness.message.as_str()),
+            (Some("Sample"), "spec.x: Invalid value (hidden)")
+        );
     }
 
     #[test]

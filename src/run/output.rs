@@ -44,13 +44,7 @@ impl Output {
 
     /// What the merged configuration says of output. A file that cannot be written is found out here, before
     /// anything else happens.
-    pub fn configure(
-        &mut self,
-        specs: &[OutputSpec],
-        color: ColorChoice,
-        redact: bool,
-        host: &Host,
-    ) -> Result<()> {
+    pub fn configure(&mut self, specs: &[OutputSpec], color: ColorChoice, redact: bool, host: &Host) -> Result<()> {
         self.specs = specs.to_vec();
         self.color = color;
         self.options.redact = redact;

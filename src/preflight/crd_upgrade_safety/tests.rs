@@ -331,7 +331,10 @@ async fn the_check_answers_with_what_was_compared() {
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
     let check = CrdUpgradeSafety { options: Options { fail_mode: FailMode::Open } };
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
-    let answer = check.run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage }).await.unwrap();
+    let answer = check
+        .run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage })
+        .await
+        .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }

@@ -33,19 +33,33 @@ struct Key {
 #[derive(Debug, Clone, Default)]
 struct Group {
     count: u64,
+    /// The last object, which may come several times in a row.
+    last: Option<Named>,
     objects: Vec<AffectedObject>,
 }
 
 /// The causes found so far among the objects of one list.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Groups {
     groups: BTreeMap<Key, Group>,
     /// Objects looked at.
     pub total: u64,
-    named: usize,
+    /// How many more may be named.
+    room: usize,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Groups::with_room(MOST_NAMED)
+    }
 }
 
 impl Groups {
+    /// Groups that name at most so many objects, over all causes.
+    pub fn with_room(room: usize) -> Self {
+        Groups { groups: BTreeMap::new(), total: 0, room }
+    }
+
     pub fn add(&mut self, object: &Named, effects: Vec<Effect>) {
         for Effect { harm, version, pattern, keyword, path, value } in effects {
             let mut key = Key { version, harm, pattern, keyword };
@@ -57,10 +71,12 @@ impl Groups {
                 Entry::Vacant(entry) => entry.insert(Group::default()),
                 Entry::Occupied(entry) => entry.into_mut(),
             };
-            let again = group.objects.last().is_some_and(|last| last.is(object));
-            group.count += u64::from(!again);
-            if self.named < MOST_NAMED {
-                self.named += 1;
+            if group.last.as_ref() != Some(object) {
+                group.count += 1;
+                group.last = Some(object.clone());
+            }
+            if let Some(room) = self.room.checked_sub(1) {
+                self.room = room;
                 group.objects.push(AffectedObject {
                     namespace: object.namespace.clone(),
                     name: object.name.clone(),
@@ -95,12 +111,6 @@ pub struct Named {
 impl Named {
     pub fn of(item: &Item) -> Self {
         Named { namespace: item.namespace().map(Into::into), name: item.name().into() }
-    }
-}
-
-impl AffectedObject {
-    fn is(&self, object: &Named) -> bool {
-        self.name == object.name && self.namespace == object.namespace
     }
 }
 
@@ -175,22 +185,21 @@ fn violation(key: Key, group: Group, total: u64, change: usize, crd: &About<'_>)
             ),
             format!("add {field} to {version}, or convert by webhook"),
         ),
+        Harm::Pruned(Loss::IfStored) => (
+            &rules::DATA_PRUNED,
+            format!("{of_all} {lose} {field} if stored at {version}, which does not have it any more"),
+            format!("keep {field} in {version} as long as status.storedVersions names it"),
+        ),
         Harm::Pruned(Loss::AtVersion) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field} when read and written at {version}, which does not have it"),
             format!("add {field} to {version}, or convert by webhook"),
         ),
         Harm::Defaulted(fill) => {
-            let when = match fill {
-                Fill::OnRead => "at once",
-                Fill::OnWrite => "when next written",
-                Fill::IfNotStored => "perhaps",
-            };
             let message = match fill {
-                Fill::IfNotStored => {
-                    format!("{of_all} {get} {when} another {field} at {version}{because}")
-                }
-                _ => format!("{of_all} {get} {field} {when} at {version}{because}"),
+                Fill::OnRead => format!("{of_all} {get} {field} at once at {version}{because}"),
+                Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
+                Fill::IfNotStored => format!("{of_all} perhaps {get} another {field} at {version}{because}"),
             };
             (&rules::DEFAULTED, message, format!("set {field} in them where the default does not suit"))
         }

@@ -50,6 +50,8 @@ pub enum Loss {
     OnWrite,
     /// Whoever reads and writes at this version drops it.
     AtVersion,
+    /// Nobody can read it any more, where the object is still stored at this version, which nobody can see.
+    IfStored,
 }
 
 /// When and how surely a field is filled in.
@@ -88,6 +90,8 @@ pub struct Judge {
     pub stored: Option<Arc<str>>,
     /// The versions to judge at; with a webhook only the one that was listed.
     pub fits: Vec<Arc<str>>,
+    /// Those of them at which nobody can write: objects may be stored at them, and no more.
+    pub only_stored: Vec<Arc<str>>,
     /// The storage version, where it moves.
     pub stores: Option<Arc<str>>,
     pub leaving: Vec<Leaving>,
@@ -130,6 +134,9 @@ impl Judge {
     /// objects of most upgrades end here. `false` is no verdict: then [`Judge::object`] has to look at it as it was.
     pub fn leaves_alone(&self, item: &mut Item) -> bool {
         let [version] = self.fits.as_slice() else { return false };
+        if self.only_stored.contains(version) {
+            return false;
+        }
         let is_plain = self.stored.as_ref() == Some(version)
             && self.stores.is_none()
             && self.leaving.is_empty()
@@ -204,9 +211,10 @@ impl Judge {
                 }
                 let words = match &changed.desired {
                     Some(value) => {
-                        format!("the default is {}, and is not stored for certain", cause::shown(value, false))
+                        let value = cause::shown(value, false);
+                        format!("the default becomes {value}, and whether theirs is stored cannot be seen")
                     }
-                    None => "there is no default any more, and the value is not stored for certain".to_owned(),
+                    None => "the default goes, and whether theirs is stored cannot be seen".to_owned(),
                 };
                 effects.push(Effect {
                     harm: Harm::Defaulted(Fill::IfNotStored),
@@ -223,6 +231,7 @@ impl Judge {
 
     /// A client reads the object at a version and writes it back.
     fn request(&self, item: &Item, read: &Value, version: &Compiled, prunes_known: bool, effects: &mut Vec<Effect>) {
+        let only_stored = self.only_stored.contains(&version.name);
         let mut old = self.relabelled(read, &version.name);
         let converted = self.stored.as_ref().is_none_or(|stored| *stored != version.name);
         if converted {
@@ -239,8 +248,12 @@ impl Judge {
                         self.keeps_unknown_fields || !so_already.as_ref().is_some_and(known)
                     })
                     .collect();
-                self.lost(&pruned, version, &item.value, Loss::AtVersion, effects);
+                let loss = if only_stored { Loss::IfStored } else { Loss::AtVersion };
+                self.lost(&pruned, version, &item.value, loss, effects);
             }
+        }
+        if only_stored {
+            return;
         }
         let mut new = old.clone();
         let defaulted = if converted { version.schema.default(&mut new) } else { Vec::new() };

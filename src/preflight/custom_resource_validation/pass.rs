@@ -80,8 +80,8 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
                 live: live_side,
                 desired: desired_side,
                 stored,
-                // Versions are judged at when somebody may write at them.
-                fits: fits.into_iter().filter(|version| desired.served(version).is_some()).collect(),
+                only_stored: fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect(),
+                fits,
                 stores,
                 leaving,
                 changed_defaults,

@@ -96,7 +96,7 @@ fn descend<'s>(
 }
 
 /// The longest of the keys that `text` begins with, as a whole step.
-fn longest<'t>(text: &'t str, bracket: bool, keys: impl Iterator<Item = impl AsRef<str>>) -> Option<&'t str> {
+fn longest(text: &str, bracket: bool, keys: impl Iterator<Item = impl AsRef<str>>) -> Option<&str> {
     let fits = |key: &str| {
         let rest = text.strip_prefix(key)?;
         let ends = if bracket { rest.starts_with(']') } else { rest.is_empty() || rest.starts_with(['.', '[']) };

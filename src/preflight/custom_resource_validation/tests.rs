@@ -308,6 +308,43 @@ fn many_causes_and_objects_stay_bounded() {
     assert!(found.iter().all(|violation| violation.affected.as_ref().unwrap().count == 3));
 }
 
+#[test]
+fn past_the_room_objects_are_counted_and_not_named() {
+    let (live, desired) = (
+        fields(json!({"a": {"type": "array", "items": fields(json!({"b": {"type": "string"}}))}})),
+        fields(json!({"a": {"type": "array", "items": {"type": "object"}}})),
+    );
+    let upgrade = upgrade(&with_spec(live), &with_spec(desired)).unwrap();
+    let pass = pass::passes(&upgrade, false).unwrap().passes.remove(0);
+    let mut groups = Groups::with_room(3);
+    for number in 0..4 {
+        let object =
+            object(json!({"metadata": {"name": format!("o{number}")}, "spec": {"a": [{"b": "x"}, {"b": "y"}]}}));
+        let item = Item::parse(&object.to_string(), pass.judge.keep()).unwrap();
+        groups.total += 1;
+        groups.add(&Named::of(&item), pass.judge.object(&item));
+    }
+    let about = About { name: &upgrade.name, desired: &upgrade.desired, compiled: &pass.judge.desired.0, examples: 10 };
+    let affected = groups.into_violations(0, &about).0.remove(0).affected.unwrap();
+    assert_eq!((affected.count, affected.unlisted, affected.objects.len()), (4, 2, 3));
+}
+
+#[test]
+fn what_may_be_stored_at_a_version_that_nobody_serves_is_read_by_its_schema() {
+    let wide = || fields(json!({"a": {"type": "string"}, "b": {"type": "string"}}));
+    let crd = |old: Value| {
+        let mut crd = with_versions(&[("v1", true, wide()), ("v1alpha1", false, old)]);
+        crd["spec"]["versions"][1]["served"] = false.into();
+        crd
+    };
+    let mut live = crd(wide());
+    let desired = crd(fields(json!({"a": {"type": "string"}})));
+    let objects = [object(json!({"spec": {"a": "x", "b": "y"}}))];
+    assert_eq!(said(&live, &desired, &objects), Vec::<String>::new(), "nothing is stored at it");
+    live["status"] = json!({"storedVersions": ["v1alpha1", "v1"]});
+    assert_eq!(said(&live, &desired, &objects), ["ExistingDataPruned v1alpha1 spec.b 1"]);
+}
+
 fn example_crd(part: &str) -> Value {
     crd(serde_yaml::from_str(part).expect("an example is YAML"))
 }
@@ -326,7 +363,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let plan = plan::build(manifests, &target, options, &|_, _| ()).await.expect("a plan");
+        let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let context = Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage };
         let check = (ENTRY.build)(&crate::config::ConfigMap::default());
         check.run(context).await.expect("checked")

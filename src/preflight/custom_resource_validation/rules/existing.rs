@@ -8,7 +8,8 @@ pub static DATA_PRUNED: RuleDoc = RuleDoc {
     summary: "objects that exist lose values",
     forbids: "A field that an object has and for which the desired schema has no place: at the version in which the \
         object is stored (nobody can read the value any more, and the next write drops it for good), at a new storage \
-        version (the next write drops it), or at another served version (whoever reads and writes there drops it).",
+        version (the next write drops it), at another served version (whoever reads and writes there drops it), or at \
+        one that `status.storedVersions` names and nobody can write at any more.",
     why: "The API server prunes unknown fields without a word. The data is lost on the next write of the object, by \
         whomever, and taking the CRD back does not bring it back.",
     example: Example::Stored {
