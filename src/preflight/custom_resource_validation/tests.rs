@@ -326,7 +326,8 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let plan = plan::build(manifests, &target, options, &|_, _| ()).await.expect("a plan");
+        let plan =
+            plan::build(manifests, crate::plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let context = Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage };
         let check = (ENTRY.build)(&crate::config::ConfigMap::default());
         check.run(context).await.expect("checked")
