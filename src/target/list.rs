@@ -19,7 +19,8 @@ pub struct ListRequest<'a> {
     pub namespace: Option<&'a str>,
     /// In Kubernetes' syntax; [`super::selector::Selector::parse`] tells whether it is one.
     pub label_selector: Option<&'a str>,
-    /// The most objects on a page; 0 counts as 1. Two pages are in memory at a time.
+    /// The most objects on a page; 0 counts as 1. Two pages are in memory at a time. A cluster is asked for fewer where
+    /// the objects turn out to be large.
     pub page_size: u32,
 }
 
@@ -50,6 +51,11 @@ impl Page {
     /// How many objects follow after this page, where the server tells; with a label selector it never does.
     pub fn remaining(&self) -> Option<u64> {
         self.remaining
+    }
+
+    /// Length of the text in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
     }
 
     /// Puts a page together from the JSON of its objects.

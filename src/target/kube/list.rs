@@ -10,12 +10,19 @@ use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::target::list::{ListError, ListRequest, MissingRight, Page};
 
+/// What the objects of a page should come to at most, in bytes, judging by the page before. An object may be as large as
+/// 1.5 MB, so a number of objects alone bounds nothing.
+const MOST_BYTES: usize = 8 << 20;
+
 /// Where the list goes on; empty at its beginning and at its end.
 type Token = String;
 
 pub struct KubePages {
     transport: Arc<Transport>,
     query: Arc<Query>,
+    /// The most objects on any page, and on the next one.
+    page_size: u32,
+    limit: u32,
     /// The one page that is being fetched. Dropping it ends the request.
     ahead: JoinSet<Result<(Page, Token), Failure>>,
     state: State,
@@ -25,7 +32,7 @@ pub struct KubePages {
 struct Query {
     resource: Resource,
     namespace: Option<String>,
-    /// Path and query, without the token.
+    /// Path and query, without limit and token.
     uri: String,
 }
 
@@ -47,14 +54,18 @@ impl KubePages {
         let ListRequest { resource, namespace, label_selector, page_size } = *request;
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
         let mut uri = resource.path(namespace.as_deref().map(encode).as_deref(), None);
-        uri.push_str(&format!("?limit={}", page_size.max(1)));
+        uri.push('?');
         if let Some(selector) = label_selector {
-            uri.push_str("&labelSelector=");
+            uri.push_str("labelSelector=");
             uri.push_str(&encode(selector));
+            uri.push('&');
         }
+        let page_size = page_size.max(1);
         KubePages {
             transport: Arc::clone(transport),
             query: Arc::new(Query { resource: resource.clone(), namespace, uri }),
+            page_size,
+            limit: page_size,
             ahead: JoinSet::new(),
             state: State::Fresh { is_second_try: false },
         }
@@ -86,6 +97,7 @@ impl KubePages {
                 }
                 Ok((page, token)) => {
                     self.state = State::Going { is_second_try, token_was_renewed: false };
+                    self.limit = fitting(self.page_size, &page);
                     self.fetch(token);
                     return Ok(Some(page));
                 }
@@ -115,8 +127,8 @@ impl KubePages {
 
     fn fetch(&mut self, token: Token) {
         let (transport, query) = (Arc::clone(&self.transport), Arc::clone(&self.query));
+        let mut uri = format!("{}limit={}", query.uri, self.limit);
         self.ahead.spawn(async move {
-            let mut uri = query.uri.clone();
             if !token.is_empty() {
                 uri.push_str("&continue=");
                 uri.push_str(&encode(&token));
@@ -154,6 +166,12 @@ impl KubePages {
     }
 }
 
+/// How many objects of the size of those on `page` go on one, `most` at most.
+fn fitting(most: u32, page: &Page) -> u32 {
+    let one = page.bytes() / page.len().max(1);
+    u32::try_from(MOST_BYTES / one.max(1)).unwrap_or(u32::MAX).clamp(1, most)
+}
+
 impl Query {
     fn call(&self) -> Call<'_> {
         Call { verb: "list", resource: Some(&self.resource), namespace: self.namespace.as_deref(), ..Call::default() }
@@ -166,5 +184,36 @@ impl Query {
             resource: self.resource.plural.clone(),
             namespace: self.namespace.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::stand_in;
+    use super::*;
+
+    #[tokio::test]
+    async fn large_objects_make_smaller_pages_and_small_ones_no_larger() {
+        // Pages of one object each: 10 bytes, a megabyte, nine megabytes, 10 bytes.
+        let sizes = [10, 1 << 20, 9 << 20, 10];
+        let (target, seen) = stand_in::target(move |seen| {
+            let number: usize = seen.uri.split("continue=").nth(1).map_or(0, |token| token.parse().unwrap());
+            let token = if number + 1 < sizes.len() { (number + 1).to_string() } else { String::new() };
+            let item = json!({"text": "x".repeat(sizes[number])});
+            stand_in::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
+        });
+        let resource = Resource::crd();
+        let request = ListRequest { resource: &resource, namespace: None, label_selector: Some("a=b"), page_size: 500 };
+        let mut pages = target.list(&request);
+        let mut count = 0;
+        while let Some(page) = pages.next().await.unwrap() {
+            count += page.len();
+        }
+        assert_eq!(count, sizes.len());
+        let start = format!("{}?labelSelector=a%3Db&limit=", resource.path(None, None));
+        let uris: Vec<String> = seen.lock().unwrap().iter().map(|seen| seen.uri.replace(&start, "")).collect();
+        assert_eq!(uris, ["500", "500&continue=1", "7&continue=2", "1&continue=3"]);
     }
 }
