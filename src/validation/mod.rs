@@ -26,7 +26,7 @@ mod correlate;
 mod error;
 mod formats;
 mod found;
-mod gotext;
+pub(crate) mod gotext;
 mod listtype;
 mod names;
 mod node;

@@ -9,7 +9,9 @@ pub mod documented;
 pub mod json;
 pub mod keywords;
 pub mod model;
+pub mod presets;
 pub mod rules;
+mod versions;
 mod words;
 
 use std::panic;

@@ -36,6 +36,7 @@ struct Metadata {
 #[derive(Debug, Deserialize)]
 pub struct Spec<'a> {
     pub scope: String,
+    conversion: Option<Conversion>,
     #[serde(borrow)]
     pub versions: Vec<Version<'a>>,
 }
@@ -55,6 +56,11 @@ pub struct Version<'a> {
 struct Schema<'a> {
     #[serde(rename = "openAPIV3Schema", borrow)]
     open_api_v3_schema: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Conversion {
+    strategy: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,6 +131,18 @@ impl<'a> Crd<'a> {
     }
 }
 
+impl<'a> Crd<'a> {
+    /// `status.storedVersions` as it is written, without the fallback of [`Crd::stored_versions`].
+    pub fn status_stored_versions(&self) -> &[String] {
+        self.status.as_ref().and_then(|status| status.stored_versions.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether a webhook converts between the versions.
+    pub fn converts_by_webhook(&self) -> bool {
+        self.spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy.as_deref() == Some("Webhook"))
+    }
+}
+
 impl<'a> Version<'a> {
     /// The schema as text. A version of `apiextensions.k8s.io/v1` always has one; one that came from an older
     /// API may have none, which accepts everything, as the empty schema does.
@@ -144,6 +162,16 @@ pub fn plain(error: &serde_json::Error) -> String {
 pub struct CrdPair<'a> {
     pub live: Crd<'a>,
     pub desired: Crd<'a>,
+}
+
+impl<'a> CrdPair<'a> {
+    /// Each version that both CRDs have: live's, and desired's with its index there.
+    pub fn common_versions(&self) -> impl Iterator<Item = (&Version<'a>, usize, &Version<'a>)> {
+        self.live.spec.versions.iter().filter_map(|live| {
+            let (index, desired) = self.desired.version(&live.name)?;
+            Some((live, index, desired))
+        })
+    }
 }
 
 /// What became of a keyword.
