@@ -61,6 +61,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         breaks: Vec::new(),
         witnesses: Vec::new(),
         help: String::new(),
+        waived: None,
     }
 }
 
@@ -93,6 +94,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         changes,
         checks,
         errors: Vec::new(),
+        warnings: Vec::new(),
         summary,
     }
 }

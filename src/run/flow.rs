@@ -7,10 +7,12 @@ use super::{Exit, Host};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::config::{Loader, Overrides, Settings};
+use crate::date::Date;
 use crate::manifest::{self, Manifest};
 use crate::plan::{self, Action, Plan, PlanOptions};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled};
+use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
@@ -59,13 +61,14 @@ async fn steps(
 
     let mut stop = host.stop.clone();
     let looked_at = tokio::select! {
-        result = look(&settings, manifests, &enabled, &progress, report) => result?,
+        result = look(&settings, manifests, &enabled, &progress, host.today, report) => result?,
         _ = stop.wait_for(|stop| *stop) => {
             return Err(Error::failed(Problem::new("interrupted; nothing was written")));
         }
     };
     let (target, plan) = looked_at;
     tell_warnings(host, output, &target);
+    output.warnings(host, &report.warnings);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
@@ -151,6 +154,7 @@ async fn look(
     manifests: Vec<Manifest>,
     enabled: &[Enabled],
     progress: &Progress,
+    today: Date,
     report: &mut Report,
 ) -> Result<(Target, Plan)> {
     let connection = Connection {
@@ -168,7 +172,10 @@ async fn look(
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    report.checks = checks::run(enabled, &plan, &target, settings.warn_only).await;
+    let waivers = Waivers { list: &settings.waivers, today };
+    let (reports, problems) = checks::run(enabled, &plan, &target, settings.warn_only, waivers).await;
+    report.checks = reports;
+    report.warnings = problems.iter().map(ErrorEntry::from).collect();
     drop(stage);
     report.count();
     Ok((target, plan))

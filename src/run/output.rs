@@ -11,7 +11,7 @@ use crate::manifest::Source;
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
-use crate::report::{Outcome, Report, Severity, json};
+use crate::report::{ErrorEntry, Outcome, Report, Severity, json};
 use crate::ui;
 
 /// The outputs of one run. Made from the flags before the configuration is known, so that its problems can be told.
@@ -75,6 +75,19 @@ impl Output {
             let text = crate::text::sanitize_block(&notice.to_string()).into_owned();
             let help = notice.help.as_deref().map(|help| format!(" ({})", crate::text::sanitize(help)));
             let _ = writeln!(host.stderr, "notice: {text}{}", help.unwrap_or_default());
+        }
+    }
+
+    /// What is wrong and stops nothing.
+    pub fn warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
+        if self.quiet() {
+            return;
+        }
+        for warning in warnings {
+            let at = warning.source.as_ref().map(|at| format!("{}:{}: ", at.file, at.line)).unwrap_or_default();
+            let help = warning.help.as_deref().map(|help| format!(" ({help})")).unwrap_or_default();
+            let line = format!("warning: {at}{}{help}", warning.message);
+            let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
         }
     }
 
@@ -153,7 +166,7 @@ fn lost(error: &io::Error) -> Error {
     Error::failed(Problem::new(format!("cannot write to standard output: {error}")))
 }
 
-/// One line for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
+/// The lines for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
 fn documented_lines(report: &Report) -> Vec<String> {
     if report.outcome != Outcome::Blocked {
         return Vec::new();
@@ -167,5 +180,5 @@ fn documented_lines(report: &Report) -> Vec<String> {
             None => by_crd.push((&finding.object.name, vec![text])),
         }
     }
-    by_crd.into_iter().map(|(crd, texts)| documented::line(crd, texts)).collect()
+    by_crd.into_iter().flat_map(|(crd, texts)| documented::lines(crd, texts)).collect()
 }

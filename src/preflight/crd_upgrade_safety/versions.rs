@@ -66,9 +66,6 @@ mod tests {
     fn versions_are_ordered_as_kubernetes_does() {
         let mut names = ["v10", "v1", "foo10", "v1beta2", "v3beta1", "v12alpha1", "foo1", "v11alpha2", "v2", "v01"];
         names.sort_by(|a, b| compare(a, b));
-        assert_eq!(
-            names,
-            ["v01", "foo10", "foo1", "v11alpha2", "v12alpha1", "v1beta2", "v3beta1", "v1", "v2", "v10"]
-        );
+        assert_eq!(names, ["v01", "foo10", "foo1", "v11alpha2", "v12alpha1", "v1beta2", "v3beta1", "v1", "v2", "v10"]);
     }
 }

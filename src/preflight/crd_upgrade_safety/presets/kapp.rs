@@ -30,6 +30,7 @@ const JUDGED: &[&str] = &[
     "minimum",
     "required",
 ];
+const UNKNOWN: &str = "has unknown change, refusing to determine that change is safe";
 const OF_CHILDREN: &[&str] = &["items", "properties"];
 
 /// Every finding of kapp.
@@ -47,7 +48,12 @@ pub fn judge(pair: &CrdPair, schemas: &Schemas) -> Vec<Flagged> {
     // kapp stops at the first one.
     let removed = pair.live.status_stored_versions().iter().find(|name| pair.desired.version(name).is_none());
     if let Some(name) = removed {
-        flag(NO_STORED_VERSION_REMOVED, Some(name), format!("stored version {} removed", gotext::quote(name)), "versions");
+        flag(
+            NO_STORED_VERSION_REMOVED,
+            Some(name),
+            format!("stored version {} removed", gotext::quote(name)),
+            "versions",
+        );
     }
     for (version, index, _) in pair.common_versions() {
         let live = flatten(schemas.live(&version.name), Naming::Kapp);
@@ -64,8 +70,7 @@ fn fields(crd: &str, version: &str, index: usize, live: &Flat, desired: &Flat, f
     let removed: Vec<&String> = live.keys().filter(|path| !desired.contains_key(*path)).collect();
     for path in &removed {
         let text = format!("crd/{crd} version/{version} field/{path} may not be removed");
-        let flagged =
-            Flagged::new(NO_EXISTING_FIELD_REMOVED, Some(version.into()), Some((*path).clone()), text);
+        let flagged = Flagged::new(NO_EXISTING_FIELD_REMOVED, Some(version.into()), Some((*path).clone()), text);
         found.push(Flagged { at: parent(desired, path).steps(index), ..flagged });
     }
     if !removed.is_empty() {
@@ -78,9 +83,10 @@ fn fields(crd: &str, version: &str, index: usize, live: &Flat, desired: &Flat, f
         for text in of_node(node.schema, other.schema) {
             let place = format!("version {}, field {}", gotext::quote(version), gotext::quote(path));
             // The unknown change is one sentence with its place.
-            let text = if text.starts_with("has unknown") { format!("{place} {text}") } else { format!("{place}: {text}") };
+            let unknown = text == UNKNOWN;
+            let text = if unknown { format!("{place} {text}") } else { format!("{place}: {text}") };
             let flagged = Flagged::new(CHANGE_VALIDATOR, Some(version.into()), Some(path.clone()), text);
-            found.push(Flagged { at: other.steps(index), ..flagged });
+            found.push(Flagged { at: other.steps(index), unknown, ..flagged });
         }
     }
 }
@@ -97,20 +103,26 @@ fn parent<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten:
 
 fn of_node(live: &Map, desired: &Map) -> Vec<String> {
     let own = typed::differences(live, desired, OF_CHILDREN);
-    let mut texts: Vec<String> =
-        own.iter().filter_map(|difference| judge_keyword(difference.keyword, difference.live, difference.desired)).collect();
+    let mut texts: Vec<String> = own
+        .iter()
+        .filter_map(|difference| judge_keyword(difference.keyword, difference.live, difference.desired))
+        .collect();
     if own.iter().any(|difference| !JUDGED.contains(&difference.keyword)) {
-        texts.push("has unknown change, refusing to determine that change is safe".to_owned());
+        texts.push(UNKNOWN.to_owned());
     }
     texts
 }
 
 fn judge_keyword(keyword: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<String> {
     let list = |json: Option<&Json>| -> Vec<String> {
-        json.and_then(Json::list).unwrap_or_default().iter().map(|item| match item.text() {
-            Some(text) if keyword == "required" => text.to_owned(),
-            _ => item.to_string(),
-        }).collect()
+        json.and_then(Json::list)
+            .unwrap_or_default()
+            .iter()
+            .map(|item| match item.text() {
+                Some(text) if keyword == "required" => text.to_owned(),
+                _ => item.to_string(),
+            })
+            .collect()
     };
     let missing = |of: &[String], other: &[String]| -> Vec<String> {
         let mut missing: Vec<String> = of.iter().filter(|item| !other.contains(item)).cloned().collect();
@@ -142,10 +154,9 @@ fn judge_keyword(keyword: &str, live: Option<&Json>, desired: Option<&Json>) -> 
         "default" => {
             let shown = |json: &Json| words::value(json);
             match (live, desired) {
-                (None, Some(now)) => Some(format!(
-                    "new value added as default when previously no default value existed: {}",
-                    shown(now)
-                )),
+                (None, Some(now)) => {
+                    Some(format!("new value added as default when previously no default value existed: {}", shown(now)))
+                }
                 (Some(was), None) => Some(format!(
                     "default value has been removed when previously a default value existed: {}",
                     shown(was)
@@ -178,8 +189,12 @@ fn bound(keyword: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<S
 fn tightened(name: &str, lower: bool, live: Option<&Json>, desired: Option<&Json>) -> Option<String> {
     match (live, desired?) {
         (None, now) => Some(format!("{name} constraint added when one did not exist previously: {now}")),
-        (Some(was), now) if lower && was.exceeds(now) => Some(format!("{name} constraint decreased from {was} to {now}")),
-        (Some(was), now) if !lower && now.exceeds(was) => Some(format!("{name} constraint increased from {was} to {now}")),
+        (Some(was), now) if lower && was.exceeds(now) => {
+            Some(format!("{name} constraint decreased from {was} to {now}"))
+        }
+        (Some(was), now) if !lower && now.exceeds(was) => {
+            Some(format!("{name} constraint increased from {was} to {now}"))
+        }
         _ => None,
     }
 }

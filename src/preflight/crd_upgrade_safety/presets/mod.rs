@@ -46,12 +46,23 @@ pub struct Flagged {
     pub documented: String,
     /// Where in the desired CRD to point.
     pub at: Vec<Step>,
+    /// A change that none of kapp's validations takes: `failMode` decides.
+    pub unknown: bool,
 }
 
 impl Flagged {
     fn new(validation: &'static str, version: Option<String>, path: Option<String>, text: String) -> Self {
         let at = vec!["spec".into(), "versions".into()];
-        Flagged { validation, severity: Severity::Error, version, path, text, documented: String::new(), at }
+        Flagged {
+            validation,
+            severity: Severity::Error,
+            version,
+            path,
+            text,
+            documented: String::new(),
+            at,
+            unknown: false,
+        }
     }
 }
 

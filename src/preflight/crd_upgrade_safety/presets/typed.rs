@@ -143,7 +143,10 @@ mod tests {
     fn what_the_types_hold_alike_is_the_same() {
         for (live, desired) in [
             (r#"{"nullable":false,"pattern":"","enum":[],"definitions":{},"x-unknown":1}"#, "{}"),
-            (r#"{"x-kubernetes-validations":[{"rule":"a","message":""}]}"#, r#"{"x-kubernetes-validations":[{"rule":"a"}]}"#),
+            (
+                r#"{"x-kubernetes-validations":[{"rule":"a","message":""}]}"#,
+                r#"{"x-kubernetes-validations":[{"rule":"a"}]}"#,
+            ),
             (r#"{"anyOf":[{"x-unknown":1}]}"#, r#"{"anyOf":[{}]}"#),
             (r#"{"properties":{"a":{}}}"#, "{}"),
         ] {

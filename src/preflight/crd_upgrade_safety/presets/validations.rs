@@ -75,9 +75,7 @@ fn judge(name: &'static str, difference: &Difference, options: &Options) -> Opti
     let quoted = |json: &Json, cut: &dyn Fn(&str) -> String| gotext::quote(&cut(&json.to_string()));
     match name {
         "default" => match (live, desired) {
-            (None, Some(now)) => {
-                said("default added when there was none previously", &|cut| quoted(now, cut))
-            }
+            (None, Some(now)) => said("default added when there was none previously", &|cut| quoted(now, cut)),
             (Some(was), None) => said("default value removed", &|cut| quoted(was, cut)),
             (Some(was), Some(now)) => {
                 said("default value changed", &|cut| format!("{} -> {}", quoted(was, cut), quoted(now, cut)))
@@ -141,7 +139,8 @@ fn missing<'n, 'a>(of: Option<&'n Json<'a>>, other: Option<&'n Json<'a>>) -> Vec
 }
 
 fn bound(name: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<(String, String)> {
-    let (kind, moved, lower) = if name.starts_with("max") { ("maximum", "decreased", true) } else { ("minimum", "increased", false) };
+    let (kind, moved, lower) =
+        if name.starts_with("max") { ("maximum", "decreased", true) } else { ("minimum", "increased", false) };
     let text = match (live, desired?) {
         (None, now) => format!("{kind} constraint added when there was none previously : {}", number(name, now)),
         (Some(was), now) if (lower && was.exceeds(now)) || (!lower && now.exceeds(was)) => {
