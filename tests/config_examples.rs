@@ -13,6 +13,8 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["team-defaults.yaml"], Mode::Error, Some("closed")),
     (&["warn-only.yaml"], Mode::Warn, None),
     (&["fail-open.yaml"], Mode::Error, Some("open")),
+    (&["waivers.yaml"], Mode::Error, None),
+    (&["crdify.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml", "per-environment/staging.yaml"], Mode::Warn, Some("closed")),

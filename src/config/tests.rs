@@ -318,7 +318,7 @@ fn a_document_is_strict_and_tells_everything_at_once() {
         ]
     );
     assert!(
-        found[10].starts_with("gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, warnOnly"),
+        found[10].starts_with("gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, waivers, warnOnly"),
         "{found:#?}"
     );
     assert_eq!(

@@ -7,7 +7,7 @@
 pub mod human;
 pub mod json;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -54,3 +54,97 @@ pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &
         Some(Some(loudest)) => Some(severity.max(loudest)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::RULES;
+    use super::*;
+
+    fn rule(name: &str) -> &'static Rule {
+        RULES.iter().find(|rule| rule.doc.name == name).expect("a rule")
+    }
+
+    fn proof(verdict: Verdict) -> Proof {
+        let breaks = if verdict == Verdict::Equal { vec![] } else { vec![Breaks::Writers] };
+        Proof { verdict, reason: None, breaks, witnesses: Vec::new() }
+    }
+
+    /// The severity of a rule about a node: unproven, and for each verdict.
+    fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
+        let options = Options { preset, fail_mode, ..Options::default() };
+        let of = |proof: Option<Proof>| severity(rule(name), &Said::default(), false, proof.as_ref(), &options);
+        let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
+        std::iter::once(of(None)).chain(verdicts.map(|verdict| of(Some(proof(verdict))))).collect()
+    }
+
+    #[test]
+    fn what_nobody_decides_falls_to_fail_mode_and_nothing_else_does() {
+        use Severity::{Error, Info};
+        for preset in [Preset::Documented, Preset::Semantic] {
+            let closed = severities("PatternChange", preset, FailMode::Closed);
+            assert_eq!(closed, [Error, Error, Info, Info, Error, Error]);
+            let open = severities("PatternChange", preset, FailMode::Open);
+            assert_eq!(open, [Info, Info, Info, Info, Error, Error]);
+        }
+        assert_eq!(severities("NoEnumAdded", Preset::Documented, FailMode::Open), [Error; 6]);
+        assert_eq!(
+            severities("NoEnumAdded", Preset::Semantic, FailMode::Closed),
+            [Error, Error, Info, Info, Error, Error]
+        );
+    }
+
+    #[test]
+    fn changed_behaviour_alone_is_a_warning_under_semantic() {
+        let behaviour = Proof { breaks: vec![Breaks::Behaviour], ..proof(Verdict::Narrowing) };
+        for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
+            let options = Options { preset, ..Options::default() };
+            let found = severity(rule("NoDefaultAdded"), &Said::default(), false, Some(&behaviour), &options);
+            assert_eq!(found, expected, "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn a_keyword_that_decides_by_itself_counts_under_semantic_until_something_is_proven() {
+        let said = Said { verdict: Some(Verdict::Widening), ..Said::default() };
+        let of = |preset, proof: Option<&Proof>| {
+            severity(rule("FormatChange"), &said, false, proof, &Options { preset, ..Options::default() })
+        };
+        assert_eq!(of(Preset::Semantic, None), Severity::Info);
+        assert_eq!(of(Preset::Documented, None), Severity::Error);
+        assert_eq!(of(Preset::Semantic, Some(&proof(Verdict::Narrowing))), Severity::Error);
+    }
+
+    #[test]
+    fn what_the_documents_pass_over_has_its_own_severity() {
+        for (name, documented, semantic) in [
+            ("ServedVersionRemoved", Severity::Warning, Severity::Error),
+            ("VersionUnserved", Severity::Warning, Severity::Warning),
+            ("VersionDeprecated", Severity::Info, Severity::Info),
+            ("KindChanged", Severity::Error, Severity::Error),
+        ] {
+            for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
+                let options = Options { preset, fail_mode: FailMode::Open, ..Options::default() };
+                assert_eq!(severity(rule(name), &Said::default(), true, None, &options), expected, "{name} {preset:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn enforcement_turns_down_and_up_but_makes_no_breakage_of_what_is_proven_harmless() {
+        let options = |enforcement| {
+            let entry = super::super::options::Enforced { pattern: "Pattern*".into(), enforcement };
+            Options { rules: vec![entry], ..Options::default() }
+        };
+        let (error, warn, none) = (Some(Severity::Error), Some(Severity::Warning), None);
+        for (severity, harmless, enforcement, expected) in [
+            (Severity::Info, false, error, error),
+            (Severity::Info, true, error, Some(Severity::Info)),
+            (Severity::Error, false, warn, warn),
+            (Severity::Info, false, warn, Some(Severity::Info)),
+            (Severity::Error, false, none, None),
+        ] {
+            assert_eq!(enforce(severity, harmless, "PatternChange", &options(enforcement)), expected);
+            assert_eq!(enforce(severity, harmless, "FormatChange", &options(enforcement)), Some(severity));
+        }
+    }
+}

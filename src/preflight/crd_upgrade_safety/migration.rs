@@ -3,11 +3,11 @@
 use super::model::Crd;
 use super::words;
 
-/// How to get rid of `version`, at which the live CRD may hold objects, so that `desired` can replace it.
+/// How to get rid of the versions at which the live CRD may hold objects and which `desired` lacks.
 ///
 /// The API server does not tell which objects are stored at a version, so each object is written once. Only then may the
 /// version leave `status.storedVersions`, and only then does the server let it go.
-pub fn plan(live: &Crd, desired: &Crd, version: &str) -> String {
+pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let name = live.name();
     let resource = live.resource();
     let storage = live.storage_version().map(|v| v.name.as_str());
@@ -35,9 +35,5 @@ pub fn plan(live: &Crd, desired: &Crd, version: &str) -> String {
     steps
         .push(format!("kubectl patch customresourcedefinition {name} --subresource=status --type=merge -p '{status}'"));
     steps.push("deploy this change again".to_owned());
-    let steps: Vec<String> = steps.iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect();
-    format!(
-        "objects may be stored at {version}, and the server does not tell which; so move them all first:\n{}",
-        steps.join("\n")
-    )
+    steps.into_iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect()
 }

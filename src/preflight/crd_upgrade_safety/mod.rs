@@ -5,6 +5,7 @@
 
 mod bounds;
 pub mod compare;
+pub mod crd_fields;
 pub mod decide;
 pub mod documented;
 mod fields;
@@ -36,6 +37,7 @@ use crate::config::ConfigReader;
 use crate::plan::{Change, in_parallel};
 use crate::report::{Severity, Verdict};
 use crate::resource::RawObject;
+use crate::text;
 
 const NAME: &str = "CRDUpgradeSafety";
 
@@ -194,8 +196,13 @@ impl CrdUpgradeSafety {
             }
             witnesses = proof.witnesses;
         }
-        // Steps stand on lines of their own, and so does what follows them.
-        let joint = if help.contains('\n') { "\nmore about it" } else { "" };
+        // Names from a cluster are in these texts. Only the steps begin lines of their own.
+        let mut lines = vec![text::sanitize(&help).into_owned()];
+        lines.extend(said.steps.iter().map(|step| text::sanitize(step).into_owned()));
+        match lines.as_mut_slice() {
+            [only] => only.push_str(&format!(": gantry rules {}", doc.name)),
+            _ => lines.push(format!("more about it: gantry rules {}", doc.name)),
+        }
         Some(Violation {
             change,
             rule: doc.name,
@@ -207,7 +214,7 @@ impl CrdUpgradeSafety {
             breaks,
             verdict,
             witnesses,
-            help: format!("{help}{joint}: gantry rules {}", doc.name),
+            help: lines.join("\n"),
             at: said.at,
             label: said.label,
         })

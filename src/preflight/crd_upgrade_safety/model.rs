@@ -182,6 +182,10 @@ impl<'a> Crd<'a> {
         self.webhook().is_some()
     }
 
+    pub fn has_conversion(&self) -> bool {
+        self.spec.conversion.is_some()
+    }
+
     /// What is said of the conversion webhook, where there is one.
     pub fn webhook(&self) -> Option<&Map<'a>> {
         let conversion = self.spec.conversion.as_ref()?.map()?;

@@ -107,3 +107,6 @@ impl<'a> Schemas<'a> {
         self.desired.get(version).and_then(Json::map).unwrap_or(&self.empty)
     }
 }
+
+#[cfg(test)]
+mod tests;

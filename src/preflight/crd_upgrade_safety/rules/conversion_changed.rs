@@ -62,10 +62,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         ),
         _ => return Vec::new(),
     };
+    // Without a strategy there is nothing to point at but the versions.
+    let at = if pair.desired.has_conversion() { "conversion" } else { "versions" };
     let said = Said {
         message: message.into(),
         help: help.into(),
-        at: vec!["spec".into(), "conversion".into()],
+        at: vec!["spec".into(), at.into()],
         label: Some(label.into()),
         ..Said::default()
     };

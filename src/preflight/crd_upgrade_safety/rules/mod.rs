@@ -131,6 +131,8 @@ pub struct Said {
     pub documented: Option<String>,
     /// The concrete next step.
     pub help: String,
+    /// Where one step is not enough: all of them, a line each.
+    pub steps: Vec<String>,
     /// Where in the desired CRD to point.
     pub at: Vec<Step>,
     /// What the mark there says.

@@ -53,7 +53,10 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 documented: Some(format!(
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
                 )),
-                help: migration::plan(&pair.live, &pair.desired, name),
+                help: format!(
+                    "objects may be stored at {name}, and the server does not tell which; so move them all first"
+                ),
+                steps: migration::plan(&pair.live, &pair.desired),
                 at: vec!["spec".into(), "versions".into()],
                 label: Some(format!("objects may be stored at {name} in the cluster")),
                 ..Said::default()

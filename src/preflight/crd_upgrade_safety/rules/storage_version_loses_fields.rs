@@ -90,7 +90,7 @@ spec:
     judge: Judge::Crd(judge),
 };
 
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let (Some(was), Some(now)) = (pair.live.storage_version(), pair.desired.storage_version()) else {
         return Vec::new();
     };

@@ -1,6 +1,6 @@
 //! Objects are written at another version.
 
-use super::{Found, Judge, Rule, Said, Weight};
+use super::{Found, Judge, Rule, Said, Weight, storage_version_loses_fields};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::Severity;
@@ -52,6 +52,10 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     };
     // If the old one is gone, another rule says so.
     if was.name == now.name || pair.desired.version(&was.name).is_none() {
+        return Vec::new();
+    }
+    // Where fields are lost by it, that says more.
+    if !storage_version_loses_fields::judge(pair).is_empty() {
         return Vec::new();
     }
     let index = pair.desired.version(&now.name).map_or(0, |(index, _)| index);
