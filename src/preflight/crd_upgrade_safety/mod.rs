@@ -183,6 +183,10 @@ impl CrdUpgradeSafety {
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
         let severity = decide::enforce(severity, harmless, doc.name, &self.options)?;
+        // Whatever blocks is told in the words that scripts look for, also where the documents have none.
+        let blocks = severity == Severity::Error;
+        let own = || format!("\"{}\" validation failed: {}", doc.name, said.message);
+        let documented = said.documented.clone().or_else(|| blocks.then(own));
         let mut breaks = said.breaks.unwrap_or_else(|| doc.breaks.to_vec());
         let mut witnesses = Vec::new();
         let mut help = said.help;
@@ -210,7 +214,7 @@ impl CrdUpgradeSafety {
             version,
             path,
             message: said.message,
-            documented: said.documented,
+            documented,
             breaks,
             verdict,
             witnesses,
