@@ -245,7 +245,10 @@ impl CrdUpgradeSafety {
             breaks: Vec::new(),
             verdict: None,
             witnesses: Vec::new(),
-            help: format!("this is {tool}'s verdict; preset: documented or semantic says who breaks"),
+            help: format!(
+                "this is {tool}'s verdict; preset: documented or semantic says who breaks; what it is about: gantry rules {}",
+                presets::explained_by(flagged.validation)
+            ),
             at: flagged.at,
             label: None,
         })

@@ -66,6 +66,32 @@ impl Flagged {
     }
 }
 
+/// What `gantry rules` can explain of a tool's validation: the rule about the same, or the check.
+pub fn explained_by(validation: &'static str) -> &'static str {
+    match validation {
+        "default" => "NoDefaultChanged",
+        "enum" => "NoEnumValueRemoved",
+        "maxItems" => "NoMaxItemsTightened",
+        "maxLength" => "NoMaxLengthTightened",
+        "maxProperties" => "NoMaxPropertiesTightened",
+        "maximum" => "NoMaximumTightened",
+        "minItems" => "NoMinItemsTightened",
+        "minLength" => "NoMinLengthTightened",
+        "minProperties" => "NoMinPropertiesTightened",
+        "minimum" => "NoMinimumTightened",
+        "nullable" => "NullableChange",
+        "pattern" => "PatternChange",
+        "required" => "NoRequiredFieldAdded",
+        "type" => "NoTypeChange",
+        validations::UNHANDLED | kapp::CHANGE_VALIDATOR => "UnknownChange",
+        crdify::SCOPE => kapp::NO_SCOPE_CHANGE,
+        crdify::STORED_VERSION_REMOVAL => kapp::NO_STORED_VERSION_REMOVED,
+        crdify::EXISTING_FIELD_REMOVAL => kapp::NO_EXISTING_FIELD_REMOVED,
+        kapp::NO_SCOPE_CHANGE | kapp::NO_STORED_VERSION_REMOVED | kapp::NO_EXISTING_FIELD_REMOVED => validation,
+        _ => "CRDUpgradeSafety",
+    }
+}
+
 /// What the tool says of a live CRD and the one that is to replace it, both as JSON text.
 pub fn judge(live: &str, desired: &str, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
     let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };

@@ -155,6 +155,20 @@ fn stored_versions_and_scope_are_looked_at_on_the_whole_crd() {
 }
 
 #[test]
+fn what_a_finding_sends_people_to_is_there() {
+    for name in crate::preflight::crd_upgrade_safety::options::finding_names() {
+        let explained = explained_by_known(name);
+        assert!(crate::preflight::explain::explain(explained).is_ok(), "{name}: {explained}");
+    }
+}
+
+/// The name itself for a rule of ours, which needs no translation.
+fn explained_by_known(name: &'static str) -> &'static str {
+    let ours = crate::preflight::crd_upgrade_safety::rules::RULES.iter().any(|rule| rule.doc.name == name);
+    if ours { name } else { explained_by(name) }
+}
+
+#[test]
 fn kapp_takes_what_it_judges_and_nothing_else() {
     let of = |live: Value, desired: Value| {
         let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
