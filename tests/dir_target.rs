@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry::target::dir::DirTarget;
-use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, Pin, Wanted};
+use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, Operation, Pin, Wanted};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -305,7 +305,8 @@ fn a_field_of_another_manager_is_a_conflict() {
          operation: Update\n    apiVersion: v1\n    fieldsV1: {\"f:data\": {\"f:x\": {}}}\ndata: {x: \"1\"}\n",
     )]);
     let target = open(&folder);
-    let conflict = FieldConflict { field: ".data.x".into(), manager: "kubectl".into() };
+    let (manager, field) = ("kubectl".into(), ".data.x".into());
+    let conflict = FieldConflict { manager, operation: Operation::Update, field };
     assert_eq!(apply(&target, &config_map("a", json!({"x": "2"}))).unwrap_err(), ApplyError::Conflict(vec![conflict]));
     apply(&target, &config_map("a", json!({"y": "2"}))).unwrap();
 }

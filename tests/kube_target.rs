@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use gantry::problem::{Error, Problem};
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry::target::kube::KubeTarget;
-use gantry::target::{Apply, ApplyError, Connection, Established, FieldConflict, Gvk, Pin, Wanted};
+use gantry::target::{Apply, ApplyError, Connection, Established, FieldConflict, Gvk, Operation, Pin, Wanted};
 use serde_json::{Value, json};
 use support::{Proxy, When, control_plane, eventually, isolated};
 use tokio::runtime::Runtime;
@@ -224,8 +224,11 @@ fn fields_of_other_managers_are_named_and_can_be_taken() {
     let live =
         cluster.apply_as(&config_map(&group, json!({"a": "1", "b": "1"})), &Pin::Absent, manager, false).unwrap();
     let mine = config_map(&group, json!({"a": "2", "b": "2"}));
-    let conflicts: Vec<FieldConflict> =
-        [".data.a", ".data.b"].map(|field| FieldConflict { field: field.into(), manager: manager.into() }).into();
+    let operation = Operation::Apply;
+    let conflicts: Vec<FieldConflict> = [".data.a", ".data.b"]
+        .map(|field| field.to_owned())
+        .map(|field| FieldConflict { manager: manager.into(), operation, field })
+        .into();
     assert_eq!(cluster.apply(&mine, &pin(&live)).err(), Some(ApplyError::Conflict(conflicts)));
     assert_eq!(cluster.live(&mine).unwrap().resource_version, live.resource_version);
     let taken = cluster.apply_as(&mine, &pin(&live), "gantry", true).unwrap();

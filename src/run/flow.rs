@@ -1,5 +1,8 @@
 //! `deploy` and `check`: one flow, and `deploy` goes on after the report.
 
+use std::panic;
+
+use futures::{FutureExt, try_join};
 use tokio::sync::watch;
 
 use super::output::Output;
@@ -7,16 +10,16 @@ use super::{Exit, Host};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::config::{Loader, Overrides, Settings};
-use crate::date::Date;
-use crate::manifest::{self, Manifest};
-use crate::plan::{self, Action, Plan, PlanOptions};
+use crate::manifest::{Input, Loaded, Manifest};
+use crate::plan::conflicts::{self, Foreseen};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
-use crate::target::{Connection, Target};
+use crate::target::{Connection, FieldConflict, Target};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -55,23 +58,29 @@ async fn steps(
     output: &mut Output,
     report: &mut Report,
 ) -> Result<Exit> {
-    // Configuration and manifests: everything that can be wrong in files is said before the first request.
-    let (settings, enabled, manifests) = read_files(args, deploy, host, output)?;
+    // Everything that can be wrong in the configuration is said before the first request.
+    let (settings, enabled, input) = configure(args, deploy, host, output)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
-    let mut stop = host.stop.clone();
-    let looked_at = tokio::select! {
-        result = look(&settings, manifests, &enabled, &progress, host.today, report) => result?,
-        _ = stop.wait_for(|stop| *stop) => {
-            return Err(Error::failed(Problem::new("interrupted; nothing was written")));
-        }
-    };
-    let (target, plan) = looked_at;
+    let stop = host.stop.clone();
+    let (manifests, target, ahead) = until(stop.clone(), open(&settings, input, &progress)).await?;
+    output.notices(host, &manifests.notices);
+    report.target = target.describe();
+    let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
+    let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
+    let (plan, foreseen) = until(stop, looked_at).await?;
     tell_warnings(host, output, &target);
     output.warnings(host, &report.warnings);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
+    let exit = match deploy {
+        Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
+        _ => {
+            output.notices(host, &notices_of_conflicts(&plan, &foreseen, settings.force_conflicts));
+            exit
+        }
+    };
     output.review(host, report)?;
     if exit != Exit::Success || !writes {
         return Ok(exit);
@@ -96,14 +105,21 @@ fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target) {
     output.notices(host, &warnings.collect::<Vec<_>>());
 }
 
-/// Reads configuration and manifests. A broken configuration is said even when the manifests are broken too: its exit
-/// code is another.
-fn read_files(
+/// Does `work`, which writes nothing, unless the user interrupts it.
+async fn until<T>(mut stop: watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        result = work => result,
+        _ = stop.wait_for(|stop| *stop) => Err(Error::failed(Problem::new("interrupted; nothing was written"))),
+    }
+}
+
+/// Reads the configuration, and the texts of the manifests, which may hold some of it.
+fn configure(
     args: &FlowArgs,
     deploy: Option<&DeployArgs>,
     host: &mut Host,
     output: &mut Output,
-) -> Result<(Settings, Vec<Enabled>, Vec<Manifest>)> {
+) -> Result<(Settings, Vec<Enabled>, Input)> {
     let loader = Loader {
         environment: host.environment.clone(),
         working_directory: host.working_directory.clone(),
@@ -121,22 +137,14 @@ fn read_files(
             color: args.color,
         },
     };
-    let manifests = manifest::load(&args.files, &mut host.stdin);
-    let configs = manifests.iter().flat_map(|loaded| &loaded.configs).map(|document| &document.origin);
-    let loaded = loader.load(configs, &registry::known())?;
-    let manifests = manifests.map_err(Error::Failed)?;
-    if manifests.manifests.is_empty() {
-        let problem = Problem::new("the manifests hold configuration and no object to deploy");
-        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
-    }
-
+    let input = Input::open(&args.files, &mut host.stdin);
+    let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, host)?;
-    for manifest in &manifests.manifests {
-        output.add_source(manifest.origin.source.clone());
+    for source in input.sources() {
+        output.add_source(source.clone());
     }
     output.notices(host, &loaded.notices);
-    output.notices(host, &manifests.notices);
     let enabled = settings
         .checks
         .iter()
@@ -145,40 +153,110 @@ fn read_files(
             Some(Enabled { name: entry.name, mode: selected.mode, check: (entry.build)(&selected.config) })
         })
         .collect();
-    Ok((settings, enabled, manifests.manifests))
+    Ok((settings, enabled, input))
 }
 
-/// Everything up to the report; reads only.
+/// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
+/// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
+async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Ahead)> {
+    let names = input.foreseen_crds();
+    let is_long = !names.is_empty();
+    let configs = input.configs().count();
+    let reading = async {
+        match tokio::task::spawn_blocking(move || input.read()).await {
+            Ok(read) => complete(read.map_err(Error::Failed)?, configs),
+            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(Error::failed(Problem::new("interrupted while reading the manifests"))),
+        }
+    };
+    let opening = async {
+        let connection = Connection {
+            kubeconfig: settings.kubeconfig.clone(),
+            context: settings.context.clone(),
+            timeout: Some(settings.timeouts.request),
+        };
+        let target = Target::open(&settings.target, &connection).await?;
+        let stage = progress.stage("reading live objects", None);
+        let ahead = Ahead::read(names, &target, &|done, total| stage.set(done, total)).await;
+        Ok((target, ahead))
+    };
+    if !is_long {
+        let manifests = reading.await?;
+        let (target, ahead) = opening.await?;
+        return Ok((manifests, target, ahead));
+    }
+    let (manifests, opened) = try_join!(reading, opening.map(Ok))?;
+    let (target, ahead) = opened?;
+    Ok((manifests, target, ahead))
+}
+
+/// Looks whether there is something to deploy, and whether its configuration was known from the start.
+fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
+    if let Some(late) = loaded.configs.get(configs) {
+        let problem = Problem::new("this Config was not recognised in time").at(late.origin.location());
+        return Err(Error::usage(problem.help("write its apiVersion in plain letters")));
+    }
+    if loaded.manifests.is_empty() {
+        let problem = Problem::new("the manifests hold configuration and no object to deploy");
+        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
+    }
+    Ok(loaded)
+}
+
+/// The checks that run, and what they may find.
+struct Checking<'a> {
+    enabled: &'a [Enabled],
+    waivers: Waivers<'a>,
+}
+
+/// Everything from there up to the report; reads only.
 async fn look(
     settings: &Settings,
     manifests: Vec<Manifest>,
-    enabled: &[Enabled],
+    ahead: Ahead,
+    target: &Target,
+    checking: Checking<'_>,
     progress: &Progress,
-    today: Date,
     report: &mut Report,
-) -> Result<(Target, Plan)> {
-    let connection = Connection {
-        kubeconfig: settings.kubeconfig.clone(),
-        context: settings.context.clone(),
-        timeout: Some(settings.timeouts.request),
-    };
-    let target = Target::open(&settings.target, &connection).await?;
-    report.target = target.describe();
-
+) -> Result<(Plan, Vec<Foreseen>)> {
     let stage = progress.stage("reading live objects", None);
     let options = PlanOptions { namespace: settings.namespace.as_deref(), field_manager: &settings.field_manager };
-    let plan = plan::build(manifests, &target, options, &|done, total| stage.set(done, total)).await?;
+    let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    let waivers = Waivers { list: &settings.waivers, today };
-    let (reports, problems) = checks::run(enabled, &plan, &target, settings.warn_only, waivers).await;
+    let Checking { enabled, waivers } = checking;
+    let (reports, problems) = checks::run(enabled, &plan, target, settings.warn_only, waivers).await;
     report.checks = reports;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
+    let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
     drop(stage);
     report.count();
-    Ok((target, plan))
+    Ok((plan, foreseen))
+}
+
+/// A deploy that would end half done at a field conflict ends here instead, with nothing written.
+fn stop_at_conflicts(report: &mut Report, plan: &Plan, foreseen: &[Foreseen]) -> Exit {
+    if foreseen.is_empty() {
+        return Exit::Success;
+    }
+    report.outcome = Outcome::Failed;
+    report.errors.extend(conflicts::explain(&of_plan(plan, foreseen)).iter().map(ErrorEntry::from));
+    Exit::Failed
+}
+
+/// What a check, a blocked run, or a run that takes fields by force has to say of field conflicts.
+fn notices_of_conflicts(plan: &Plan, foreseen: &[Foreseen], force: bool) -> Vec<Problem> {
+    let conflicts = of_plan(plan, foreseen);
+    match force {
+        true => conflicts::explain_taken(&conflicts),
+        false => conflicts::explain_ahead(&conflicts),
+    }
+}
+
+fn of_plan<'a>(plan: &'a Plan, foreseen: &'a [Foreseen]) -> Vec<(&'a Change, &'a [FieldConflict])> {
+    foreseen.iter().map(|found| (&plan.changes[found.change], &found.conflicts[..])).collect()
 }
 
 /// What the checks amount to: the report's outcome so far, and the exit code if the run ended here.

@@ -52,6 +52,11 @@ use node::Node;
 use path::Path;
 use rules::RuleWalk;
 
+/// Whether `format`, on a schema of type string, accepts `text`; None for a name that the server does not enforce there.
+pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
+    formats::Format::of(format, node::Types::One(node::Type::String)).map(|format| format.accepts(text))
+}
+
 /// A compiled structural schema of one version of a CRD. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Schema {

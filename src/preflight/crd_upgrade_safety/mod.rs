@@ -9,7 +9,7 @@ pub mod crd_fields;
 pub mod decide;
 pub mod documented;
 mod fields;
-pub mod json;
+pub use crate::json;
 mod keyword_change;
 pub mod keywords;
 mod migration;

@@ -94,7 +94,7 @@ pub struct Version<'a> {
 
 /// Any value, borrowed from the text.
 fn json<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'a>>, D::Error> {
-    Option::<Json<'de>>::deserialize(deserializer).map(|json| json)
+    Option::<Json<'de>>::deserialize(deserializer)
 }
 
 #[derive(Debug, Deserialize)]

@@ -12,6 +12,9 @@ use crate::ui::color::Role;
 /// A document longer than this is not searched for its kind; its lines are not shown then.
 const LONGEST_DOCUMENT: usize = 20_000;
 
+/// Lines below the title of one problem: the causes of a refusal, the objects of a conflict.
+const MOST_LINES: usize = 100;
+
 /// Writes problems, a blank line between two of them.
 pub fn write_problems(
     problems: &[Problem],
@@ -30,10 +33,17 @@ pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) 
         if index > 0 {
             pen.blank()?;
         }
-        finding::title("error", Role::Error, &error.message, pen)?;
+        // Only what is indented continues a message; any other line break is not ours, and is shown as what it is.
+        let (title, rest) = error.message.split_once("\n  ").unwrap_or((&error.message, ""));
+        finding::title("error", Role::Error, title.trim_end(), pen)?;
         // A line alone says nothing about what is wrong with it; only a column is worth an excerpt.
         let hide = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
         let gutter = finding::place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
+        let bar = pen.paint.text(Role::Frame, "|");
+        for line in rest.lines().take(MOST_LINES) {
+            let line = text::sanitize(line.strip_prefix("  ").unwrap_or(line)).into_owned();
+            pen.line(&format!("{} {bar} {}", " ".repeat(gutter), text::cut(&line, 500)))?;
+        }
         if let Some(help) = &error.help {
             let help = text::sanitize_block(help);
             let sign = pen.paint.text(Role::Frame, "=");

@@ -11,7 +11,6 @@
 mod crd;
 mod document;
 mod emit;
-mod fields;
 mod files;
 mod hash;
 mod kinds;

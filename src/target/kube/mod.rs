@@ -19,6 +19,7 @@ mod proxy;
 mod read;
 #[cfg(test)]
 mod stand_in;
+mod takeover;
 mod transport;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +63,10 @@ impl KubeTarget {
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+    }
+
+    pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
+        discover::openapi(&self.transport, group, version).await
     }
 
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {

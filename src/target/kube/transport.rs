@@ -47,7 +47,7 @@ pub struct Call<'a> {
     pub name: Option<&'a str>,
     /// Path and query.
     pub uri: String,
-    /// The body of a server-side apply.
+    /// The body of a server-side apply (an object) or of a JSON patch (a list).
     pub body: Option<&'a str>,
 }
 
@@ -153,7 +153,9 @@ impl Transport {
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, "application/json");
         let body = match call.body {
             Some(body) => {
-                request = request.method(Method::PATCH).header(CONTENT_TYPE, "application/apply-patch+yaml");
+                let is_list = body.starts_with('[');
+                let kind = if is_list { "application/json-patch+json" } else { "application/apply-patch+yaml" };
+                request = request.method(Method::PATCH).header(CONTENT_TYPE, kind);
                 Body::from(body.as_bytes().to_vec())
             }
             None => Body::empty(),

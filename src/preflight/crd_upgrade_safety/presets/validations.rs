@@ -66,13 +66,16 @@ fn whole(rest: &[&Difference]) -> String {
     rest.iter().map(|d| format!("{} {} -> {}\n", d.keyword, json(d.live), json(d.desired))).collect()
 }
 
+/// How much of a value is shown: all of it, or a part.
+type Cut<'c> = &'c dyn Fn(&str) -> String;
+
 /// The short text and the whole one.
 fn judge(name: &'static str, difference: &Difference, options: &Options) -> Option<(String, String)> {
     let (live, desired) = (difference.live, difference.desired);
-    let said = |what: &str, value: &dyn Fn(&dyn Fn(&str) -> String) -> String| {
+    let said = |what: &str, value: &dyn Fn(Cut<'_>) -> String| {
         Some((format!("{what} : {}", value(&words::cut)), format!("{what} : {}", value(&str::to_owned))))
     };
-    let quoted = |json: &Json, cut: &dyn Fn(&str) -> String| gotext::quote(&cut(&json.to_string()));
+    let quoted = |json: &Json, cut: Cut<'_>| gotext::quote(&cut(&json.to_string()));
     match name {
         "default" => match (live, desired) {
             (None, Some(now)) => said("default added when there was none previously", &|cut| quoted(now, cut)),
@@ -105,7 +108,7 @@ fn judge(name: &'static str, difference: &Difference, options: &Options) -> Opti
         }
         "enum" => {
             let (added, removed) = (missing(desired, live), missing(live, desired));
-            let list = |values: &[&Json], cut: &dyn Fn(&str) -> String| {
+            let list = |values: &[&Json], cut: Cut<'_>| {
                 let mut values: Vec<String> = values.iter().map(|value| value.to_string()).collect();
                 values.sort_unstable();
                 cut(&format!("[{}]", values.join(" ")))
@@ -125,7 +128,7 @@ fn judge(name: &'static str, difference: &Difference, options: &Options) -> Opti
 }
 
 /// `"integer" -> "string"`; what is not there is the empty text.
-fn texts(live: Option<&Json>, desired: Option<&Json>, cut: &dyn Fn(&str) -> String) -> String {
+fn texts(live: Option<&Json>, desired: Option<&Json>, cut: Cut<'_>) -> String {
     let text = |json: Option<&Json>| gotext::quote(&cut(json.and_then(Json::text).unwrap_or_default()));
     format!("{} -> {}", text(live), text(desired))
 }

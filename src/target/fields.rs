@@ -61,6 +61,17 @@ impl Fields {
         self.below.iter().filter_map(|(step, below)| Some((step.strip_prefix("f:")?, below)))
     }
 
+    /// Takes every field out of the set that is in `other`, too. Answers whether there was one.
+    pub fn subtract(&mut self, other: &Fields) -> bool {
+        let mut changed = self.own && other.own;
+        self.own &= !other.own;
+        self.below.retain(|step, below| {
+            changed |= other.below.get(step).is_some_and(|other| below.subtract(other));
+            !below.is_empty()
+        });
+        changed
+    }
+
     /// Takes the field at `path`, and everything below it, out of the set.
     pub fn remove(&mut self, path: &[&str]) {
         let Some((first, rest)) = path.split_first() else { return };
@@ -103,5 +114,14 @@ mod tests {
         assert_eq!(fields.to_json(), json!({"f:spec": {"f:y": {}}}));
         fields.remove(&["spec"]);
         assert!(fields.is_empty());
+    }
+
+    #[test]
+    fn a_difference_keeps_what_only_one_holds() {
+        let mut theirs = Fields::from_json(&json!({"f:spec": {"f:a": {}, "f:b": {}}, "f:data": {".": {}, "f:x": {}}}));
+        let ours = Fields::from_json(&json!({"f:spec": {"f:b": {}, "f:c": {}}, "f:data": {"f:x": {}}}));
+        assert!(theirs.subtract(&ours));
+        assert_eq!(theirs.to_json(), json!({"f:spec": {"f:a": {}}, "f:data": {}}));
+        assert!(!theirs.subtract(&ours));
     }
 }

@@ -1,4 +1,4 @@
-//! JSON as this check compares it: borrowed from the text, keys in order, numbers by value.
+//! JSON as it is compared: borrowed from the text, keys in order, numbers by value.
 //!
 //! A CRD is long, its strings are most of it, and most pairs turn out to be equal. So strings stay slices of the
 //! text that they came from. Two values that mean the same are equal: `1` and `1.0`, `{a, b}` and `{b, a}`.

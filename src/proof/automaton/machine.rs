@@ -1,0 +1,254 @@
+//! One pattern as an automaton: positions in the pattern, and sets of them as states.
+
+use std::collections::HashMap;
+
+use regex_syntax::hir::{Hir, HirKind, Look};
+
+use super::Budget;
+use super::alphabet::{Alphabet, Letter, characters, ranges};
+
+/// Most positions of one automaton; `(a{1000}){1000}` must not take all memory.
+const MAX_POSITIONS: usize = 100_000;
+
+#[derive(Debug)]
+enum Position {
+    /// Goes on to the next position on each letter of the set.
+    Letters(Vec<bool>),
+    /// Goes on to all of these without a letter.
+    Jump(Vec<usize>),
+    /// Goes on to the next position where the place in the text fits.
+    Look(Look),
+    Match,
+}
+
+/// What precedes the current place in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Before {
+    Start,
+    Letter { is_word: bool, is_newline: bool },
+}
+
+/// A state: an index into the machine's table.
+pub type State = usize;
+
+/// A pattern that is run letter by letter, its states made as they are reached.
+#[derive(Debug)]
+pub struct Machine {
+    positions: Vec<Position>,
+    looks_at_words: bool,
+    looks_at_lines: bool,
+    /// Whether a match can begin anywhere but at the start of the text.
+    begins_anywhere: bool,
+    states: Vec<(Before, Vec<usize>)>,
+    numbers: HashMap<(Before, Vec<usize>), State>,
+    /// The next state by state and letter, where it has been asked for.
+    next: Vec<Vec<Option<State>>>,
+    at_end: Vec<Option<bool>>,
+}
+
+impl Machine {
+    /// The state in which the pattern has matched, whatever follows.
+    pub const MATCHED: State = 0;
+    /// The state in which it never will.
+    pub const FAILED: State = 1;
+    /// The state at the start of the text.
+    pub const START: State = 2;
+
+    pub fn of(pattern: &Hir, alphabet: &Alphabet) -> Result<Self, String> {
+        let mut builder = Builder { positions: Vec::new(), alphabet };
+        builder.add(pattern)?;
+        builder.push(Position::Match)?;
+        let looks = pattern.properties().look_set();
+        let mut machine = Machine {
+            positions: builder.positions,
+            looks_at_words: looks.contains(Look::WordAscii) || looks.contains(Look::WordAsciiNegate),
+            looks_at_lines: looks.contains(Look::StartLF),
+            begins_anywhere: !pattern.properties().look_set_prefix().contains(Look::Start),
+            states: Vec::new(),
+            numbers: HashMap::new(),
+            next: Vec::new(),
+            at_end: Vec::new(),
+        };
+        let letters = alphabet.letters.len();
+        for (before, set) in [(Before::Start, vec![usize::MAX]), (Before::Start, vec![]), (Before::Start, vec![0])] {
+            machine.number(before, set, letters);
+        }
+        machine.next[Self::MATCHED] = vec![Some(Self::MATCHED); letters];
+        machine.next[Self::FAILED] = vec![Some(Self::FAILED); letters];
+        machine.at_end[Self::MATCHED] = Some(true);
+        machine.at_end[Self::FAILED] = Some(false);
+        Ok(machine)
+    }
+
+    /// The state after `letter`, which has this index in the alphabet.
+    pub fn after(&mut self, state: State, index: usize, letter: Letter, budget: &mut Budget) -> Result<State, String> {
+        if let Some(next) = self.next[state][index] {
+            return Ok(next);
+        }
+        let (matched, reached) = self.closure(state, Some(letter));
+        budget.spend(reached.len() + 1)?;
+        let next = if matched {
+            Self::MATCHED
+        } else {
+            let mut set: Vec<usize> = reached
+                .into_iter()
+                .filter(|position| matches!(&self.positions[*position], Position::Letters(set) if set[index]))
+                .map(|position| position + 1)
+                .collect();
+            if self.begins_anywhere {
+                set.push(0);
+            }
+            set.sort_unstable();
+            set.dedup();
+            let before = Before::Letter {
+                is_word: self.looks_at_words && letter.is_word,
+                is_newline: self.looks_at_lines && letter.is_newline,
+            };
+            if set.is_empty() { Self::FAILED } else { self.number(before, set, self.next[state].len()) }
+        };
+        self.next[state][index] = Some(next);
+        Ok(next)
+    }
+
+    /// Whether the pattern has matched when the text ends here.
+    pub fn matches_at_end(&mut self, state: State, budget: &mut Budget) -> Result<bool, String> {
+        if let Some(matched) = self.at_end[state] {
+            return Ok(matched);
+        }
+        let (matched, reached) = self.closure(state, None);
+        budget.spend(reached.len() + 1)?;
+        self.at_end[state] = Some(matched);
+        Ok(matched)
+    }
+
+    fn number(&mut self, before: Before, set: Vec<usize>, letters: usize) -> State {
+        let key = (before, set);
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = self.states.len();
+        self.states.push(key.clone());
+        self.numbers.insert(key, number);
+        self.next.push(vec![None; letters]);
+        self.at_end.push(None);
+        number
+    }
+
+    /// All positions that are reached without a letter, where `next` follows; and whether a match is among them.
+    fn closure(&self, state: State, next: Option<Letter>) -> (bool, Vec<usize>) {
+        let (before, set) = &self.states[state];
+        let mut todo = set.clone();
+        let mut seen = vec![false; self.positions.len()];
+        let mut reached = Vec::new();
+        while let Some(position) = todo.pop() {
+            if std::mem::replace(&mut seen[position], true) {
+                continue;
+            }
+            match &self.positions[position] {
+                Position::Match => return (true, reached),
+                Position::Letters(_) => reached.push(position),
+                Position::Jump(targets) => todo.extend(targets),
+                Position::Look(look) if holds(*look, *before, next) => todo.push(position + 1),
+                Position::Look(_) => {}
+            }
+        }
+        (false, reached)
+    }
+}
+
+fn holds(look: Look, before: Before, next: Option<Letter>) -> bool {
+    let word_before = matches!(before, Before::Letter { is_word: true, .. });
+    let word_next = next.is_some_and(|letter| letter.is_word);
+    match look {
+        Look::Start => before == Before::Start,
+        Look::End => next.is_none(),
+        Look::StartLF => matches!(before, Before::Start | Before::Letter { is_newline: true, .. }),
+        Look::EndLF => next.is_none_or(|letter| letter.is_newline),
+        Look::WordAscii => word_before != word_next,
+        Look::WordAsciiNegate => word_before == word_next,
+        // The alphabet refuses all others.
+        _ => false,
+    }
+}
+
+struct Builder<'a> {
+    positions: Vec<Position>,
+    alphabet: &'a Alphabet,
+}
+
+impl Builder<'_> {
+    fn push(&mut self, position: Position) -> Result<usize, String> {
+        if self.positions.len() >= MAX_POSITIONS {
+            return Err("the pattern is too large to compare".to_owned());
+        }
+        self.positions.push(position);
+        Ok(self.positions.len() - 1)
+    }
+
+    /// Adds the positions of `pattern`. Where it ends, the text goes on at the position that is added next.
+    fn add(&mut self, pattern: &Hir) -> Result<(), String> {
+        match pattern.kind() {
+            HirKind::Empty => {}
+            HirKind::Literal(literal) => {
+                for character in characters(&literal.0)? {
+                    self.push(Position::Letters(self.alphabet.members(&[character])))?;
+                }
+            }
+            HirKind::Class(class) => {
+                self.push(Position::Letters(self.alphabet.members(&ranges(class)?)))?;
+            }
+            HirKind::Look(look) => {
+                self.push(Position::Look(*look))?;
+            }
+            HirKind::Capture(capture) => self.add(&capture.sub)?,
+            HirKind::Concat(parts) => {
+                for part in parts {
+                    self.add(part)?;
+                }
+            }
+            HirKind::Alternation(parts) => self.add_alternation(parts)?,
+            HirKind::Repetition(repetition) => self.add_repetition(&repetition.sub, repetition.min, repetition.max)?,
+        }
+        Ok(())
+    }
+
+    fn add_alternation(&mut self, parts: &[Hir]) -> Result<(), String> {
+        let fork = self.push(Position::Jump(Vec::new()))?;
+        let mut starts = Vec::with_capacity(parts.len());
+        let mut ends = Vec::with_capacity(parts.len());
+        for part in parts {
+            starts.push(self.positions.len());
+            self.add(part)?;
+            ends.push(self.push(Position::Jump(Vec::new()))?);
+        }
+        self.positions[fork] = Position::Jump(starts);
+        let end = self.positions.len();
+        for position in ends {
+            self.positions[position] = Position::Jump(vec![end]);
+        }
+        Ok(())
+    }
+
+    fn add_repetition(&mut self, sub: &Hir, min: u32, max: Option<u32>) -> Result<(), String> {
+        for _ in 0..min {
+            self.add(sub)?;
+        }
+        let Some(max) = max else {
+            let fork = self.push(Position::Jump(Vec::new()))?;
+            self.add(sub)?;
+            self.push(Position::Jump(vec![fork]))?;
+            self.positions[fork] = Position::Jump(vec![fork + 1, self.positions.len()]);
+            return Ok(());
+        };
+        let mut forks = Vec::new();
+        for _ in min..max {
+            forks.push(self.push(Position::Jump(Vec::new()))?);
+            self.add(sub)?;
+        }
+        let end = self.positions.len();
+        for fork in forks {
+            self.positions[fork] = Position::Jump(vec![fork + 1, end]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! The walk through the product of all machines of a query.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::alphabet::Alphabet;
+use super::machine::{Machine, State};
+use super::{Budget, Query, parse};
+
+/// A shortest string that fits the query, or none where there is none. An error says why that is unknown.
+pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, String> {
+    let patterns = query.all.iter().chain(&query.none).map(|pattern| parse(pattern)).collect::<Result<Vec<_>, _>>()?;
+    let alphabet = Alphabet::of(&patterns)?;
+    let machines = patterns.iter().map(|pattern| Machine::of(pattern, &alphabet)).collect::<Result<Vec<_>, _>>()?;
+    let mut product = Product { alphabet, machines, wanted: query.all.len(), budget };
+    product.find(query.min, query.max)
+}
+
+/// A state of each machine.
+type States = Box<[State]>;
+
+/// How a state was reached: the place of the state before it, and the letter.
+type Step = (usize, usize);
+
+struct Product<'b> {
+    alphabet: Alphabet,
+    machines: Vec<Machine>,
+    /// The first so many machines have to match, the others must not.
+    wanted: usize,
+    budget: &'b mut Budget,
+}
+
+impl Product<'_> {
+    fn find(&mut self, min: u64, max: Option<u64>) -> Result<Option<String>, String> {
+        if max.is_some_and(|max| max < min) {
+            return Ok(None);
+        }
+        let start: States = vec![Machine::START; self.machines.len()].into();
+        // Every state with a way to it; ways are followed back at the end.
+        let mut reached: Vec<(States, Option<Step>)> = vec![(start, None)];
+        // Up to the least length, states count once for each length.
+        let mut layer = 0..1;
+        for _ in 0..min {
+            let next = reached.len();
+            let mut seen = HashMap::new();
+            for from in layer {
+                self.follow(from, &mut reached, &mut seen)?;
+            }
+            layer = next..reached.len();
+        }
+        // From there on, the first visit is the shortest.
+        let mut seen: HashMap<States, ()> = layer.clone().map(|place| (reached[place].0.clone(), ())).collect();
+        let mut todo: VecDeque<(usize, u64)> = layer.map(|place| (place, min)).collect();
+        while let Some((place, length)) = todo.pop_front() {
+            if self.fits(&reached[place].0.clone())? {
+                return Ok(Some(self.spell(&reached, place)));
+            }
+            if max.is_none_or(|max| length < max) {
+                let next = reached.len();
+                self.follow(place, &mut reached, &mut seen)?;
+                todo.extend((next..reached.len()).map(|place| (place, length + 1)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds all states that are one letter further and not seen yet.
+    fn follow(
+        &mut self,
+        from: usize,
+        reached: &mut Vec<(States, Option<Step>)>,
+        seen: &mut HashMap<States, ()>,
+    ) -> Result<(), String> {
+        let states = reached[from].0.clone();
+        for index in 0..self.alphabet.letters.len() {
+            self.budget.spend(1)?;
+            let Some(next) = self.after(&states, index)? else { continue };
+            if !seen.contains_key(&next) {
+                seen.insert(next.clone(), ());
+                reached.push((next, Some((from, index))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The states after a letter; none where nothing that follows can fit.
+    fn after(&mut self, states: &[State], index: usize) -> Result<Option<States>, String> {
+        let letter = self.alphabet.letters[index];
+        let mut next = Vec::with_capacity(states.len());
+        for (number, (machine, state)) in self.machines.iter_mut().zip(states).enumerate() {
+            let after = machine.after(*state, index, letter, self.budget)?;
+            let lost = if number < self.wanted { Machine::FAILED } else { Machine::MATCHED };
+            if after == lost {
+                return Ok(None);
+            }
+            next.push(after);
+        }
+        Ok(Some(next.into()))
+    }
+
+    fn fits(&mut self, states: &[State]) -> Result<bool, String> {
+        for (number, (machine, state)) in self.machines.iter_mut().zip(states).enumerate() {
+            if machine.matches_at_end(*state, self.budget)? != (number < self.wanted) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn spell(&self, reached: &[(States, Option<Step>)], place: usize) -> String {
+        let mut letters = Vec::new();
+        let mut step = reached[place].1;
+        while let Some((before, index)) = step {
+            letters.push(self.alphabet.letters[index].shown);
+            step = reached[before].1;
+        }
+        letters.iter().rev().collect()
+    }
+}

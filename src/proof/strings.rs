@@ -1,0 +1,302 @@
+//! Sets of strings: whether each string that one side allows is allowed by the other.
+
+use super::automaton::{self, Budget, Query};
+use crate::validation::{enforced_format_accepts, re2};
+
+/// The strings that satisfy all of these conditions at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StringSet {
+    /// RE2 patterns, unanchored: each must occur.
+    pub patterns: Vec<String>,
+    /// In code points.
+    pub min_length: Option<u64>,
+    /// In code points.
+    pub max_length: Option<u64>,
+    /// Where present, the string must be one of these.
+    pub enumeration: Option<Vec<String>>,
+    /// Names of formats that the server enforces on strings; unknown names are ignored, as there.
+    pub formats: Vec<String>,
+}
+
+/// The answer of [`subset`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subset {
+    /// Every string of the first set is in the second.
+    Yes,
+    /// A string that is in the first set and not in the second, as short as could be found.
+    No(String),
+    /// Not decided, and why.
+    Unknown(String),
+}
+
+impl StringSet {
+    /// The set without members.
+    pub fn empty() -> Self {
+        Self { enumeration: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// Whether `text` is a member; an error says why that is not known.
+    pub fn contains(&self, text: &str) -> Result<bool, String> {
+        let length = text.chars().count() as u64;
+        if self.min_length.is_some_and(|min| length < min)
+            || self.max_length.is_some_and(|max| length > max)
+            || self.enumeration.as_ref().is_some_and(|allowed| !allowed.iter().any(|a| a == text))
+            || self.formats.iter().any(|format| enforced_format_accepts(format, text) == Some(false))
+        {
+            return Ok(false);
+        }
+        for pattern in &self.patterns {
+            let compiled = re2::compile(pattern).map_err(|reason| format!("the pattern {pattern}: {reason}"))?;
+            if !compiled.is_match(text.as_bytes()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Steps for one question; a few tenths of a second at most.
+const STEPS: u64 = 2_000_000;
+
+/// How many members of a set are tried against a format, which is a program and no pattern.
+const TRIES: usize = 8;
+
+/// Whether every string of `live` is in `desired`.
+pub fn subset(live: &StringSet, desired: &StringSet) -> Subset {
+    subset_within(live, desired, &mut Budget::new(STEPS))
+}
+
+/// [`subset`] within a budget that is shared with other questions.
+pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Subset {
+    decide(live, desired, budget).unwrap_or_else(Subset::Unknown)
+}
+
+/// A shortest member, where there is one. An error says why that is not known.
+pub fn example(set: &StringSet) -> Result<Option<String>, String> {
+    example_but(set, &[], &mut Budget::new(STEPS))
+}
+
+/// A shortest member that is none of `others`.
+pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
+    if let Some(allowed) = &set.enumeration {
+        for text in allowed.iter().filter(|text| !others.contains(&text.as_str())) {
+            if set.contains(text)? {
+                return Ok(Some(text.clone()));
+            }
+        }
+        return Ok(None);
+    }
+    let excluded = automaton::alternatives(others.iter().copied());
+    let mut query = set.query();
+    if !others.is_empty() {
+        query.none.push(&excluded);
+    }
+    match automaton::find(&query, budget)? {
+        Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
+        // A format is no pattern: typical members stand in for a search.
+        Some(_) => set.typical(|text| Ok(!others.contains(&text))),
+        None => Ok(None),
+    }
+}
+
+fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<Subset, String> {
+    if let Some(allowed) = &live.enumeration {
+        for text in allowed {
+            if live.contains(text)? && !desired.contains(text)? {
+                return Ok(Subset::No(text.clone()));
+            }
+        }
+        return Ok(Subset::Yes);
+    }
+    let enumeration =
+        desired.enumeration.as_ref().map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
+    for query in refused(live, desired, enumeration.as_deref()) {
+        let Some(found) = automaton::find(&query, budget)? else { continue };
+        if live.formats.is_empty() || live.contains(&found)? {
+            return Ok(Subset::No(found));
+        }
+        return match live.typical(|text| Ok(!desired.contains(text)?))? {
+            Some(text) => Ok(Subset::No(text)),
+            None => Err(format!("the format {} is not compared with patterns", live.formats.join(", "))),
+        };
+    }
+    for format in desired.formats.iter().filter(|format| !live.formats.contains(format)) {
+        if let Some(text) = outside_format(live, format, budget)? {
+            return Ok(Subset::No(text));
+        }
+    }
+    Ok(Subset::Yes)
+}
+
+/// The queries whose answers are in `live` and break one condition of `desired` each.
+fn refused<'a>(live: &'a StringSet, desired: &'a StringSet, enumeration: Option<&'a str>) -> Vec<Query<'a>> {
+    let base = live.query();
+    let mut queries = Vec::new();
+    if let Some(least) = desired.min_length.filter(|least| *least > 0) {
+        let max = Some(base.max.map_or(least - 1, |max| max.min(least - 1)));
+        queries.push(Query { max, ..base.clone() });
+    }
+    if let Some(most) = desired.max_length {
+        queries.push(Query { min: base.min.max(most + 1), ..base.clone() });
+    }
+    let patterns = desired.patterns.iter().filter(|pattern| !live.patterns.contains(pattern)).map(String::as_str);
+    queries.extend(patterns.chain(enumeration).map(|pattern| Query { none: vec![pattern], ..base.clone() }));
+    queries
+}
+
+/// A member of `live` that does not have the format.
+fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result<Option<String>, String> {
+    let mut tried: Vec<String> = Vec::new();
+    while tried.len() < TRIES {
+        let others: Vec<&str> = tried.iter().map(String::as_str).collect();
+        match example_but(live, &others, budget)? {
+            None => return Ok(None),
+            Some(text) if enforced_format_accepts(format, &text) == Some(false) => return Ok(Some(text)),
+            Some(text) => tried.push(text),
+        }
+    }
+    Err(format!("the format {format} is not compared with patterns"))
+}
+
+/// Texts of each format that the server enforces, plain and unusual ones.
+const TYPICAL: &[&str] = &[
+    "",
+    "a",
+    "0",
+    "a-b",
+    "a.b",
+    "a@b.co",
+    "http://a.b/c?d=e",
+    "a:b",
+    "/a",
+    "127.0.0.1",
+    "192.168.0.1",
+    "10.0.0.0/8",
+    "::1",
+    "2001:db8::/32",
+    "00:00:5e:00:53:01",
+    "2001-02-03",
+    "1999-12-31",
+    "2001-02-03T04:05:06Z",
+    "2001-02-03T04:05:06.789+01:00",
+    "1s",
+    "2m",
+    "1h2m3.5s",
+    "5 days",
+    "YQ==",
+    "123e4567-e89b-32d3-a456-426614174000",
+    "123e4567-e89b-42d3-a456-426614174000",
+    "123e4567-e89b-52d3-a456-426614174000",
+    "507f1f77bcf86cd799439011",
+    "#fff",
+    "rgb(1,2,3)",
+    "0-306-40615-2",
+    "978-0-306-40615-7",
+    "4111 1111 1111 1111",
+    "123-45-6789",
+];
+
+impl StringSet {
+    /// The set as a query, without its formats.
+    fn query(&self) -> Query<'_> {
+        Query {
+            all: self.patterns.iter().map(String::as_str).collect(),
+            none: Vec::new(),
+            min: self.min_length.unwrap_or(0),
+            max: self.max_length,
+        }
+    }
+
+    /// A typical text of some format that is a member and that `fits`.
+    fn typical(&self, fits: impl Fn(&str) -> Result<bool, String>) -> Result<Option<String>, String> {
+        for text in TYPICAL {
+            if self.contains(text)? && fits(text)? {
+                return Ok(Some((*text).to_owned()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(patterns: &[&str]) -> StringSet {
+        StringSet { patterns: patterns.iter().map(|p| (*p).to_owned()).collect(), ..StringSet::default() }
+    }
+
+    fn lengths(min_length: Option<u64>, max_length: Option<u64>) -> StringSet {
+        StringSet { min_length, max_length, ..StringSet::default() }
+    }
+
+    fn one_of(values: &[&str]) -> StringSet {
+        StringSet { enumeration: Some(values.iter().map(|v| (*v).to_owned()).collect()), ..StringSet::default() }
+    }
+
+    fn format(name: &str) -> StringSet {
+        StringSet { formats: vec![name.to_owned()], ..StringSet::default() }
+    }
+
+    /// A `No` is only an answer when its string is in the one and not in the other.
+    fn holds(live: &StringSet, desired: &StringSet) -> Option<bool> {
+        match subset(live, desired) {
+            Subset::Yes => Some(true),
+            Subset::No(text) => {
+                assert_eq!(live.contains(&text), Ok(true), "{text:?}");
+                assert_eq!(desired.contains(&text), Ok(false), "{text:?}");
+                Some(false)
+            }
+            Subset::Unknown(_) => None,
+        }
+    }
+
+    #[test]
+    fn conditions_of_different_kinds_are_compared() {
+        let any = StringSet::default();
+        for (narrow, wide) in [
+            (one_of(&["a", "b"]), one_of(&["b", "c", "a"])),
+            (one_of(&["a", "b"]), pattern(&["^[a-z]$"])),
+            (one_of(&["a", "b"]), lengths(Some(1), Some(1))),
+            (pattern(&["^[ab]$"]), one_of(&["a", "b", "c"])),
+            (pattern(&["^[a-z]{1,63}$"]), lengths(Some(1), Some(63))),
+            (lengths(Some(2), Some(3)), lengths(Some(1), Some(4))),
+            (lengths(Some(2), None), pattern(&["(?s)^.+$"])),
+            (pattern(&["^a", "b$"]), pattern(&["^a.*b$|^a[^b]*b|b"])),
+            (StringSet { max_length: Some(3), ..pattern(&["^a+$"]) }, one_of(&["a", "aa", "aaa", "b"])),
+            (StringSet { min_length: Some(3), ..pattern(&["^a+$"]) }, pattern(&["^aaa"])),
+            (one_of(&["2001-02-03"]), format("date")),
+            (format("date"), any.clone()),
+            (format("ipv4"), any.clone()),
+        ] {
+            assert_eq!(holds(&narrow, &wide), Some(true), "{narrow:?} in {wide:?}");
+            assert_eq!(holds(&wide, &narrow), Some(false), "{wide:?} in {narrow:?}");
+        }
+    }
+
+    #[test]
+    fn a_set_without_members_is_in_every_other() {
+        for empty in [StringSet::empty(), lengths(Some(2), Some(1)), pattern(&["^a$", "^b$"])] {
+            assert_eq!(holds(&empty, &StringSet::empty()), Some(true), "{empty:?}");
+            assert_eq!(example(&empty), Ok(None));
+        }
+    }
+
+    #[test]
+    fn formats_are_tried_and_never_guessed() {
+        assert_eq!(holds(&format("date"), &format("date")), Some(true));
+        assert_eq!(holds(&format("date"), &format("date-time")), Some(false));
+        assert_eq!(holds(&format("date"), &lengths(None, Some(5))), Some(false));
+        assert_eq!(holds(&pattern(&[r"^\d{4}-01-01$"]), &format("date")), None);
+        assert_eq!(holds(&format("date"), &pattern(&[r"^\d"])), None);
+        assert_eq!(example(&format("uuid")).map(|found| found.is_some()), Ok(true));
+    }
+
+    #[test]
+    fn an_example_avoids_what_it_must_not_be() {
+        let mut budget = Budget::new(10_000);
+        assert_eq!(example_but(&pattern(&["^[ab]$"]), &["a"], &mut budget), Ok(Some("b".to_owned())));
+        assert_eq!(example_but(&pattern(&["^[ab]$"]), &["a", "b"], &mut budget), Ok(None));
+        assert_eq!(example_but(&one_of(&["x", "y"]), &["x"], &mut budget), Ok(Some("y".to_owned())));
+    }
+}
