@@ -10,6 +10,7 @@
 pub mod apply;
 pub mod cli;
 pub mod config;
+pub mod date;
 pub mod json;
 pub mod manifest;
 pub mod plan;

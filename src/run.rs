@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::cli::{Cli, ColorChoice, Command, ConfigCommand, ConfigFlags, Format};
 use crate::config::{self, Loader, Overrides};
+use crate::date::Date;
 use crate::manifest;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
@@ -29,6 +30,8 @@ pub struct Host {
     pub stderr_is_terminal: bool,
     pub environment: BTreeMap<String, String>,
     pub working_directory: PathBuf,
+    /// In UTC: what expires is measured by it.
+    pub today: Date,
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
 }

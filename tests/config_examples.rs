@@ -14,6 +14,8 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["warn-only.yaml"], Mode::Warn, None),
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),
+    (&["waivers.yaml"], Mode::Error, None),
+    (&["crdify.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml", "per-environment/staging.yaml"], Mode::Warn, Some("closed")),

@@ -303,7 +303,7 @@ fn a_crd_that_is_never_served_has_a_time_limit() {
     let proxy = Proxy::start(control_plane());
     let crd: Value = serde_yaml::from_str(&bed.crd("first: {type: string}")).unwrap();
     // The first one asks what is live.
-    proxy.answer(When::new("GET", &bed.crd_path()).from_nth(2), 200, crd);
+    proxy.answer(When::new("GET", &bed.crd_path()).starting_at_nth(2), 200, crd);
     let gantry = bed.deploy(proxy.kubeconfig("admin"), &["-o", "human", "-o", "json=report.json"]);
     let run = gantry.env("GANTRY_TIMEOUTS__ESTABLISHED", "1s").run();
     run.code(1).stdout_contains("was applied, but is not served after 1s").stdout_contains("timeouts.established");

@@ -15,6 +15,8 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 fn fixture_folders() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    // What no server would take today is compared without one (`tests/crd_rules.rs`).
+    paths.retain(|path| !path.join("offline").exists());
     paths.sort();
     paths
 }

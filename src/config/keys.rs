@@ -10,6 +10,7 @@ use crate::cli::{ColorChoice, OutputSpec};
 use crate::target::TargetSpec;
 
 use super::duration;
+use super::waivers::WAIVERS;
 
 /// `apiVersion` of gantry's own documents.
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
@@ -64,6 +65,8 @@ pub enum Kind {
     Duration,
     /// The list of checks.
     Rules,
+    /// The list of waivers.
+    Waivers,
 }
 
 /// Which config files may set a key. What comes from elsewhere must not redirect a deploy.
@@ -93,6 +96,7 @@ pub struct Key {
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: WAIVERS, kind: Kind::Waivers, reach: Reach::Files, default: None, flag: None },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
@@ -132,7 +136,7 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
 impl Key {
     /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
     pub fn variable(&self) -> Option<String> {
-        if self.kind == Kind::Rules {
+        if matches!(self.kind, Kind::Rules | Kind::Waivers) {
             return None;
         }
         let mut name = String::from("GANTRY_");
@@ -168,7 +172,7 @@ impl Key {
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
-            Kind::Rules => Ok(()),
+            Kind::Rules | Kind::Waivers => Ok(()),
             Kind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
                 let items = value.as_array().ok_or_else(wrong)?;

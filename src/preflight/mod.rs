@@ -9,6 +9,7 @@ pub mod explain;
 pub mod registry;
 pub mod rule;
 pub mod run;
+pub mod waive;
 
 use std::future::Future;
 use std::pin::Pin;

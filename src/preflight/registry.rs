@@ -17,6 +17,8 @@ pub struct CheckEntry {
     /// The page of the documentation, from the root of the repository.
     pub docs: &'static str,
     pub rules: fn() -> Vec<&'static RuleDoc>,
+    /// Every name that a finding of this check may have; more than its rules where it reproduces other tools.
+    pub names: fn() -> Vec<&'static str>,
     /// Declares the check's own keys by reading them. `mode` is not among them: every check has it.
     pub configure: fn(&mut ConfigReader<'_>),
     /// Makes the check from a configuration that `configure` has found good.

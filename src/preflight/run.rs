@@ -1,12 +1,15 @@
-//! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`.
+//! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
 
+use super::registry::{self, CHECKS};
+use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Violation};
 use crate::manifest::Spans;
 use crate::plan::Plan;
+use crate::problem::Problem;
 use crate::report::{Affected, CheckReport, CheckStatus, Finding, Mode, Severity, Unchecked};
 use crate::target::Target;
 use crate::ui::progress::Stage;
@@ -24,20 +27,52 @@ pub struct RunOptions<'a> {
     pub warn_only: bool,
     pub redact: bool,
     pub field_manager: &'a str,
+    pub waivers: Waivers<'a>,
     pub stage: &'a Stage,
 }
 
-/// Runs all checks, whatever each of them finds, and answers in their order.
-pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Vec<CheckReport> {
-    let RunOptions { warn_only, redact, field_manager, stage } = options;
+/// Runs all checks, whatever each of them finds, and answers in their order; and what is to be said of the waivers.
+pub async fn run(
+    checks: &[Enabled],
+    plan: &Plan,
+    target: &Target,
+    options: RunOptions<'_>,
+) -> (Vec<CheckReport>, Vec<Problem>) {
+    let RunOptions { warn_only, redact, field_manager, waivers, stage } = options;
     let context = || Context { plan, target, field_manager, redact, stage };
     let answers = join_all(checks.iter().map(|enabled| enabled.check.run(context()))).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
+    let problems = waive(&mut reports, waivers);
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    reports
+    (reports, problems)
+}
+
+fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>) -> Vec<Problem> {
+    let all: Vec<&str> = CHECKS.iter().flat_map(|check| (check.names)()).collect();
+    let ran = reports.iter().filter(|report| !matches!(report.status, CheckStatus::Failed | CheckStatus::Skipped));
+    let ran: Vec<&str> =
+        ran.filter_map(|report| registry::find(&report.name)).flat_map(|check| (check.names)()).collect();
+    let problems = waivers.apply(reports, &all, &ran);
+    for report in reports {
+        // What blocked or warned may do so no more.
+        if matches!(report.status, CheckStatus::Blocked | CheckStatus::Warned) {
+            report.status = status(&report.findings, !report.unchecked.is_empty());
+        }
+    }
+    problems
+}
+
+/// What findings amount to, together with whether something could not be checked.
+fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
+    match findings.iter().map(|finding| finding.severity).min() {
+        Some(Severity::Error) => CheckStatus::Blocked,
+        _ if unchecked => CheckStatus::Failed,
+        Some(Severity::Warning) => CheckStatus::Warned,
+        _ => CheckStatus::Passed,
+    }
 }
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
@@ -47,13 +82,7 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
         Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new()),
         Err(error) => (None, vec![error], Vec::new()),
     };
-    let status = match findings.iter().map(|finding| finding.severity).min() {
-        _ if message.is_some() => CheckStatus::Skipped,
-        Some(Severity::Error) => CheckStatus::Blocked,
-        _ if !unchecked.is_empty() => CheckStatus::Failed,
-        Some(Severity::Warning) => CheckStatus::Warned,
-        _ => CheckStatus::Passed,
-    };
+    let status = if message.is_some() { CheckStatus::Skipped } else { status(&findings, !unchecked.is_empty()) };
     let unchecked = unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
     CheckReport { name: enabled.name.to_owned(), mode, status, message, unchecked, findings }
 }
@@ -91,6 +120,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
                 witnesses: violation.witnesses.clone(),
                 affected: None,
                 help: violation.help.clone(),
+                waived: None,
             })
             .collect::<Vec<_>>()
     });

@@ -8,7 +8,7 @@ pub mod human;
 pub mod json;
 pub mod redact;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub struct Report {
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
+    /// What is wrong and stops nothing: waivers that have expired or fit no finding.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<ErrorEntry>,
     pub summary: Summary,
 }
 
@@ -217,6 +220,19 @@ pub struct Finding {
     /// What to do next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
+    /// Why it may pass, for a finding of severity waived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived: Option<Waived>,
+}
+
+/// The waiver that lets a finding pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Waived {
+    pub reason: String,
+    /// The last day on which it holds, as `2026-12-31` (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
 }
 
 /// Objects that exist and share the fate that a finding tells.
@@ -326,6 +342,7 @@ impl Default for Report {
             changes: Vec::new(),
             checks: Vec::new(),
             errors: Vec::new(),
+            warnings: Vec::new(),
             summary: Summary::default(),
         }
     }

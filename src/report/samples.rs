@@ -63,6 +63,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         witnesses: Vec::new(),
         affected: None,
         help: String::new(),
+        waived: None,
     }
 }
 
@@ -95,6 +96,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         changes,
         checks,
         errors: Vec::new(),
+        warnings: Vec::new(),
         summary,
     }
 }

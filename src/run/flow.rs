@@ -17,6 +17,7 @@ use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled, RunOptions};
+use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
@@ -68,9 +69,11 @@ async fn steps(
     let (manifests, target, ahead) = until(&stop, open(&settings, input, &progress)).await?;
     output.notices(host, &manifests.notices);
     report.target = target.describe();
-    let (plan, foreseen) =
-        until(&stop, look(&settings, manifests.manifests, ahead, &target, &enabled, &progress, report)).await?;
+    let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
+    let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
+    let (plan, foreseen) = until(&stop, looked_at).await?;
     tell_warnings(host, output, &target);
+    output.warnings(host, &report.warnings);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
@@ -231,13 +234,19 @@ fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
     Ok(loaded)
 }
 
+/// The checks that run, and what they may find.
+struct Checking<'a> {
+    enabled: &'a [Enabled],
+    waivers: Waivers<'a>,
+}
+
 /// Everything from there up to the report; reads only.
 async fn look(
     settings: &Settings,
     manifests: Vec<Manifest>,
     ahead: Ahead,
     target: &Target,
-    enabled: &[Enabled],
+    checking: Checking<'_>,
     progress: &Progress,
     report: &mut Report,
 ) -> Result<(Plan, Vec<Foreseen>)> {
@@ -248,13 +257,17 @@ async fn look(
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
+    let Checking { enabled, waivers } = checking;
     let options = RunOptions {
         warn_only: settings.warn_only,
         redact: settings.redact,
         field_manager: &settings.field_manager,
+        waivers,
         stage: &stage,
     };
-    report.checks = checks::run(enabled, &plan, target, options).await;
+    let (reports, problems) = checks::run(enabled, &plan, target, options).await;
+    report.checks = reports;
+    report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
     drop(stage);
     report.count();

@@ -11,7 +11,7 @@ use crate::manifest::Source;
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
-use crate::report::{Outcome, Report, Severity, json};
+use crate::report::{ErrorEntry, Outcome, Report, Severity, json};
 use crate::ui;
 
 /// More notices at a time are counted, not shown (unless `verbose`).
@@ -84,6 +84,19 @@ impl Output {
         if notices.len() > shown {
             let rest = crate::text::count(notices.len() - shown, "more notice");
             let _ = writeln!(host.stderr, "… and {rest} (-v shows all of them)");
+        }
+    }
+
+    /// What is wrong and stops nothing.
+    pub fn warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
+        if self.quiet() {
+            return;
+        }
+        for warning in warnings {
+            let at = warning.source.as_ref().map(|at| format!("{}:{}: ", at.file, at.line)).unwrap_or_default();
+            let help = warning.help.as_deref().map(|help| format!(" ({help})")).unwrap_or_default();
+            let line = format!("warning: {at}{}{help}", warning.message);
+            let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
         }
     }
 
@@ -163,7 +176,7 @@ fn lost(error: &io::Error) -> Error {
     Error::failed(Problem::new(format!("cannot write to standard output: {error}")))
 }
 
-/// One line for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
+/// The lines for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
 fn documented_lines(report: &Report) -> Vec<String> {
     if report.outcome != Outcome::Blocked {
         return Vec::new();
@@ -177,5 +190,5 @@ fn documented_lines(report: &Report) -> Vec<String> {
             None => by_crd.push((&finding.object.name, vec![text])),
         }
     }
-    by_crd.into_iter().map(|(crd, texts)| documented::line(crd, texts)).collect()
+    by_crd.into_iter().flat_map(|(crd, texts)| documented::lines(crd, texts)).collect()
 }

@@ -28,7 +28,7 @@ mod correlate;
 mod error;
 mod formats;
 mod found;
-mod gotext;
+pub(crate) mod gotext;
 mod listtype;
 pub(crate) mod names;
 mod node;

@@ -77,7 +77,7 @@ impl When {
     }
 
     /// The `nth` one and all after it.
-    pub fn from_nth(mut self, nth: usize) -> Self {
+    pub fn starting_at_nth(mut self, nth: usize) -> Self {
         self.nth = nth..=usize::MAX;
         self
     }

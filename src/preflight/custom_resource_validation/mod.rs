@@ -48,6 +48,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     summary: "objects that exist must survive the upgrade of their CRD, and those among the manifests must be valid",
     docs: "docs/checks/CustomResourceValidation.md",
     rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |reader| {
         options(reader);
     },

@@ -14,7 +14,7 @@ use crate::ui::color::Role;
 
 /// Longer messages are cut: a message with a whole schema in it helps nobody, and `-o json` has it all.
 const LONGEST_MESSAGE: usize = 500;
-const LONGEST_HELP: usize = 1000;
+const LONGEST_HELP: usize = 2000;
 /// A witness is shown up to this many characters.
 const LONGEST_WITNESS: usize = 600;
 /// Witnesses shown: one convinces; more are for those who asked for all.
@@ -49,15 +49,21 @@ pub fn write(
     note("objects", &objects(finding, options), gutter, pen)?;
     note("proof", &proof(finding, options), gutter, pen)?;
     let help = cause.for_all_versions(&finding.help);
-    let help = text::cut(&text::sanitize(&help), LONGEST_HELP).into_owned();
+    let waived = finding.waived.as_ref().map(|waived| {
+        let until = waived.expires.as_deref().map(|date| format!(" (until {date})")).unwrap_or_default();
+        text::cut(&text::sanitize(&format!("{}{until}", waived.reason)), LONGEST_HELP).into_owned()
+    });
+    note("waived", waived.as_slice(), gutter, pen)?;
+    // Steps to take stand on a line each.
+    let help = text::cut(&help, LONGEST_HELP).lines().map(|line| text::sanitize(line).into_owned()).collect::<Vec<_>>();
     // What is offered as a command must be one; and many rules name it in their help.
     let named = !finding.rule.is_empty() && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
-    let more = if explain && named && !help.contains("gantry rules") {
+    let more = if explain && named && !help.iter().any(|line| line.contains("gantry rules")) {
         format!("more about it: gantry rules {}", finding.rule)
     } else {
         String::new()
     };
-    note("next", &[help, more], gutter, pen)
+    note("next", &[help, vec![more]].concat(), gutter, pen)
 }
 
 /// `error[Rule]: message`

@@ -48,7 +48,11 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     let client = client
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
-    Ok(KubeTarget { transport: Arc::new(Transport::new(client, peer, timeout)), default_namespace, fresh: Default::default() })
+    Ok(KubeTarget {
+        transport: Arc::new(Transport::new(client, peer, timeout)),
+        default_namespace,
+        fresh: Default::default(),
+    })
 }
 
 /// Everything but the client itself.

@@ -1,6 +1,6 @@
 //! `type` changed.
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -30,6 +30,7 @@ timeout:
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::all("type")],
     hides_others: true,
     judge: Judge::Node(judge),
