@@ -21,8 +21,8 @@ pub struct Waivers<'a> {
 impl Waivers<'_> {
     /// Waives findings, and answers what is to be said of the waivers themselves.
     ///
-    /// `rules_of` gives the rules of a check. A waiver whose rule belongs only to checks that did not run, or did not
-    /// come to an end, is not missed.
+    /// `rules_of_all` are the rules of every check that there is, `rules_that_ran` those of the checks that came to an end
+    /// in this run: a waiver for the rule of another check is not missed.
     pub fn apply(&self, reports: &mut [CheckReport], rules_of_all: &[&str], rules_that_ran: &[&str]) -> Vec<Problem> {
         let mut used = vec![false; self.list.len()];
         for finding in reports.iter_mut().flat_map(|report| &mut report.findings) {

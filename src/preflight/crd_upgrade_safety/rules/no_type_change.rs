@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
         summary: "the type of a field changes",
         forbids: "Another `type` on a field of an existing version. What else changed on that field and below it \
             follows from it and is not reported. A number or a text that becomes int-or-string is left to \
-            UnknownChange.",
+            IntOrStringChange.",
         why: "Values of the old type are refused from now on, wherever they are: in stored objects, in manifests, in \
             the code of clients, which read something that they cannot decode.",
         example: Example::Fields {
