@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::Parser as _;
 use gantry::cli::Cli;
+use gantry::date::Date;
 use gantry::run::{Exit, Host, run};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -70,6 +71,7 @@ impl Embedded {
             stderr_is_terminal: answer.is_some(),
             environment: BTreeMap::from([("TERM".into(), "dumb".into())]),
             working_directory: self.work.path().to_owned(),
+            today: Date::parse("2026-01-01").unwrap(),
             stop,
         };
         run(cli, &mut host).await
