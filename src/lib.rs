@@ -10,6 +10,8 @@
 pub mod apply;
 pub mod cli;
 pub mod config;
+pub mod date;
+pub mod json;
 pub mod manifest;
 pub mod plan;
 pub mod preflight;

@@ -2,9 +2,11 @@
 
 use std::io::{self, BufReader, BufWriter, IsTerminal};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::Parser;
 use gantry::cli::Cli;
+use gantry::date::Date;
 use gantry::run::{Host, run};
 use tokio::sync::watch;
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
                 .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
             working_directory: std::env::current_dir().unwrap_or_else(|_| ".".into()),
+            today: Date::of(SystemTime::now()),
             stop,
         };
         run(cli, &mut host).await

@@ -11,10 +11,12 @@ use tokio::sync::watch;
 
 use crate::cli::{Cli, ColorChoice, Command, ConfigCommand, ConfigFlags, Format};
 use crate::config::{self, Loader, Overrides};
+use crate::date::Date;
 use crate::manifest;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::{Sources, write_problems};
+use crate::report::human::{HumanOptions, Sources, write_problems};
+use crate::report::json;
 use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
@@ -28,6 +30,8 @@ pub struct Host {
     pub stderr_is_terminal: bool,
     pub environment: BTreeMap<String, String>,
     pub working_directory: PathBuf,
+    /// In UTC: what expires is measured by it.
+    pub today: Date,
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
 }
@@ -67,7 +71,9 @@ impl Host {
             sources.read(&at.file);
         }
         let color = self.color(ColorChoice::Auto, self.stderr_is_terminal);
-        let _ = write_problems(error.problems(), &sources, color, &mut self.stderr);
+        // There is no report that would have all of them.
+        let options = HumanOptions { color, verbose: true, ..HumanOptions::default() };
+        let _ = write_problems(error.problems(), &options, &sources, &mut self.stderr);
         Exit::from(error)
     }
 
@@ -123,5 +129,8 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mu
 }
 
 fn pretty(value: &serde_json::Value) -> String {
-    format!("{value:#}\n")
+    let mut out = Vec::new();
+    // Memory takes everything, and JSON is text.
+    let _ = json::write_value(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }

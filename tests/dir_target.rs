@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry::target::dir::DirTarget;
-use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, Pin, Wanted};
+use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, ListError, ListRequest, Operation, Pin, Wanted};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -305,7 +305,8 @@ fn a_field_of_another_manager_is_a_conflict() {
          operation: Update\n    apiVersion: v1\n    fieldsV1: {\"f:data\": {\"f:x\": {}}}\ndata: {x: \"1\"}\n",
     )]);
     let target = open(&folder);
-    let conflict = FieldConflict { field: ".data.x".into(), manager: "kubectl".into() };
+    let (manager, field) = ("kubectl".into(), ".data.x".into());
+    let conflict = FieldConflict { manager, operation: Operation::Update, field };
     assert_eq!(apply(&target, &config_map("a", json!({"x": "2"}))).unwrap_err(), ApplyError::Conflict(vec![conflict]));
     apply(&target, &config_map("a", json!({"y": "2"}))).unwrap();
 }
@@ -452,4 +453,105 @@ fn writes_to_one_file_from_many_threads_all_arrive() {
             assert_eq!(live.raw.value()["data"]["n"], n.to_string());
         }
     }
+}
+
+fn samples(version: &str) -> Resource {
+    Resource {
+        group: "test.example.com".into(),
+        version: version.into(),
+        kind: "Sample".into(),
+        plural: "samples".into(),
+        namespaced: true,
+    }
+}
+
+/// The objects of a list, page by page.
+fn list(target: &DirTarget, request: &ListRequest<'_>) -> Result<Vec<Vec<Value>>, ListError> {
+    let mut pages = target.list(request);
+    let mut listed = Vec::new();
+    while let Some(page) = pages.next_page()? {
+        listed.push(page.items().map(|item| serde_json::from_str(item).unwrap()).collect());
+    }
+    Ok(listed)
+}
+
+fn all(resource: &Resource, page_size: u32) -> ListRequest<'_> {
+    ListRequest { resource, namespace: None, label_selector: None, page_size }
+}
+
+#[test]
+fn objects_are_listed_as_a_server_would_list_them() {
+    let sample = |version: &str, namespace: &str, name: &str| {
+        format!(
+            "---\n{{apiVersion: test.example.com/{version}, kind: Sample, metadata: {{name: {name}{namespace}}}, spec: {{size: 1}}}}\n"
+        )
+    };
+    let in_b = ", namespace: b";
+    let folder = folder(&[
+        ("crd.yaml", &crd(&["v1", "v2"]).to_string()),
+        ("z.yaml", &[sample("v1", in_b, "two"), sample("v2", "", "three"), sample("v1", in_b, "one")].concat()),
+        ("a.yaml", &format!("{}---\n{}", sample("v2", ", labels: {a: b}", "four"), config_map("one", json!({})))),
+    ]);
+    let target = open(&folder);
+    let resource = samples("v2");
+
+    let pages = list(&target, &all(&resource, 3)).unwrap();
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
+    let listed: Vec<Value> = pages.into_iter().flatten().collect();
+    let names: Vec<String> =
+        listed.iter().map(|o| format!("{}/{}", o["metadata"]["namespace"], o["metadata"]["name"])).collect();
+    assert_eq!(names, [r#""b"/"one""#, r#""b"/"two""#, r#""default"/"four""#, r#""default"/"three""#]);
+    for object in &listed {
+        assert_eq!((&object["apiVersion"], &object["kind"]), (&json!("test.example.com/v2"), &json!("Sample")));
+        assert_eq!(object["spec"], json!({"size": 1}));
+    }
+
+    let of_b = list(&target, &ListRequest { namespace: Some("b"), ..all(&resource, 9) }).unwrap();
+    assert_eq!(of_b[0].len(), 2);
+    let labelled = list(&target, &ListRequest { label_selector: Some("a in (b)"), ..all(&resource, 9) }).unwrap();
+    assert_eq!(labelled[0][0]["metadata"]["name"], "four");
+    assert_eq!(labelled.concat().len(), 1);
+
+    let mut pages = target.list(&all(&resource, 3));
+    assert_eq!(pages.next_page().unwrap().unwrap().remaining(), Some(1));
+    // What is written while a list goes on is not part of it.
+    apply(&target, &crd(&["v1", "v2", "v3"])).unwrap();
+    assert_eq!(pages.next_page().unwrap().unwrap().remaining(), None);
+    assert!(pages.next_page().unwrap().is_none() && pages.next_page().unwrap().is_none());
+}
+
+#[test]
+fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
+    let object = r#"{apiVersion: test.example.com/v1, kind: Sample, metadata: {name: one}}"#;
+    let mut webhook = crd(&["v1", "v2"]);
+    webhook["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    let folder = folder(&[("crd.yaml", &webhook.to_string()), ("one.yaml", object)]);
+    let target = open(&folder);
+
+    // Nothing needs to be converted.
+    assert_eq!(list(&target, &all(&samples("v1"), 9)).unwrap().concat().len(), 1);
+    let resource = samples("v2");
+    let mut pages = target.list(&all(&resource, 9));
+    let error = pages.next_page().unwrap_err();
+    let ListError::Conversion { problem, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(
+        problem.to_string(),
+        format!(
+            "{}:1: sample.test.example.com/one is stored at test.example.com/v1 and wanted at test.example.com/v2: \
+             that takes the conversion webhook, and a folder cannot ask it",
+            folder.path().join("one.yaml").display()
+        )
+    );
+    assert_eq!(pages.next_page().unwrap_err(), error);
+
+    for (group, version) in [("test.example.com", "v9"), ("nowhere.example.com", "v1")] {
+        let resource = Resource { group: group.into(), ..samples(version) };
+        let error = list(&target, &all(&resource, 9)).unwrap_err();
+        let ListError::NotServed(problem) = error else { panic!("{error:?}") };
+        assert_eq!(problem.message, format!("the folder serves no Sample of {group}/{version}"));
+    }
+
+    let request = ListRequest { label_selector: Some("a=b=c"), ..all(&resource, 9) };
+    let ListError::Other(problem) = list(&target, &request).unwrap_err() else { panic!() };
+    assert_eq!(problem.message, "\"a=b=c\" is no label selector: found '=', expected: ',' or 'end of string'");
 }

@@ -2,134 +2,116 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, mpsc};
+use std::path::Path;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, Proxy, When, control_plane, isolated};
-use tempfile::TempDir;
+use support::{Bed, Gantry, Isolated, Proxy, When, closed_port, control_plane, results};
 
-/// Manifests in a folder of their own, and the names that they use.
-struct Bed {
-    folder: TempDir,
-    names: Isolated,
-}
-
-impl Bed {
-    fn new() -> Self {
-        Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() }
-    }
-
-    fn write(&self, file: &str, text: &str) {
-        std::fs::write(self.folder.path().join(file), text).expect("write a manifest");
-    }
-
-    /// `gantry`, started in the folder.
-    fn gantry(&self, kubeconfig: PathBuf, arguments: &[&str]) -> Gantry {
-        Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path()).args(arguments)
-    }
-
-    fn deploy(&self, kubeconfig: PathBuf, more: &[&str]) -> Gantry {
-        self.gantry(kubeconfig, &["deploy", "-f", "manifests.yaml"]).args(more)
-    }
-
-    fn namespace(&self) -> String {
-        format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {}}}\n", self.names.namespace)
-    }
-
-    fn crd(&self, fields: &str) -> String {
-        let group = &self.names.group;
-        format!(
-            "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: samples.{group}}}
-spec:
-  group: {group}
-  scope: Namespaced
-  names: {{plural: samples, singular: sample, kind: Sample, listKind: SampleList}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties: {{{fields}}}
-"
-        )
-    }
-
-    fn config_map(&self, name: &str, value: &str) -> String {
-        let namespace = &self.names.namespace;
-        format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{key: {value}}}\n"
-        )
-    }
-
-    fn sample(&self) -> String {
-        let Isolated { group, namespace } = &self.names;
-        format!("apiVersion: {group}/v1\nkind: Sample\nmetadata: {{name: one, namespace: {namespace}}}\nfirst: x\n")
-    }
-
-    fn crd_path(&self) -> String {
-        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.{}", self.names.group)
-    }
-
-    fn config_map_path(&self, name: &str) -> String {
-        format!("/api/v1/namespaces/{}/configmaps/{name}", self.names.namespace)
-    }
-}
-
-/// A kubeconfig for a port on which nothing listens.
-fn closed_port(folder: &Path) -> PathBuf {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    let port = listener.local_addr().expect("its address").port();
-    let path = folder.join("closed.kubeconfig");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: test\nclusters:\n- name: test\n  cluster: {{server: \
-         'http://127.0.0.1:{port}'}}\ncontexts:\n- name: test\n  context: {{cluster: test, user: test}}\nusers:\n- name: \
-         test\n  user: {{}}\n"
+/// One file each: what an application brings with it, none of which the server takes without those before it.
+fn application(bed: &Bed) -> Vec<String> {
+    let Isolated { group, namespace } = &bed.names;
+    let account = format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: app, namespace: {namespace}}}\n");
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: login, namespace: {namespace}}}\nstringData: {{password: hunter2}}\n"
     );
-    std::fs::write(&path, text).expect("write a kubeconfig");
-    path
+    let roles = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {namespace}}}
+rules: [{{apiGroups: [{group}], resources: [samples], verbs: [get, list, watch]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {namespace}}}
+subjects: [{{kind: ServiceAccount, name: app, namespace: {namespace}}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: app, namespace: {namespace}}}
+rules: [{{apiGroups: [''], resources: [secrets], resourceNames: [login], verbs: [get]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: app, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: app}}
+subjects: [{{kind: ServiceAccount, name: app, namespace: {namespace}}}]
+"
+    );
+    let deployment = format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: app, namespace: {namespace}, labels: {{app: app}}}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: app}}}}
+  template:
+    metadata: {{labels: {{app: app}}}}
+    spec:
+      serviceAccountName: app
+      containers:
+      - name: app
+        image: example.com/app:1
+        ports: [{{containerPort: 80}}]
+        resources: {{requests: {{cpu: 0.5, memory: 1024Mi}}}}
+        envFrom: [{{secretRef: {{name: login}}}}]
+"
+    );
+    let crd = bed.crd("first: {type: string}, second: {type: integer, default: 2}");
+    vec![bed.namespace(), crd, bed.sample(), bed.config_map("a", "x"), account, secret, roles, deployment]
 }
 
-/// Of each change: the object's kind and name, and its result.
-fn results(report: &Value) -> Vec<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let changes = report["changes"].as_array().expect("a list of changes");
-    let entry = |change: &Value| {
-        let object = &change["object"];
-        (format!("{} {}", text(&object["kind"]), text(&object["name"])), text(&change["result"]))
+#[test]
+fn a_whole_application_goes_in_one_run_whatever_the_order_of_its_files() {
+    let files = application(&Bed::new()).len();
+    for first in 0..files {
+        let bed = Bed::new();
+        let mut files = application(&bed);
+        files.rotate_left(first);
+        if first % 2 == 1 {
+            files.reverse();
+        }
+        for (number, text) in files.iter().enumerate() {
+            bed.write(&format!("{number}.yaml"), text);
+        }
+        let proxy = Proxy::start(control_plane());
+        let deploy = || bed.gantry(proxy.kubeconfig("admin"), &["deploy", "-f", ".", "-o", "json"]).run();
+
+        let run = deploy();
+        let report = run.code(0).contains_nowhere("hunter2").report();
+        assert!(results(&report).iter().all(|(_, result)| result == "applied"), "{run}");
+        assert_eq!(report["summary"]["created"], 11, "{run}");
+        let sample = control_plane().get(&bed.sample_path()).1;
+        assert_eq!((&sample["first"], &sample["second"]), (&json!("x"), &json!(2)), "pruned or not defaulted");
+        let password = format!("/api/v1/namespaces/{}/secrets/login", bed.names.namespace);
+        assert_eq!(control_plane().get(&password).1["data"]["password"], "aHVudGVyMg==");
+
+        let written = proxy.writes();
+        assert_eq!(written.len(), 11, "{written:?}");
+        let again = deploy();
+        assert_eq!(again.code(0).report()["outcome"], "unchanged", "{again}");
+        assert_eq!(proxy.writes(), written, "the second run writes nothing");
+    }
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    let bed = Bed::new();
+    let with = |value: &str| {
+        let objects = [bed.namespace(), bed.crd("first: {type: string}"), bed.sample()];
+        format!("{}---\n{}---\n{}", objects.join("---\n"), bed.config_map("a", "x"), bed.config_map("b", value))
     };
-    changes.iter().map(entry).collect()
-}
-
-#[test]
-fn one_run_brings_a_namespace_a_crd_and_objects_in_them() {
-    let bed = Bed::new();
-    // In an order in which the server would not take them.
-    let objects = [bed.sample(), bed.config_map("a", "x"), bed.crd("first: {type: string}"), bed.namespace()];
-    bed.write("manifests.yaml", &objects.join("---\n"));
-    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
-    assert_eq!(control_plane().get(&bed.config_map_path("a")).1["data"]["key"], "x");
-    let sample = format!("/apis/{}/v1/namespaces/{}/samples/one", bed.names.group, bed.names.namespace);
-    assert_eq!(control_plane().get(&sample).1["first"], "x");
-}
-
-#[test]
-fn a_second_deploy_has_nothing_to_do_and_writes_nothing() {
-    let bed = Bed::new();
-    let objects = [bed.namespace(), bed.crd("first: {type: string}"), bed.sample(), bed.config_map("a", "x")];
-    bed.write("manifests.yaml", &objects.join("---\n"));
+    bed.write("manifests.yaml", &with("x"));
     let proxy = Proxy::start(control_plane());
-    let first = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
-    assert_eq!(first.code(0).report()["summary"]["created"], 4, "{first}");
-    let before = proxy.writes();
-    assert_eq!(before.len(), 4, "{before:?}");
-    let second = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
-    assert_eq!(second.code(0).report()["outcome"], "unchanged", "{second}");
-    assert_eq!(proxy.writes(), before);
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0);
+    let before = proxy.writes().len();
+    bed.write("manifests.yaml", &with("z"));
+    let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
+    let summary = &run.code(0).report()["summary"];
+    assert_eq!((&summary["updated"], &summary["unchanged"]), (&json!(1), &json!(4)), "{run}");
+    let written: Vec<String> = proxy.writes().drain(before..).map(|request| request.path).collect();
+    assert_eq!(written, [bed.config_map_path("b")]);
+    assert_eq!(control_plane().get(&bed.config_map_path("b")).1["data"]["key"], "z");
 }
 
 #[test]
@@ -167,23 +149,45 @@ fn wrong_check_names_end_a_run_before_it_needs_a_server() {
 }
 
 #[test]
-fn the_flag_has_the_last_word_over_the_configuration() {
+fn the_flag_has_the_last_word_over_variable_and_configuration() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.crd("first: {type: string}, second: {type: string}"));
     bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
-    let config = |enabled: bool| {
-        let rule = format!("preflightRules:\n- name: CRDUpgradeSafety\n  enabled: {enabled}\n");
-        bed.write("gantry.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rule}"));
+    let config = |rules: &str| {
+        bed.write("gantry.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rules}"));
     };
-    let check = |more: &[&str], code: i32| {
-        let gantry = bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml"]).args(more);
-        gantry.run().code(code);
+    let check = |variable: &str, flags: &[&str]| {
+        let gantry = bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml", "-o", "json"]);
+        gantry.args(flags).env("GANTRY_PREFLIGHT", variable).run()
     };
-    config(true);
-    check(&[], 3);
-    config(false);
-    check(&[], 0);
-    check(&["--preflight", "CRDUpgradeSafety"], 3);
+    let ran = |run: &support::Output| run.report()["checks"].as_array().expect("a list of checks").len();
+    const SAFETY: &str = "CRDUpgradeSafety";
+
+    // Off in the file, on by variable or flag, and with the file's own settings then.
+    config("preflightRules: [{name: CRDUpgradeSafety, enabled: false, config: {mode: warn}}]\n");
+    let off = check("", &[]);
+    off.code(0).stderr_contains("no preflight check");
+    assert_eq!(ran(&off), 0, "{off}");
+    for (variable, flags) in [("", &["--preflight", SAFETY][..]), (SAFETY, &[])] {
+        let run = check(variable, flags);
+        let checks = &run.code(0).report()["checks"];
+        assert_eq!((&checks[0]["status"], &checks[0]["mode"]), (&json!("warned"), &json!("warn")), "{run}");
+    }
+
+    // On in the file; the variable and the flag cannot name what does not exist, not even beside what does.
+    config("preflightRules: [{name: CRDUpgradeSafety, enabled: true}]\n");
+    check("", &[]).code(3);
+    check("Nothing", &[]).code(2).stderr_contains("unknown preflight check \"Nothing\" specified");
+    check("", &["--preflight", SAFETY, "--preflight", "Nothing"]).code(2);
+    check("Nothing", &["--preflight", SAFETY]).code(3);
+    check("", &["--preflight", SAFETY, "--preflight", SAFETY]).code(2).stderr_contains("duplicate preflight check");
+
+    // A Config document among the manifests switches it off and says so; the flag has the last word.
+    let among =
+        "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules: [{name: CRDUpgradeSafety, enabled: false}]\n";
+    bed.write("manifests.yaml", &format!("{among}---\n{}", bed.crd("first: {type: string}")));
+    assert_eq!(ran(check("", &[]).code(0).stderr_contains(SAFETY)), 0);
+    check("", &["--preflight", SAFETY]).code(3);
 }
 
 #[test]
@@ -200,7 +204,17 @@ fn a_blocked_deploy_writes_nothing() {
 #[test]
 fn the_quickstart_is_blocked() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/quickstart");
-    let run = Gantry::new().cwd(&folder).args(["deploy", "-f", "manifests", "--target", "dir:cluster"]).run();
+    // Of a copy: a gantry that blocks nothing would write into the repository.
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    for part in ["cluster", "manifests"] {
+        std::fs::create_dir(copy.path().join(part)).expect("a folder");
+        for entry in std::fs::read_dir(folder.join(part)).expect("the quickstart") {
+            let file = entry.expect("a file").path();
+            let name = file.file_name().expect("its name");
+            std::fs::copy(&file, copy.path().join(part).join(name)).expect("copy a file");
+        }
+    }
+    let run = Gantry::new().cwd(copy.path()).args(["deploy", "-f", "manifests", "--target", "dir:cluster"]).run();
     run.code(3).stdout_contains("NoExistingFieldRemoved").stdout_contains("NoMaximumTightened");
 }
 
@@ -272,21 +286,6 @@ fn a_field_conflict_names_field_manager_and_way_out() {
 }
 
 #[test]
-fn missing_rights_are_named() {
-    let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace());
-    bed.write("manifests.yaml", &bed.config_map("a", "x"));
-    let cannot_read = bed.deploy(control_plane().kubeconfig("nobody"), &[]).run();
-    cannot_read.code(1).stderr_contains("user \"nobody\" may not get configmaps");
-    cannot_read.contains_nowhere(control_plane().token("nobody"));
-
-    let cannot_write = bed.deploy(control_plane().kubeconfig("reader"), &[]).run();
-    cannot_write.code(1).stdout_contains("user \"reader\" may not patch configmaps");
-    cannot_write.contains_nowhere(control_plane().token("reader"));
-    bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml"]).run().code(0);
-}
-
-#[test]
 fn a_server_that_dies_in_mid_deploy_leaves_an_exact_report() {
     let bed = Bed::new();
     let objects = [bed.namespace(), bed.crd("first: {type: string}"), bed.config_map("a", "x"), bed.sample()];
@@ -311,6 +310,22 @@ fn a_server_that_dies_in_mid_deploy_leaves_an_exact_report() {
 }
 
 #[test]
+fn what_comes_behind_a_refused_object_is_not_written() {
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let role = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: b, namespace: {namespace}}}\nrules: []\n"
+    );
+    // A value that is no text is refused.
+    bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("a", "true"), role].join("---\n"));
+    let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
+    let results: Vec<String> = results(&run.code(1).report()).into_iter().map(|(_, result)| result).collect();
+    assert_eq!(results, ["applied", "failed", "notReached"], "{run}");
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/b");
+    assert_eq!(control_plane().get(&path).0, 404);
+}
+
+#[test]
 fn a_lost_answer_is_not_called_unwritten() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.namespace());
@@ -318,52 +333,6 @@ fn a_lost_answer_is_not_called_unwritten() {
     proxy.lose_answer(When::new("PATCH", &bed.names.namespace));
     let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
     run.code(1).stdout_contains("whether the object was written is not known").contains_nowhere("Nothing was written");
-}
-
-#[test]
-fn an_interrupt_lets_the_request_under_way_end_and_sends_no_other() {
-    let bed = Bed::new();
-    bed.write("manifests.yaml", &format!("{}---\n{}", bed.namespace(), bed.config_map("a", "x")));
-    let proxy = Proxy::start(control_plane());
-    let (reached, is_reached) = mpsc::channel();
-    let (go_on, may_go_on) = mpsc::channel::<()>();
-    let may_go_on = Mutex::new(may_go_on);
-    proxy.before(When::new("PATCH", &bed.names.namespace).nth(1), move || {
-        reached.send(()).expect("the test waits");
-        may_go_on.lock().expect("used once").recv().expect("the test goes on");
-    });
-    let mut running = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).spawn();
-    is_reached.recv().expect("the first write");
-    running.interrupt();
-    go_on.send(()).expect("the proxy waits");
-    let run = running.wait();
-    let expected =
-        [(format!("Namespace {}", bed.names.namespace), "applied"), ("ConfigMap a".to_owned(), "notReached")];
-    assert_eq!(results(&run.code(1).report()), expected.map(|(object, result)| (object, result.to_owned())), "{run}");
-    assert_eq!(proxy.writes().len(), 1, "{:?}", proxy.writes());
-
-    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0);
-    assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 200);
-}
-
-#[test]
-fn what_keeps_gantry_from_the_server_is_said_in_one_line() {
-    let bed = Bed::new();
-    bed.write("manifests.yaml", &bed.namespace());
-    let admin = control_plane().kubeconfig("admin");
-    let fails = |kubeconfig: PathBuf, more: &[&str], message: &str| {
-        let run = bed.deploy(kubeconfig, more).run();
-        assert!(matches!(run.code, Some(1 | 2)), "{run}");
-        run.stderr_contains(message).contains_nowhere("panicked").contains_nowhere(control_plane().token("admin"));
-    };
-    fails(closed_port(bed.folder.path()), &[], "refuses the connection");
-    fails(admin.clone(), &["--context", "tset"], "did you mean \"test\"?");
-    fails(bed.folder.path().join("missing"), &[], "missing");
-    let wrong =
-        std::fs::read_to_string(&admin).expect("a kubeconfig").replace(control_plane().token("admin"), "s3cr3t");
-    bed.write("wrong.kubeconfig", &wrong);
-    let refused = bed.deploy(bed.folder.path().join("wrong.kubeconfig"), &[]).run();
-    refused.code(1).stderr_contains("does not accept the credentials of user \"admin\"").contains_nowhere("s3cr3t");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
+mod pin;
+
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,7 +13,8 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::plan::{Action, Change, Plan};
+use self::pin::Moved;
+use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
 use crate::report::ApplyResult;
 use crate::target::{Apply, ApplyError, Established, FieldConflict, Pin, Target};
@@ -47,6 +50,10 @@ pub struct Applied {
 
 /// Objects written at the same time. Enough to hide a round trip; few enough that a stop is felt at once.
 const IN_FLIGHT: usize = 8;
+
+/// How often an object is pinned anew that moved in nothing the checks looked at. A controller that writes status at every
+/// step settles within less; one that never does is told of.
+const REPINS: u32 = 5;
 
 /// Writes every change of the plan that creates or updates.
 ///
@@ -205,44 +212,47 @@ fn is_served(change: &Change) -> bool {
 
 async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> Result<ApplyResult, Problem> {
     let object = &change.desired.object;
-    let pin = match &change.live {
+    let at = change.desired.origin.location();
+    let mut pin = match &change.live {
         None => Pin::Absent,
         Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
     };
-    let apply = Apply {
-        resource: &change.resource,
-        object,
-        raw: &change.desired.raw,
-        pin: &pin,
-        field_manager: &options.field_manager,
-        force_conflicts: options.force_conflicts,
-    };
-    let at = change.desired.origin.location();
-    match target.apply(&apply).await {
-        // The server keeps the resourceVersion when an apply changes nothing.
-        Ok(live) if change.live.as_ref().is_some_and(|before| before.resource_version == live.resource_version) => {
-            Ok(ApplyResult::Unchanged)
-        }
-        Ok(_) => Ok(ApplyResult::Applied),
-        Err(ApplyError::Changed) => {
-            Err(Problem::new(format!("{object} changed in the target after it was checked; it was not written"))
-                .at(at)
-                .help("run the same command again: it checks what is live now"))
-        }
-        Err(ApplyError::Conflict(conflicts)) => Err(conflict(change, &conflicts)),
-        Err(ApplyError::Refused(problem)) => {
-            Err(Problem { at: Some(at), message: format!("{object}: {}", problem.message), help: problem.help })
+    for tries_left in (0..=REPINS).rev() {
+        let apply = Apply {
+            resource: &change.resource,
+            object,
+            raw: &change.desired.raw,
+            pin: &pin,
+            field_manager: &options.field_manager,
+            force_conflicts: options.force_conflicts,
+        };
+        match target.apply(&apply).await {
+            // The server keeps the resourceVersion when an apply changes nothing.
+            Ok(live) if matches!(&pin, Pin::At { resource_version, .. } if *resource_version == live.resource_version) =>
+            {
+                return Ok(ApplyResult::Unchanged);
+            }
+            Ok(_) => return Ok(ApplyResult::Applied),
+            Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
+                Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
+                moved => return Err(moved.problem(change)),
+            },
+            Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts)),
+            Err(ApplyError::Refused(problem)) => {
+                let message = format!("{object}: {}", problem.message);
+                return Err(Problem { at: Some(at), message, help: problem.help });
+            }
         }
     }
+    unreachable!("the last try returns")
 }
 
+/// A conflict that came up after the plan was made.
 fn conflict(change: &Change, conflicts: &[FieldConflict]) -> Problem {
-    let mut message = format!("{} was not written: other field managers own", change.desired.object);
-    for (index, FieldConflict { field, manager }) in conflicts.iter().enumerate() {
-        let separator = if index == 0 { " " } else { ", " };
-        message.push_str(&format!("{separator}{field} ({manager})"));
-    }
-    Problem::new(message).at(change.desired.origin.location()).help(
-        "remove these fields from the manifest to leave them to their managers, or take them with --force-conflicts",
-    )
+    let problems = conflicts::explain(&[(change, conflicts)]);
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    let helps: Vec<&str> = problems.iter().filter_map(|problem| problem.help.as_deref()).collect();
+    Problem::new(format!("{} was not written: {}", change.desired.object, messages.join("\n")))
+        .at(change.desired.origin.location())
+        .help(helps.join("\n"))
 }

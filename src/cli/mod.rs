@@ -77,6 +77,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "WHEN")]
     pub color: Option<ColorChoice>,
 
+    /// Show paths and kinds of value instead of values of objects, in every output
+    #[arg(long)]
+    pub redact: bool,
+
     /// Print findings and errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,

@@ -3,6 +3,7 @@
 //! A check declares its keys by reading them through a [`ConfigReader`]: one function is the parser, the validator
 //! and, run over nothing, the JSON Schema. What nobody read is an unknown key.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -102,6 +103,49 @@ impl<'a> ConfigReader<'a> {
         let schema = json!({"description": about, "type": "integer", "minimum": 0, "default": default});
         self.read(key, schema, |value| value.as_u64().ok_or_else(|| format!("{value} is not a whole number from 0")))
             .unwrap_or(default)
+    }
+
+    /// A whole number between two others, both included.
+    pub fn number(&mut self, key: &'static str, about: &str, range: RangeInclusive<u64>, default: u64) -> u64 {
+        let (least, most) = (*range.start(), *range.end());
+        let schema =
+            json!({"description": about, "type": "integer", "minimum": least, "maximum": most, "default": default});
+        let parse = |value: &Value| {
+            let number = value.as_u64().filter(|number| range.contains(number));
+            number.ok_or_else(|| format!("{value} is not a whole number from {least} to {most}"))
+        };
+        self.read(key, schema, parse).unwrap_or(default)
+    }
+
+    /// A string that must make sense to `parse`; its error says why it does not.
+    pub fn parsed(
+        &mut self,
+        key: &'static str,
+        about: &str,
+        parse: impl Fn(&str) -> Result<(), String>,
+    ) -> Option<String> {
+        let schema = json!({"description": about, "type": "string"});
+        self.read(key, schema, |value| {
+            let text = value.as_str().ok_or_else(|| format!("{value} is not a string"))?;
+            parse(text).map(|()| text.to_owned())
+        })
+    }
+
+    /// A list of namespaces.
+    pub fn names(&mut self, key: &'static str, about: &str) -> Vec<String> {
+        let schema = json!({"description": about, "type": "array", "items": {"type": "string", "maxLength": 63,
+            "pattern": keys::DNS_LABEL}});
+        self.read(key, schema, |value| {
+            let items = value.as_array().ok_or_else(|| format!("{value} is not a list of namespaces"))?;
+            items
+                .iter()
+                .map(|item| {
+                    let name = item.as_str().ok_or_else(|| keys::not_a_string(item))?;
+                    keys::namespace(name).map(|()| name.to_owned())
+                })
+                .collect()
+        })
+        .unwrap_or_default()
     }
 
     pub fn string(&mut self, key: &'static str, about: &str) -> Option<String> {

@@ -189,6 +189,12 @@ impl Reader<'_> {
         if key.kind == Kind::Rules {
             return self.rules(entry);
         }
+        if key.kind == Kind::Waivers {
+            // Read from the merged tree, in which every value keeps its place.
+            let value = self.free(&[key.path.to_owned()], &entry.value);
+            let place = self.place(&entry.value.span);
+            return self.layer.set(key.path, value, place);
+        }
         let mut value = entry.value.to_value();
         if let Err(why) = key.check(&value) {
             return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);

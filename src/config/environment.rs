@@ -32,6 +32,7 @@ pub struct Overrides {
     pub force_conflicts: bool,
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
+    pub redact: bool,
 }
 
 /// The names of checks that a flag or variable gave: exactly these run.
@@ -133,6 +134,7 @@ impl Overrides {
         let text = |text: &Option<String>| text.clone().map(|text| Some(text.into()));
         match key.path {
             "warnOnly" => self.warn_only.then(|| Some(true.into())),
+            "redact" => self.redact.then(|| Some(true.into())),
             "forceConflicts" => self.force_conflicts.then(|| Some(true.into())),
             "target" => self.target.as_ref().map(|target| keys::target_text(target).map(Value::from)),
             "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(Value::from)),
@@ -202,6 +204,7 @@ mod tests {
         let flags = Overrides {
             warn_only: true,
             force_conflicts: true,
+            redact: true,
             target: Some(TargetSpec::Dir("live".into())),
             kubeconfig: Some("k".into()),
             context: Some("c".into()),

@@ -10,6 +10,7 @@ use crate::cli::{ColorChoice, OutputSpec};
 use crate::target::TargetSpec;
 
 use super::duration;
+use super::waivers::WAIVERS;
 
 /// `apiVersion` of gantry's own documents.
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
@@ -64,6 +65,8 @@ pub enum Kind {
     Duration,
     /// The list of checks.
     Rules,
+    /// The list of waivers.
+    Waivers,
 }
 
 /// Which config files may set a key. What comes from elsewhere must not redirect a deploy.
@@ -93,6 +96,7 @@ pub struct Key {
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: WAIVERS, kind: Kind::Waivers, reach: Reach::Files, default: None, flag: None },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
@@ -102,6 +106,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "redact", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
     Key { path: "output", kind: Kind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
     Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
 ];
@@ -131,7 +136,7 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
 impl Key {
     /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
     pub fn variable(&self) -> Option<String> {
-        if self.kind == Kind::Rules {
+        if matches!(self.kind, Kind::Rules | Kind::Waivers) {
             return None;
         }
         let mut name = String::from("GANTRY_");
@@ -167,7 +172,7 @@ impl Key {
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
-            Kind::Rules => Ok(()),
+            Kind::Rules | Kind::Waivers => Ok(()),
             Kind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
                 let items = value.as_array().ok_or_else(wrong)?;
@@ -190,10 +195,7 @@ impl Kind {
             Kind::Duration => duration(text).map(drop),
             Kind::Color => color(text).map(drop),
             Kind::Target => text.parse::<TargetSpec>().map(drop),
-            Kind::Namespace if !is_dns_label(text) => Err(format!(
-                "{text:?} is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with \
-                 a letter or digit"
-            )),
+            Kind::Namespace => namespace(text),
             Kind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
                 Err("a field manager has at most 128 printable characters".into())
             }
@@ -219,7 +221,7 @@ impl Kind {
 }
 
 /// `namespace: n` is a boolean to every YAML reader in this field.
-fn not_a_string(value: &serde_json::Value) -> String {
+pub(super) fn not_a_string(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Bool(_) | serde_json::Value::Number(_) => format!("{value} is not a string; quote it"),
         _ => format!("{value} is not a string"),
@@ -241,6 +243,20 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         Some(duration) => Ok(duration),
         None => Err(format!("{text:?} is not a duration such as 30s, 2m or 1h30m")),
     }
+}
+
+/// What [`namespace`] takes, but for its length.
+pub(super) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// Whether `text` can be the name of a namespace; if not, why.
+pub(super) fn namespace(text: &str) -> Result<(), String> {
+    if is_dns_label(text) && !text.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{text:?} is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with a letter or \
+         digit"
+    ))
 }
 
 fn is_dns_label(text: &str) -> bool {

@@ -23,6 +23,7 @@ mod select;
 mod show;
 #[cfg(test)]
 mod tests;
+mod waivers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ pub use merge::{Located, LocatedData};
 pub use schema::schema;
 pub use select::SelectedCheck;
 pub use show::Setting;
+pub use waivers::Waiver;
 
 /// The surroundings that configuration is read from.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +63,8 @@ pub struct Loader {
 pub struct Settings {
     /// The checks that run, in the order in which they were asked for.
     pub checks: Vec<SelectedCheck>,
+    /// Findings that may pass, in the order of the file.
+    pub waivers: Vec<Waiver>,
     pub warn_only: bool,
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
@@ -69,6 +73,8 @@ pub struct Settings {
     pub field_manager: String,
     pub force_conflicts: bool,
     pub timeouts: Timeouts,
+    /// No output holds a value of an object.
+    pub redact: bool,
     pub output: Vec<OutputSpec>,
     pub color: ColorChoice,
     switches: Vec<select::Switch>,
@@ -119,10 +125,12 @@ impl Loader {
         let selection = select::select(named.as_ref(), &merged, &reading.layers, known);
         reading.problems.extend(selection.problems);
         reading.notices.extend(selection.notices);
+        let (waivers, problems) = waivers::read(merged.tree.at(waivers::WAIVERS));
+        reading.problems.extend(problems);
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
         }
-        let settings = Settings::new(merged, selection.checks, selection.switches).map_err(Error::usage)?;
+        let settings = Settings::new(merged, selection.checks, waivers, selection.switches).map_err(Error::usage)?;
         Ok(Loaded { settings, notices: reading.notices })
     }
 
@@ -160,6 +168,7 @@ impl Settings {
     fn new(
         merged: merge::Merged,
         checks: Vec<SelectedCheck>,
+        waivers: Vec<Waiver>,
         switches: Vec<select::Switch>,
     ) -> std::result::Result<Settings, Problem> {
         let merge::Merged { raw, tree, .. } = merged;
@@ -177,6 +186,7 @@ impl Settings {
         let color = raw.color.ok_or_else(missing("color"))?;
         Ok(Settings {
             checks,
+            waivers,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,
             kubeconfig: raw.kubeconfig.map(PathBuf::from),
@@ -188,6 +198,7 @@ impl Settings {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,
             },
+            redact: raw.redact.ok_or_else(missing("redact"))?,
             output: output
                 .iter()
                 .map(|text| text.parse().map_err(|why| wrong("output", why)))

@@ -19,6 +19,10 @@ pub(super) struct Raw {
     #[serde(default)]
     #[schemars(with = "Option<Vec<RawRule>>")]
     pub preflight_rules: Option<BTreeMap<String, RawSwitch>>,
+    /// Findings that may pass, whichever check has them. Each needs a reason.
+    #[serde(default, rename = "waivers")]
+    #[schemars(with = "Option<Vec<RawWaiver>>")]
+    pub _waivers: Option<Value>,
     /// Every finding of the run is a warning. "Could not check" stays an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster.
@@ -40,6 +44,8 @@ pub(super) struct Raw {
     pub force_conflicts: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
+    /// Paths and kinds of value instead of values of objects, in every output.
+    pub redact: Option<bool>,
     /// The formats of the report, each as FORMAT or FORMAT=FILE.
     #[schemars(length(min = 1), inner(regex(pattern = r"^(human|json)(=.+)?$")))]
     pub output: Option<Vec<String>>,
@@ -80,6 +86,34 @@ pub(super) struct RawSwitch {
     /// Read with the places of its values from the merged tree instead.
     #[serde(default, rename = "config")]
     pub _config: Map<String, Value>,
+}
+
+/// Findings that may pass. In object, version, path and rule, * stands for any characters and ? for one.
+#[derive(JsonSchema)]
+#[schemars(rename = "Waiver", extend("anyOf" = [
+    {"required": ["object"]}, {"required": ["version"]}, {"required": ["path"]}, {"required": ["rule"]}
+]))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawWaiver {
+    /// The name of the object, or kind/name.
+    #[schemars(length(min = 1))]
+    object: Option<String>,
+    /// The version of the CRD.
+    #[schemars(length(min = 1))]
+    version: Option<String>,
+    /// The field, as findings name it: ^.spec.pollInterval.
+    #[schemars(length(min = 1))]
+    path: Option<String>,
+    /// The rule.
+    #[schemars(length(min = 1))]
+    rule: Option<String>,
+    /// Why the findings may pass; shown with each of them.
+    #[schemars(length(min = 1))]
+    reason: String,
+    /// The last day on which the waiver holds, as 2026-12-31 (UTC).
+    #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    expires: Option<String>,
 }
 
 /// One preflight check.

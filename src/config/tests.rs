@@ -318,7 +318,7 @@ fn a_document_is_strict_and_tells_everything_at_once() {
         ]
     );
     assert!(
-        found[10].starts_with("gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, warnOnly"),
+        found[10].starts_with("gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, waivers, warnOnly"),
         "{found:#?}"
     );
     assert_eq!(
@@ -497,6 +497,7 @@ fn what_is_shown_loads_again_and_means_the_same() {
     timeouts:
       request: 1m30s       # project file gantry.yaml:9
       established: 1m      # default
+    redact: false          # default
     output:
       - human              # default
     color: auto            # default
@@ -569,7 +570,7 @@ fn a_check_describes_its_keys() {
 #[test]
 fn the_schema_and_the_validator_agree() {
     let validator = jsonschema::validator_for(&schema(KNOWN)).unwrap();
-    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}]\n";
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}]\n";
     let good =
         ["", all, "preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", "warnOnly:\n"];
     let bad = [
@@ -587,6 +588,12 @@ fn the_schema_and_the_validator_agree() {
         "output: human\n",
         "output: [xml]\n",
         "color: allways\n",
+        "waivers: {}\n",
+        "waivers: [{reason: r}]\n",
+        "waivers: [{rule: X}]\n",
+        "waivers: [{rule: X, reason: ''}]\n",
+        "waivers: [{rule: X, reason: r, expires: tomorrow}]\n",
+        "waivers: [{rule: X, reason: r, until: x}]\n",
         "preflightRules: {}\n",
         "preflightRules: [{config: {}}]\n",
         "preflightRules: [{name: Nope}]\n",

@@ -47,6 +47,11 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
 }
 
 impl Gathered {
+    /// One text that is in memory already.
+    pub fn of(source: Arc<Source>) -> Self {
+        Gathered { sources: vec![source], problems: Vec::new(), notices: Vec::new(), seen: BTreeSet::new(), most: 0 }
+    }
+
     /// Standard input can be read once; a second `-` adds nothing.
     fn standard_input(&mut self, stdin: Option<impl Read>) {
         if let Some(stdin) = stdin {

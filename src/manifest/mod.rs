@@ -5,7 +5,9 @@
 
 mod documents;
 mod files;
+mod foresight;
 mod hints;
+mod input;
 mod objects;
 mod spans;
 
@@ -19,12 +21,11 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::plan::in_parallel;
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
-use documents::Piece;
 
 pub use files::MAX_SOURCE_BYTES;
+pub use input::Input;
 pub use spans::{Located, Spans};
 
 /// A file (or standard input) that was read, kept for excerpts.
@@ -84,64 +85,21 @@ pub struct Loaded {
     pub notices: Vec<Problem>,
 }
 
-/// Reads all files, directories and standard input (`-`) that `inputs` name.
+/// Reads all files, directories and standard input (`-`) that `arguments` name: both steps of [`Input`] at once.
 ///
 /// Standard input is taken only if it is named, so that what is left in `stdin` can still be asked questions.
-/// Every problem of every file is in the answer, sorted by place: who has ten files to mend wants to know them all.
-pub fn load(inputs: &[String], stdin: &mut Option<impl Read>) -> Result<Loaded, Vec<Problem>> {
-    let gathered = files::gather(inputs, stdin, MAX_SOURCE_BYTES);
-    let (mut loaded, mut problems) = read_all(&gathered.sources);
-    problems.extend(gathered.problems);
-    problems.extend(twice(&loaded.manifests));
-    if problems.is_empty() && loaded.manifests.is_empty() && loaded.configs.is_empty() {
-        let names: Vec<String> = inputs.iter().map(|input| shown(input)).collect();
-        let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
-        problems.push(problem.help("the files are empty or hold only comments"));
-    }
-    if problems.is_empty() {
-        loaded.notices.extend(gathered.notices);
-        loaded.notices.sort();
-        return Ok(loaded);
-    }
-    problems.sort();
-    problems.dedup();
-    Err(problems)
+///
+/// # Errors
+/// As [`Input::read`].
+pub fn load(arguments: &[String], stdin: &mut Option<impl Read>) -> Result<Loaded, Vec<Problem>> {
+    Input::open(arguments, stdin).read()
 }
 
-/// Reads the documents of one text that is in memory already.
+/// Reads the documents of one text that is in memory already. It may hold nothing, or one object twice.
 pub fn read(source: &Arc<Source>) -> Result<Loaded, Vec<Problem>> {
-    let (loaded, mut problems) = read_all(std::slice::from_ref(source));
+    let (loaded, mut problems) = Input::from(source.clone()).read_all();
     problems.sort();
     if problems.is_empty() { Ok(loaded) } else { Err(problems) }
-}
-
-fn read_all(sources: &[Arc<Source>]) -> (Loaded, Vec<Problem>) {
-    let pieces: Vec<(&Arc<Source>, Piece)> = sources
-        .iter()
-        .flat_map(|source| documents::split(&source.text).into_iter().map(move |piece| (source, piece)))
-        .collect();
-    let readings = in_parallel(&pieces, |(source, piece)| objects::read(source, piece));
-
-    let mut loaded = Loaded::default();
-    let mut problems = Vec::new();
-    let mut number = 0;
-    let mut previous: Option<&Arc<Source>> = None;
-    for ((source, _), reading) in pieces.iter().zip(readings) {
-        if previous.is_none_or(|previous| !Arc::ptr_eq(previous, source)) {
-            number = 0;
-        }
-        previous = Some(source);
-        number += usize::from(!reading.empty);
-        let numbered = |origin: Origin| Origin { document: number, ..origin };
-        let manifests = reading.manifests.into_iter();
-        loaded.manifests.extend(manifests.map(|manifest| Manifest { origin: numbered(manifest.origin), ..manifest }));
-        loaded
-            .configs
-            .extend(reading.configs.into_iter().map(|config| ConfigDocument { origin: numbered(config.origin) }));
-        loaded.notices.extend(reading.notices);
-        problems.extend(reading.problems);
-    }
-    (loaded, problems)
 }
 
 /// Text from a manifest as part of a message: harmless on a terminal, on one line, and not too long.

@@ -82,7 +82,7 @@ fn gvk_of_resource(resource: &Resource) -> Gvk {
 /// Groups whose kinds are compiled into the API server. The suffix alone does not tell: `*.k8s.io` is reserved, but
 /// approved CRDs live there as well (`gateway.networking.k8s.io`).
 /// Source: <https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/>
-pub(super) fn is_built_in(group: &str) -> bool {
+pub(crate) fn is_built_in(group: &str) -> bool {
     const RESERVED: &[&str] = &[
         "admissionregistration",
         "apiextensions",

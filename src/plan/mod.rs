@@ -1,7 +1,10 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
+mod ahead;
+pub mod conflicts;
 mod kinds;
 mod order;
+mod ownership;
 pub mod unchanged;
 
 use std::collections::BTreeMap;
@@ -13,7 +16,9 @@ use crate::problem::{Error, Result};
 use crate::resource::{Live, RawObject, Resource};
 use crate::target::{OnRead, Target, Wanted};
 
+pub use ahead::Ahead;
 pub use kinds::CrdHead;
+pub(crate) use kinds::is_built_in;
 
 /// What a deploy does to one object.
 #[derive(
@@ -59,12 +64,14 @@ pub struct PlanOptions<'a> {
     pub field_manager: &'a str,
 }
 
-/// Reads the live state of `manifests` and says what a deploy would do. Writes nothing.
+/// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
+/// nothing.
 ///
 /// # Errors
 /// Kinds that nobody serves, objects that cannot be read, two manifests for one object.
 pub async fn build(
     manifests: Vec<Manifest>,
+    ahead: Ahead,
     target: &Target,
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,
@@ -72,10 +79,7 @@ pub async fn build(
     let (crds, others): (Vec<Manifest>, Vec<Manifest>) = manifests.into_iter().partition(|m| m.object.is_crd());
 
     // CRDs first: they say where the custom resources among the manifests are served now.
-    let wanted: Vec<Wanted> =
-        crds.iter().map(|m| Wanted { resource: Resource::crd(), object: m.object.clone() }).collect();
-    let live_crds = target.read(&wanted, on_read).await?;
-    drop(wanted);
+    let live_crds = ahead.complete(&crds, target, on_read).await?;
 
     let kinds = kinds::resolve(&crds, &live_crds, &others, target).await?;
     let mut changes: Vec<Change> = crds

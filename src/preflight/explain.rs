@@ -84,8 +84,16 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
     section("What it forbids", rule.forbids);
     section("Why", rule.why);
     section("Who is hurt", &who(rule.breaks));
-    section(&format!("Example, live ({})", scope(&rule.example)), rule.example.live());
-    section("Example, desired", rule.example.desired());
+    let scope = scope(&rule.example);
+    if rule.example.live().is_empty() {
+        section(&format!("Example, desired ({scope})"), rule.example.desired());
+    } else {
+        section(&format!("Example, live ({scope})"), rule.example.live());
+        section("Example, desired", rule.example.desired());
+    }
+    if let Some(object) = rule.example.object() {
+        section("Example, object", object);
+    }
     section("What to do", rule.what_to_do);
     text
 }
@@ -95,7 +103,7 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
     format!(
         "# {name}\n\n{check}, {severity}: {summary}.\n\n\
          ## What it forbids\n\n{forbids}\n\n## Why\n\n{why}\n\nWho is hurt: {who}.\n\n\
-         ## Example\n\n{scope}. Live:\n\n```yaml\n{live}```\n\nDesired:\n\n```yaml\n{desired}```\n\n\
+         ## Example\n\n{example}\
          ## What to do\n\n{what_to_do}\n",
         name = rule.name,
         check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
@@ -104,11 +112,19 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         forbids = rule.forbids,
         why = rule.why,
         who = who(rule.breaks),
-        scope = capital(scope(&rule.example)),
-        live = rule.example.live(),
-        desired = rule.example.desired(),
+        example = example_page(&rule.example),
         what_to_do = rule.what_to_do,
     )
+}
+
+fn example_page(example: &Example) -> String {
+    let mut text = format!("{}. ", capital(scope(example)));
+    let parts =
+        [("Live", example.live()), ("Desired", example.desired()), ("Object", example.object().unwrap_or_default())];
+    for (title, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+        let _ = write!(text, "{title}:\n\n```yaml\n{part}```\n\n");
+    }
+    text
 }
 
 /// The list of all rules, as Markdown.
@@ -140,7 +156,8 @@ fn severity(severity: Severity) -> &'static str {
 fn scope(example: &Example) -> &'static str {
     match example {
         Example::Crd { .. } => "part of a CRD",
-        Example::Fields { .. } => "fields of spec in the schema of one version",
+        Example::Stored { .. } => "part of a CRD, and of an object that exists",
+        Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
 }
 

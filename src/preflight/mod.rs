@@ -4,23 +4,32 @@
 //! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
 pub mod crd_upgrade_safety;
+pub mod custom_resource_validation;
 pub mod explain;
 pub mod registry;
 pub mod rule;
 pub mod run;
+pub mod waive;
 
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::plan::Plan;
-use crate::report::{Breaks, Severity, Verdict, Witness};
+use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
 use crate::resource::Step;
 use crate::target::Target;
+use crate::ui::progress::Stage;
 
 /// What a check looks at.
 pub struct Context<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
+    /// The name under which the deploy will apply.
+    pub field_manager: &'a str,
+    /// No value of an object may be in what the check says, only its kind (`--redact`).
+    pub redact: bool,
+    /// Where to tell how far a check is that takes long.
+    pub stage: &'a Stage,
 }
 
 /// What a rule says of one change, before it is placed and weighed.
@@ -40,6 +49,8 @@ pub struct Violation {
     pub breaks: Vec<Breaks>,
     pub verdict: Option<Verdict>,
     pub witnesses: Vec<Witness>,
+    /// The objects that exist and are affected, where the check has looked at them.
+    pub affected: Option<Affected>,
     pub help: String,
     /// Where in the desired object to point: the deepest of these steps that is there is marked.
     pub at: Vec<Step>,

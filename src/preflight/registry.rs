@@ -3,8 +3,8 @@
 //! A plain sorted list; the tests below hold it to its promises.
 
 use super::Check;
-use super::crd_upgrade_safety;
 use super::rule::RuleDoc;
+use super::{crd_upgrade_safety, custom_resource_validation};
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
 
 /// A check as the rest of the program knows it.
@@ -17,6 +17,8 @@ pub struct CheckEntry {
     /// The page of the documentation, from the root of the repository.
     pub docs: &'static str,
     pub rules: fn() -> Vec<&'static RuleDoc>,
+    /// Every name that a finding of this check may have; more than its rules where it reproduces other tools.
+    pub names: fn() -> Vec<&'static str>,
     /// Declares the check's own keys by reading them. `mode` is not among them: every check has it.
     pub configure: fn(&mut ConfigReader<'_>),
     /// Makes the check from a configuration that `configure` has found good.
@@ -24,7 +26,7 @@ pub struct CheckEntry {
 }
 
 /// Every check, sorted by name.
-pub static CHECKS: &[CheckEntry] = &[crd_upgrade_safety::ENTRY];
+pub static CHECKS: &[CheckEntry] = &[crd_upgrade_safety::ENTRY, custom_resource_validation::ENTRY];
 
 /// The check of that name.
 pub fn find(name: &str) -> Option<&'static CheckEntry> {

@@ -27,18 +27,35 @@ pub enum Example {
     Crd { live: &'static str, desired: &'static str },
     /// Fields of `spec` in the schema of one version, as YAML.
     Fields { live: &'static str, desired: &'static str },
+    /// Parts of a whole CRD, and of an object that exists.
+    Stored { live: &'static str, desired: &'static str, object: &'static str },
+    /// Fields of `spec` in the schema of one version, and part of an object among the manifests.
+    Manifest { desired: &'static str, object: &'static str },
 }
 
 impl Example {
+    /// Empty where the live CRD does not matter.
     pub fn live(&self) -> &'static str {
         match self {
-            Example::Crd { live, .. } | Example::Fields { live, .. } => live,
+            Example::Crd { live, .. } | Example::Fields { live, .. } | Example::Stored { live, .. } => live,
+            Example::Manifest { .. } => "",
         }
     }
 
     pub fn desired(&self) -> &'static str {
         match self {
-            Example::Crd { desired, .. } | Example::Fields { desired, .. } => desired,
+            Example::Crd { desired, .. }
+            | Example::Fields { desired, .. }
+            | Example::Stored { desired, .. }
+            | Example::Manifest { desired, .. } => desired,
+        }
+    }
+
+    /// The object of the example, if it has one.
+    pub fn object(&self) -> Option<&'static str> {
+        match self {
+            Example::Crd { .. } | Example::Fields { .. } => None,
+            Example::Stored { object, .. } | Example::Manifest { object, .. } => Some(object),
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct HumanOptions {
     pub verbose: bool,
     /// Only findings that are errors, checks that did not pass, and an end that is not a success.
     pub quiet: bool,
+    /// No line of a manifest is shown, unless it is a CRD's: the others hold values.
+    pub redact: bool,
     /// More findings of one object are counted, not shown (unless `verbose`).
     pub max_findings_per_object: usize,
     pub purpose: Purpose,
@@ -63,6 +65,7 @@ impl Default for HumanOptions {
             width: crate::ui::PIPED_WIDTH,
             verbose: false,
             quiet: false,
+            redact: false,
             max_findings_per_object: 10,
             purpose: Purpose::Deploy,
         }

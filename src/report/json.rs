@@ -5,14 +5,78 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use serde_json::{Value, json};
 
 use super::{API_VERSION, Report};
+use crate::text;
 
 /// Writes the report, indented, with a line break at its end.
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, report)?;
+    write_value(report, out)
+}
+
+/// Writes any value as [`write`] does.
+///
+/// JSON itself lets most characters through that a terminal acts on or that turn text round. They are written as escapes,
+/// which mean the same to every reader.
+pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut *out, Harmless(PrettyFormatter::new())))?;
     out.write_all(b"\n")
+}
+
+/// serde_json's indentation, with hostile characters escaped.
+struct Harmless<'a>(PrettyFormatter<'a>);
+
+impl Formatter for Harmless<'_> {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, hostile)) = rest.char_indices().find(|(_, c)| text::is_hostile(*c)) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            for unit in hostile.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + hostile.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_array(out)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array(out)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array_value(out)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object(out)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object(out)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(out)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object_value(out)
+    }
 }
 
 /// The JSON Schema (draft 2020-12) of what [`write`] writes.
@@ -106,9 +170,10 @@ mod tests {
         for (_, report) in samples::all() {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
-        let expected = "action apiVersion breaks changes checks column created deleted desired documented errors file \
-            findings help infos kind label line live message mode name object oldObject outcome path result rule \
-            severity source status summary target unchanged updated verdict version waived warnings witnesses";
+        let expected = "action affected apiVersion breaks changes checks column count created deleted desired \
+            documented errors examples file findings help infos kind label line live message mode name namespace object \
+            objects of oldObject outcome path result rule severity source status summary target unchanged unchecked \
+            unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
 
@@ -131,6 +196,21 @@ mod tests {
         assert_eq!(said(&verdicts), "equal widening narrowing incomparable dataLoss undecided");
         use WitnessVerdict::{Accepted, Defaulted, Pruned, Refused};
         assert_eq!(said(&[Accepted, Refused, Pruned, Defaulted]), "accepted refused pruned defaulted");
+    }
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_escaped_and_means_the_same() {
+        let mut report = samples::blocked();
+        report.target =
+            (0..=0xff).chain([0x202e, 0x2066, 0xfeff, 0xe0041, 0x1f680]).filter_map(char::from_u32).collect();
+        let written = as_text(&report);
+        assert!(!written.chars().any(|c| c != '\n' && text::is_hostile(c)), "{written:?}");
+        assert!(
+            written.contains("\\u001b") && written.contains("\\u202e") && written.contains("\\udb40\\udc41"),
+            "{written}"
+        );
+        assert!(written.contains('\u{1f680}'));
+        assert_eq!(serde_json::from_str::<Report>(&written).expect("a report"), report);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 pub mod human;
 pub mod json;
+pub mod redact;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct Report {
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
+    /// What is wrong and stops nothing: waivers that have expired or fit no finding.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<ErrorEntry>,
     pub summary: Summary,
 }
 
@@ -113,7 +117,7 @@ pub enum CheckStatus {
     Blocked,
     /// Not possible on this target; never to be read as a pass. `message` says why.
     Skipped,
-    /// Could not check; never a pass. `message` says why.
+    /// Could not check; never a pass. `unchecked` says why.
     Failed,
 }
 
@@ -124,10 +128,23 @@ pub struct CheckReport {
     pub name: String,
     pub mode: Mode,
     pub status: CheckStatus,
-    /// Why a check was skipped or could not check.
+    /// Why a check was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What could not be checked, and why. With any of these a check has not passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchecked: Vec<Unchecked>,
     pub findings: Vec<Finding>,
+}
+
+/// Something that a check could not look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unchecked {
+    pub message: String,
+    /// What to do next, for example the right to grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -182,7 +199,8 @@ pub struct Finding {
     /// The version of the CRD that the finding is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The schema node, for example `^.spec.pollInterval`.
+    /// The schema node, for example `^.spec.pollInterval`; of findings about objects the field, for example
+    /// `spec.list[*].x`, where `[*]` stands for indices and keys of maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// What is wrong, in the field's documented words.
@@ -196,9 +214,64 @@ pub struct Finding {
     pub breaks: Vec<Breaks>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
+    /// The objects that exist and are affected, where the check has looked at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affected: Option<Affected>,
     /// What to do next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
+    /// Why it may pass, for a finding of severity waived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived: Option<Waived>,
+}
+
+/// The waiver that lets a finding pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Waived {
+    pub reason: String,
+    /// The last day on which it holds, as `2026-12-31` (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+/// Objects that exist and share the fate that a finding tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Affected {
+    /// How many objects.
+    pub count: u64,
+    /// How many were looked at.
+    pub of: u64,
+    /// How many of `count` are not in `objects`: past some hundred thousand they are counted and no longer named.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlisted: u64,
+    /// How many of them the output for people shows: the check's `maxExamples`.
+    pub examples: usize,
+    /// In the order of the list: by namespace, then by name. One that is affected in several places comes several times.
+    pub objects: Vec<AffectedObject>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// One affected object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AffectedObject {
+    /// Absent for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Box<str>>,
+    pub name: Box<str>,
+    /// The field in this object, where that says more than the finding's `path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Box<str>>,
+    /// The value there as JSON, cut where it is long; with `redact` only its kind. Of a version that goes: when it was
+    /// last written at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Box<str>>,
 }
 
 /// An object that shows the difference: what the live CRD accepts and what the desired one does to it.
@@ -269,6 +342,7 @@ impl Default for Report {
             changes: Vec::new(),
             checks: Vec::new(),
             errors: Vec::new(),
+            warnings: Vec::new(),
             summary: Summary::default(),
         }
     }

@@ -15,6 +15,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("could_not_check", could_not_check()),
         ("hundreds", hundreds()),
         ("many_objects", many_objects()),
+        ("existing_objects", existing_objects()),
         ("partial_failure", partial_failure()),
         ("hostile", hostile()),
         ("wide", wide()),
@@ -60,12 +61,14 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         verdict: None,
         breaks: Vec::new(),
         witnesses: Vec::new(),
+        affected: None,
         help: String::new(),
+        waived: None,
     }
 }
 
 pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckReport {
-    CheckReport { name: name.into(), mode: Mode::Error, status, message: None, findings }
+    CheckReport { name: name.into(), mode: Mode::Error, status, message: None, unchecked: Vec::new(), findings }
 }
 
 /// A report with its counts made from its parts.
@@ -93,6 +96,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         changes,
         checks,
         errors: Vec::new(),
+        warnings: Vec::new(),
         summary,
     }
 }
@@ -207,10 +211,10 @@ pub fn warned() -> Report {
 
 pub fn could_not_check() -> Report {
     let mut failed = check("PermissionValidation", CheckStatus::Failed, Vec::new());
-    failed.message = Some(
-        "cannot ask what user ci may do: selfsubjectrulesreviews.authorization.k8s.io is forbidden; grant create on it"
-            .into(),
-    );
+    failed.unchecked = vec![Unchecked {
+        message: "cannot ask what user ci may do: selfsubjectrulesreviews.authorization.k8s.io is forbidden".into(),
+        help: Some("grant create on it".into()),
+    }];
     let mut skipped = check("WebhookReadiness", CheckStatus::Skipped, Vec::new());
     skipped.message = Some("needs a live API server, and dir: has none".into());
     let checks = vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new()), failed, skipped];
@@ -253,6 +257,58 @@ pub fn many_objects() -> Report {
         .collect();
     let changes = (0..400).map(|i| change(Action::Update, crd(&name(i)), i)).collect();
     report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+/// What became of objects that exist, and some of which nobody could look at.
+pub fn existing_objects() -> Report {
+    let affected = |namespace: Option<&str>, name: &str, path: Option<&str>, value: &str| AffectedObject {
+        namespace: namespace.map(Into::into),
+        name: name.into(),
+        path: path.map(Into::into),
+        value: Some(value.into()),
+    };
+    let refused = Finding {
+        version: Some("v1alpha1".into()),
+        path: Some("spec.steps[*].retries".into()),
+        source: Some(source("manifests/crd.yaml", 28, 19)),
+        label: Some("3 of 412 objects: Invalid value: maximum is 5".into()),
+        breaks: vec![Breaks::StoredObjects, Breaks::Writers],
+        affected: Some(Affected {
+            count: 3,
+            of: 412,
+            unlisted: 0,
+            examples: 2,
+            objects: vec![
+                affected(Some("team-a"), "nightly", Some("spec.steps[3].retries"), "7"),
+                affected(Some("team-b"), "nightly", Some("spec.steps[0].retries"), "9"),
+                affected(Some("team-b"), "weekly", Some("spec.steps[1].retries"), "9"),
+            ],
+        }),
+        help: "repair spec.steps[*].retries in them before the upgrade".into(),
+        ..finding(
+            "ExistingObjectRefusedOnUpdate",
+            Severity::Error,
+            crd("samples.test.example.com"),
+            "3 of 412 objects are refused on any change of spec at v1alpha1: spec.steps[*].retries: Invalid value: maximum is 5",
+        )
+    };
+    let written = Finding {
+        version: Some("v1alpha1".into()),
+        affected: Some(Affected {
+            count: 100_000,
+            of: 100_000,
+            unlisted: 99_999,
+            examples: 10,
+            objects: vec![affected(None, "global", None, "last 2026-01-01T00:00:00Z")],
+        }),
+        ..finding("ObjectInRemovedVersion", Severity::Warning, crd("wides.test.example.com"), "all were written by x")
+    };
+    let mut check = check("CustomResourceValidation", CheckStatus::Blocked, vec![refused, written]);
+    check.unchecked = vec![Unchecked {
+        message: "user \"ci\" may not list gadgets.test.example.com at the cluster scope".into(),
+        help: Some("ask for a ClusterRole".into()),
+    }];
+    report(Outcome::Blocked, app_changes(), vec![check])
 }
 
 pub fn partial_failure() -> Report {

@@ -1,5 +1,10 @@
 //! `deploy` and `check`: one flow, and `deploy` goes on after the report.
 
+use std::io::Write;
+use std::panic;
+use std::pin::pin;
+
+use futures::{FutureExt, try_join};
 use tokio::sync::watch;
 
 use super::output::Output;
@@ -7,14 +12,16 @@ use super::{Exit, Host};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::config::{Loader, Overrides, Settings};
-use crate::manifest::{self, Manifest};
-use crate::plan::{self, Action, Plan, PlanOptions};
+use crate::manifest::{Input, Loaded, Manifest};
+use crate::plan::conflicts::{self, Foreseen};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
 use crate::preflight::registry;
-use crate::preflight::run::{self as checks, Enabled};
+use crate::preflight::run::{self as checks, Enabled, RunOptions};
+use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
-use crate::target::{Connection, Target};
+use crate::target::{Connection, FieldConflict, Target};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -53,22 +60,30 @@ async fn steps(
     output: &mut Output,
     report: &mut Report,
 ) -> Result<Exit> {
-    // Configuration and manifests: everything that can be wrong in files is said before the first request.
-    let (settings, enabled, manifests) = read_files(args, deploy, host, output)?;
+    // Everything that can be wrong in the configuration is said before the first request.
+    let input = read_input(args, host).await?;
+    let (settings, enabled, input) = configure(args, deploy, input, host, output)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
-    let mut stop = host.stop.clone();
-    let looked_at = tokio::select! {
-        result = look(&settings, manifests, &enabled, &progress, report) => result?,
-        _ = stop.wait_for(|stop| *stop) => {
-            return Err(Error::failed(Problem::new("interrupted; nothing was written")));
-        }
-    };
-    let (target, plan) = looked_at;
+    let stop = host.stop.clone();
+    let (manifests, target, ahead) = until(&stop, open(&settings, input, &progress)).await?;
+    output.notices(host, &manifests.notices);
+    report.target = target.describe();
+    let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
+    let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
+    let (plan, foreseen) = until(&stop, looked_at).await?;
     tell_warnings(host, output, &target);
+    output.warnings(host, &report.warnings);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
+    let exit = match deploy {
+        Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
+        _ => {
+            output.notices(host, &notices_of_conflicts(&plan, &foreseen, settings.force_conflicts));
+            exit
+        }
+    };
     output.review(host, report)?;
     if exit != Exit::Success || !writes {
         return Ok(exit);
@@ -78,13 +93,13 @@ async fn steps(
     }
     // Off a terminal nobody can answer: the checks are the gate.
     let asks = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
-    if asks && !confirmed(host, question(report, &target)).await {
-        return Err(Error::failed(Problem::new("not confirmed; nothing was written")));
+    if asks {
+        confirm(host, &question(report, &target)).await?;
     }
 
-    let applied = write(&plan, &target, &settings, &progress, host.stop.clone()).await;
+    let applied = write(&plan, &target, &settings, &progress, host).await;
     tell_warnings(host, output, &target);
-    Ok(conclude(report, applied))
+    Ok(conclude(report, applied, settings.redact))
 }
 
 /// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
@@ -93,14 +108,49 @@ fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target) {
     output.notices(host, &warnings.collect::<Vec<_>>());
 }
 
-/// Reads configuration and manifests. A broken configuration is said even when the manifests are broken too: its exit
-/// code is another.
-fn read_files(
+/// Ends when the user interrupts the run: never, where nobody can.
+async fn interrupt(stop: &watch::Receiver<bool>) {
+    if stop.clone().wait_for(|stop| *stop).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// An interrupt before the first write.
+fn interrupted() -> Error {
+    Error::failed(Problem::new("interrupted; nothing was written"))
+}
+
+/// Does `work`, which writes nothing, unless the user interrupts it.
+async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let done = tokio::select! {
+        result = work => result?,
+        () = interrupt(stop) => return Err(interrupted()),
+    };
+    // Comparing waits for nothing, so that an interrupt in its midst is noticed only now.
+    if *stop.borrow() { Err(interrupted()) } else { Ok(done) }
+}
+
+/// Reads the texts of the manifests, on a thread of its own: standard input may be a pipe into which nobody writes.
+async fn read_input(args: &FlowArgs, host: &mut Host) -> Result<Input> {
+    let (files, mut stdin) = (args.files.clone(), host.stdin.take());
+    let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
+    let read = tokio::select! {
+        read = reading => read,
+        () = interrupt(&host.stop) => return Err(interrupted()),
+    };
+    let (input, stdin) = read.map_err(|_| Error::failed(Problem::new("the manifests could not be read")))?;
+    host.stdin = stdin;
+    Ok(input)
+}
+
+/// Reads the configuration, of which the manifests may hold some.
+fn configure(
     args: &FlowArgs,
     deploy: Option<&DeployArgs>,
+    input: Input,
     host: &mut Host,
     output: &mut Output,
-) -> Result<(Settings, Vec<Enabled>, Vec<Manifest>)> {
+) -> Result<(Settings, Vec<Enabled>, Input)> {
     let loader = Loader {
         environment: host.environment.clone(),
         working_directory: host.working_directory.clone(),
@@ -116,24 +166,16 @@ fn read_files(
             force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
             output: args.output.clone(),
             color: args.color,
+            redact: args.redact,
         },
     };
-    let manifests = manifest::load(&args.files, &mut host.stdin);
-    let configs = manifests.iter().flat_map(|loaded| &loaded.configs).map(|document| &document.origin);
-    let loaded = loader.load(configs, &registry::known())?;
-    let manifests = manifests.map_err(Error::Failed)?;
-    if manifests.manifests.is_empty() {
-        let problem = Problem::new("the manifests hold configuration and no object to deploy");
-        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
-    }
-
+    let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
-    output.configure(&settings.output, settings.color, host)?;
-    for manifest in &manifests.manifests {
-        output.add_source(manifest.origin.source.clone());
+    output.configure(&settings.output, settings.color, settings.redact, host)?;
+    for source in input.sources() {
+        output.add_source(source.clone());
     }
     output.notices(host, &loaded.notices);
-    output.notices(host, &manifests.notices);
     let enabled = settings
         .checks
         .iter()
@@ -142,36 +184,117 @@ fn read_files(
             Some(Enabled { name: entry.name, mode: selected.mode, check: (entry.build)(&selected.config) })
         })
         .collect();
-    Ok((settings, enabled, manifests.manifests))
+    Ok((settings, enabled, input))
 }
 
-/// Everything up to the report; reads only.
+/// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
+/// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
+async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Ahead)> {
+    let names = input.foreseen_crds();
+    let is_long = !names.is_empty();
+    let configs = input.configs().count();
+    let reading = async {
+        match tokio::task::spawn_blocking(move || input.read()).await {
+            Ok(read) => complete(read.map_err(Error::Failed)?, configs),
+            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(Error::failed(Problem::new("interrupted while reading the manifests"))),
+        }
+    };
+    let opening = async {
+        let connection = Connection {
+            kubeconfig: settings.kubeconfig.clone(),
+            context: settings.context.clone(),
+            timeout: Some(settings.timeouts.request),
+        };
+        let target = Target::open(&settings.target, &connection).await?;
+        let stage = progress.stage("reading live objects", None);
+        let ahead = Ahead::read(names, &target, &|done, total| stage.set(done, total)).await;
+        Ok((target, ahead))
+    };
+    if !is_long {
+        let manifests = reading.await?;
+        let (target, ahead) = opening.await?;
+        return Ok((manifests, target, ahead));
+    }
+    let (manifests, opened) = try_join!(reading, opening.map(Ok))?;
+    let (target, ahead) = opened?;
+    Ok((manifests, target, ahead))
+}
+
+/// Looks whether there is something to deploy, and whether its configuration was known from the start.
+fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
+    if let Some(late) = loaded.configs.get(configs) {
+        let problem = Problem::new("this Config was not recognised in time").at(late.origin.location());
+        return Err(Error::usage(problem.help("write its apiVersion in plain letters")));
+    }
+    if loaded.manifests.is_empty() {
+        let problem = Problem::new("the manifests hold configuration and no object to deploy");
+        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
+    }
+    Ok(loaded)
+}
+
+/// The checks that run, and what they may find.
+struct Checking<'a> {
+    enabled: &'a [Enabled],
+    waivers: Waivers<'a>,
+}
+
+/// Everything from there up to the report; reads only.
 async fn look(
     settings: &Settings,
     manifests: Vec<Manifest>,
-    enabled: &[Enabled],
+    ahead: Ahead,
+    target: &Target,
+    checking: Checking<'_>,
     progress: &Progress,
     report: &mut Report,
-) -> Result<(Target, Plan)> {
-    let connection = Connection {
-        kubeconfig: settings.kubeconfig.clone(),
-        context: settings.context.clone(),
-        timeout: Some(settings.timeouts.request),
-    };
-    let target = Target::open(&settings.target, &connection).await?;
-    report.target = target.describe();
-
+) -> Result<(Plan, Vec<Foreseen>)> {
     let stage = progress.stage("reading live objects", None);
     let options = PlanOptions { namespace: settings.namespace.as_deref(), field_manager: &settings.field_manager };
-    let plan = plan::build(manifests, &target, options, &|done, total| stage.set(done, total)).await?;
+    let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    report.checks = checks::run(enabled, &plan, &target, settings.warn_only).await;
+    let Checking { enabled, waivers } = checking;
+    let options = RunOptions {
+        warn_only: settings.warn_only,
+        redact: settings.redact,
+        field_manager: &settings.field_manager,
+        waivers,
+        stage: &stage,
+    };
+    let (reports, problems) = checks::run(enabled, &plan, target, options).await;
+    report.checks = reports;
+    report.warnings = problems.iter().map(ErrorEntry::from).collect();
+    let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
     drop(stage);
     report.count();
-    Ok((target, plan))
+    Ok((plan, foreseen))
+}
+
+/// A deploy that would end half done at a field conflict ends here instead, with nothing written.
+fn stop_at_conflicts(report: &mut Report, plan: &Plan, foreseen: &[Foreseen]) -> Exit {
+    if foreseen.is_empty() {
+        return Exit::Success;
+    }
+    report.outcome = Outcome::Failed;
+    report.errors.extend(conflicts::explain(&of_plan(plan, foreseen)).iter().map(ErrorEntry::from));
+    Exit::Failed
+}
+
+/// What a check, a blocked run, or a run that takes fields by force has to say of field conflicts.
+fn notices_of_conflicts(plan: &Plan, foreseen: &[Foreseen], force: bool) -> Vec<Problem> {
+    let conflicts = of_plan(plan, foreseen);
+    match force {
+        true => conflicts::explain_taken(&conflicts),
+        false => conflicts::explain_ahead(&conflicts),
+    }
+}
+
+fn of_plan<'a>(plan: &'a Plan, foreseen: &'a [Foreseen]) -> Vec<(&'a Change, &'a [FieldConflict])> {
+    foreseen.iter().map(|found| (&plan.changes[found.change], &found.conflicts[..])).collect()
 }
 
 /// What the checks amount to: the report's outcome so far, and the exit code if the run ended here.
@@ -191,17 +314,30 @@ fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
     exit
 }
 
-/// Asks whether to write. An interrupt is a no.
-async fn confirmed(host: &mut Host, question: String) -> bool {
-    let Some(mut stdin) = host.stdin.take() else { return false };
-    let mut stop = host.stop.clone();
+/// Asks whether to write. Anything but a yes ends the run.
+async fn confirm(host: &mut Host, question: &str) -> Result<()> {
+    let Some(mut stdin) = host.stdin.take() else {
+        let problem = Problem::new("cannot ask whether to write, as standard input held the manifests");
+        return Err(Error::failed(problem.help("deploy without the question: --yes")));
+    };
+    // A question that nobody sees is answered by nobody.
+    confirm::ask(question, &mut host.stderr)
+        .map_err(|error| Error::failed(Problem::new(format!("cannot ask whether to write: {error}"))))?;
     // On a thread of its own, because a read from the terminal cannot be called off.
-    let answer = tokio::task::spawn_blocking(move || {
-        confirm::confirm(&question, &mut *stdin, &mut std::io::stderr()).unwrap_or(false)
-    });
-    tokio::select! {
-        answer = answer => answer.unwrap_or(false),
-        _ = stop.wait_for(|stop| *stop) => false,
+    let reading = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin));
+    let answer = tokio::select! {
+        answer = reading => answer.ok().and_then(|answer| answer.ok()),
+        () = interrupt(&host.stop) => {
+            let _ = writeln!(host.stderr);
+            return Err(interrupted());
+        }
+    };
+    if !answer.is_some_and(|answer| answer.line_ended) {
+        let _ = writeln!(host.stderr);
+    }
+    match answer {
+        Some(answer) if answer.yes => Ok(()),
+        _ => Err(Error::failed(Problem::new("not confirmed; nothing was written"))),
     }
 }
 
@@ -212,31 +348,40 @@ fn question(report: &Report, target: &Target) -> String {
     format!("Create {created} and update {updated} in {}{warned}?", target.describe())
 }
 
-async fn write(
-    plan: &Plan,
-    target: &Target,
-    settings: &Settings,
-    progress: &Progress,
-    stop: watch::Receiver<bool>,
-) -> Applied {
+async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Progress, host: &mut Host) -> Applied {
     let options = ApplyOptions {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
         established_timeout: settings.timeouts.established,
     };
     let stage = progress.stage("applying", None);
-    apply::run(plan, target, &options, stop, &|event| match event {
+    let on_event = |event| match event {
         Event::Applied(done, total) => stage.set(done, Some(total)),
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
-    })
-    .await
+    };
+    let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));
+    tokio::select! {
+        applied = &mut applying => return applied,
+        () = interrupt(&host.stop) => {}
+    }
+    // An object under way is waited for, which can take as long as a request may: say so at once.
+    stage.aside(|| {
+        let _ = writeln!(
+            host.stderr,
+            "interrupted: no other object is begun; waiting for those under way (Ctrl-C again ends at once)"
+        );
+    });
+    applying.await
 }
 
-fn conclude(report: &mut Report, applied: Applied) -> Exit {
+fn conclude(report: &mut Report, applied: Applied, redact: bool) -> Exit {
     for (entry, result) in report.changes.iter_mut().zip(&applied.results) {
         entry.result = Some(*result);
     }
     report.errors.extend(applied.problems.iter().map(ErrorEntry::from));
+    if redact {
+        report.errors.iter_mut().for_each(ErrorEntry::redact);
+    }
     if applied.interrupted {
         report.errors.push((&Problem::new("interrupted").help("run the same command again to continue")).into());
     }

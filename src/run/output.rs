@@ -11,8 +11,11 @@ use crate::manifest::Source;
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
-use crate::report::{Outcome, Report, Severity, json};
+use crate::report::{ErrorEntry, Outcome, Report, Severity, json};
 use crate::ui;
+
+/// More notices at a time are counted, not shown (unless `verbose`).
+const MOST_NOTICES: usize = 20;
 
 /// The outputs of one run. Made from the flags before the configuration is known, so that its problems can be told.
 pub struct Output {
@@ -41,9 +44,10 @@ impl Output {
 
     /// What the merged configuration says of output. A file that cannot be written is found out here, before
     /// anything else happens.
-    pub fn configure(&mut self, specs: &[OutputSpec], color: ColorChoice, host: &Host) -> Result<()> {
+    pub fn configure(&mut self, specs: &[OutputSpec], color: ColorChoice, redact: bool, host: &Host) -> Result<()> {
         self.specs = specs.to_vec();
         self.color = color;
+        self.options.redact = redact;
         let mut problems = Vec::new();
         if self.specs.iter().filter(|spec| spec.file.is_none()).count() > 1 {
             problems.push(
@@ -71,10 +75,28 @@ impl Output {
         if self.quiet() {
             return;
         }
-        for notice in notices {
+        let shown = if self.options.verbose { notices.len() } else { MOST_NOTICES };
+        for notice in notices.iter().take(shown) {
             let text = crate::text::sanitize_block(&notice.to_string()).into_owned();
             let help = notice.help.as_deref().map(|help| format!(" ({})", crate::text::sanitize(help)));
             let _ = writeln!(host.stderr, "notice: {text}{}", help.unwrap_or_default());
+        }
+        if notices.len() > shown {
+            let rest = crate::text::count(notices.len() - shown, "more notice");
+            let _ = writeln!(host.stderr, "… and {rest} (-v shows all of them)");
+        }
+    }
+
+    /// What is wrong and stops nothing.
+    pub fn warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
+        if self.quiet() {
+            return;
+        }
+        for warning in warnings {
+            let at = warning.source.as_ref().map(|at| format!("{}:{}: ", at.file, at.line)).unwrap_or_default();
+            let help = warning.help.as_deref().map(|help| format!(" ({help})")).unwrap_or_default();
+            let line = format!("warning: {at}{}{help}", warning.message);
+            let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
         }
     }
 
@@ -84,7 +106,8 @@ impl Output {
             self.sources.read(file);
         }
         let color = host.color(self.color, host.stderr_is_terminal);
-        let _ = human::write_problems(problems, &self.sources, color, &mut host.stderr);
+        let options = HumanOptions { color, ..self.options };
+        let _ = human::write_problems(problems, &options, &self.sources, &mut host.stderr);
         self.told = true;
     }
 
@@ -153,7 +176,7 @@ fn lost(error: &io::Error) -> Error {
     Error::failed(Problem::new(format!("cannot write to standard output: {error}")))
 }
 
-/// One line for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
+/// The lines for each blocked CRD, in the words of kapp and OLM, for scripts that look for them.
 fn documented_lines(report: &Report) -> Vec<String> {
     if report.outcome != Outcome::Blocked {
         return Vec::new();
@@ -167,5 +190,5 @@ fn documented_lines(report: &Report) -> Vec<String> {
             None => by_crd.push((&finding.object.name, vec![text])),
         }
     }
-    by_crd.into_iter().map(|(crd, texts)| documented::line(crd, texts)).collect()
+    by_crd.into_iter().flat_map(|(crd, texts)| documented::lines(crd, texts)).collect()
 }

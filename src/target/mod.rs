@@ -4,13 +4,20 @@
 //! a check that needs a live server is skipped and never passed.
 
 pub mod dir;
+mod fields;
 pub mod kube;
+pub mod list;
+mod managers;
+pub mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::problem::{Problem, Result};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
+pub use managers::{FieldConflict, Operation, client_side_tool};
+
+pub use list::{ListError, ListRequest, MissingRight, Page, Pages};
 
 /// A kind at one version, as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,13 +52,6 @@ pub struct Apply<'a> {
     pub pin: &'a Pin,
     pub field_manager: &'a str,
     pub force_conflicts: bool,
-}
-
-/// One field that another manager owns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldConflict {
-    pub field: String,
-    pub manager: String,
 }
 
 /// Why one object was not applied. Nothing of that object was written.
@@ -143,11 +143,28 @@ impl Target {
         }
     }
 
+    /// The objects of one resource, in pages. Sends no request before the first page is asked for.
+    pub fn list(&self, request: &ListRequest<'_>) -> Pages {
+        Pages(match self {
+            Target::Kube(target) => list::Source::Kube(target.list(request)),
+            Target::Dir(target) => list::Source::Dir(target.list(request)),
+        })
+    }
+
     /// Writes one object by server-side apply, if the live one is still what `pin` says. Answers what is live now.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
+        }
+    }
+
+    /// The OpenAPI v3 document of a group at a version, which says how its kinds are merged. `None` where the target
+    /// has none, or does not give it away.
+    pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
+        match self {
+            Target::Kube(target) => target.openapi(group, version).await,
+            Target::Dir(_) => None,
         }
     }
 

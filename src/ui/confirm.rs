@@ -1,54 +1,72 @@
 //! The question before anything is written.
+//!
+//! Asking and reading are two steps, because the read blocks and has to be waited for beside an interrupt.
 
 use std::io::{self, BufRead, Read, Write};
+
+use crate::text;
 
 /// No answer that means yes is longer, and what comes down a pipe may have no end.
 const LONGEST_ANSWER: u64 = 256;
 
-/// Asks and reads one line. Only `y` and `yes` are a yes; an empty line, anything else and the end of input are a no.
-pub fn confirm(question: &str, input: &mut dyn BufRead, out: &mut dyn Write) -> io::Result<bool> {
-    write!(out, "{question} [y/N] ")?;
-    out.flush()?;
-    let mut answer = Vec::new();
-    input.take(LONGEST_ANSWER).read_until(b'\n', &mut answer)?;
-    if !answer.ends_with(b"\n") {
-        // No line break was typed, so the next output would go on in the line of the question.
-        writeln!(out)?;
-    }
-    let answer = String::from_utf8_lossy(&answer).trim().to_lowercase();
-    Ok(matches!(answer.as_str(), "y" | "yes"))
+/// What was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    pub yes: bool,
+    /// Whether the cursor stands in a new line. Without it, the next output would go on in the line of the question.
+    pub line_ended: bool,
+}
+
+/// Shows the question with its default, a no.
+pub fn ask(question: &str, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{} [y/N] ", text::sanitize(question))?;
+    out.flush()
+}
+
+/// Reads one line. Only `y` and `yes` are a yes; an empty line, anything else and the end of input are a no.
+pub fn answer(input: &mut dyn BufRead) -> io::Result<Answer> {
+    let mut line = Vec::new();
+    input.take(LONGEST_ANSWER).read_until(b'\n', &mut line)?;
+    let word = String::from_utf8_lossy(&line).trim().to_lowercase();
+    Ok(Answer { yes: matches!(word.as_str(), "y" | "yes"), line_ended: line.ends_with(b"\n") })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answered(mut input: &[u8]) -> (bool, String) {
-        let mut out = Vec::new();
-        let yes = confirm("Deploy 2 objects?", &mut input, &mut out).expect("in memory");
-        (yes, String::from_utf8(out).expect("text"))
+    fn answered(mut input: &[u8]) -> Answer {
+        answer(&mut input).expect("in memory")
     }
 
     #[test]
     fn only_yes_is_yes() {
         for yes in ["y\n", "Y\n", "yes\n", "YES\r\n", "  yEs \n", "y"] {
-            assert!(answered(yes.as_bytes()).0, "{yes:?}");
+            assert!(answered(yes.as_bytes()).yes, "{yes:?}");
         }
         for no in ["", "\n", "n\n", "no\n", "yess\n", "yes please\n", "1\n", "ja\n", "\u{1b}[Ay\n"] {
-            assert!(!answered(no.as_bytes()).0, "{no:?}");
+            assert!(!answered(no.as_bytes()).yes, "{no:?}");
         }
-        assert!(!answered(b"\xffy\n").0);
+        assert!(!answered(b"\xffy\n").yes);
     }
 
     #[test]
-    fn the_question_shows_the_default_and_the_end_of_input_ends_its_line() {
-        assert_eq!(answered(b"n\n").1, "Deploy 2 objects? [y/N] ");
-        assert_eq!(answered(b"").1, "Deploy 2 objects? [y/N] \n");
+    fn the_question_shows_the_default_and_is_harmless() {
+        let mut out = Vec::new();
+        ask("Deploy to \u{1b}[2J?", &mut out).expect("in memory");
+        assert_eq!(String::from_utf8(out).expect("text"), "Deploy to \\u{1b}[2J? [y/N] ");
+    }
+
+    #[test]
+    fn an_answer_tells_whether_it_ended_its_line() {
+        assert!(answered(b"n\n").line_ended);
+        assert!(!answered(b"").line_ended);
+        assert!(!answered(b"y").line_ended);
     }
 
     #[test]
     fn an_answer_without_end_is_a_no() {
         let mut input = io::BufReader::new(io::repeat(b'y'));
-        assert!(!confirm("?", &mut input, &mut Vec::new()).expect("in memory"));
+        assert!(!answer(&mut input).expect("in memory").yes);
     }
 }

@@ -83,6 +83,14 @@ impl Stage {
         }
     }
 
+    /// Runs what writes to the terminal itself, while the stage's line is out of its way.
+    pub fn aside(&self, write: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
     /// Ends the stage and clears its line, as dropping it does.
     pub fn finish(self) {}
 }

@@ -13,8 +13,10 @@
 //! ```
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
-//! text for metadata that cannot be decoded; the second complaint about a bad `generateName`, which quotes a random name.
-//! Bounds beyond int64 on integers are cut as on amd64 servers.
+//! text for metadata that cannot be decoded, and for data that a rule reads though it does not have its format; the second complaint about a bad `generateName`, which quotes a random name.
+//! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
+//! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
+//! and time zones by name.
 //!
 //! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
@@ -26,9 +28,9 @@ mod correlate;
 mod error;
 mod formats;
 mod found;
-mod gotext;
+pub(crate) mod gotext;
 mod listtype;
-mod names;
+pub(crate) mod names;
 mod node;
 mod number;
 mod objectmeta;

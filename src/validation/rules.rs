@@ -188,7 +188,9 @@ impl RuleWalk {
                     // Objects and lists are not printed.
                     let shown = !matches!(spine.types, Types::One(Type::Object | Type::Array));
                     let bad_value = shown.then(|| new.clone());
-                    self.errors.push(FieldError { path: at, kind, bad_value, detail: message });
+                    // The server drops the text of a duplicate.
+                    let detail = if kind == Kind::Duplicate { String::new() } else { message };
+                    self.errors.push(FieldError { path: at, kind, bad_value, detail });
                 }
                 Verdict::Errs { message, type_name } => self.errors.push(FieldError {
                     path: path.field(),

@@ -7,11 +7,14 @@
 #![allow(dead_code, unused_imports)]
 
 mod edits;
+mod grammar;
+mod rules;
 mod schemas;
 mod texts;
 mod values;
 
 pub use edits::{edited, rule};
+pub use rules::{ruled_schema, ruled_value};
 pub use schemas::{FORMATS, PATTERNS, schema};
 pub use texts::{PATTERNS_OF_RE2, TEXTS};
 pub use values::{broken, text_like, value};

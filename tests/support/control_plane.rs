@@ -28,6 +28,7 @@ pub struct ControlPlane {
     supervisor: Mutex<Supervisor>,
     folder: PathBuf,
     port: u16,
+    etcd_url: String,
     tokens: BTreeMap<String, String>,
     users_given: AtomicUsize,
     api: Api,
@@ -78,7 +79,7 @@ impl ControlPlane {
             fs::write(folder.join(format!("{user}.kubeconfig")), config).expect("write a kubeconfig");
         }
         let supervisor = Mutex::new(supervisor);
-        let started = Self { supervisor, folder, port, tokens, users_given: AtomicUsize::new(0), api };
+        let started = Self { supervisor, folder, port, etcd_url, tokens, users_given: AtomicUsize::new(0), api };
         started.allow(
             "reader",
             &json!([
@@ -152,6 +153,17 @@ impl ControlPlane {
         let mut supervisor = self.supervisor();
         supervisor.start_again(API_SERVER);
         wait_for(&mut supervisor, API_SERVER, || self.api.is_ready()).unwrap_or_else(|log| panic!("no restart: {log}"));
+    }
+
+    /// Makes etcd forget every revision but the current one, as happens every five minutes on a cluster. The API server
+    /// remembers some by itself until it is restarted. Only on a control plane of one's own.
+    pub fn compact(&self) {
+        let etcd = Api::new(&self.etcd_url, None, None);
+        let (status, range) = etcd.post("/v3/kv/range", &json!({"key": BASE64.encode("/")}));
+        assert_eq!(status, 200, "{range}");
+        let compaction = json!({"revision": range["header"]["revision"], "physical": true});
+        let (status, answer) = etcd.post("/v3/kv/compaction", &compaction);
+        assert_eq!(status, 200, "{answer}");
     }
 
     /// The process ids of etcd and the API server.

@@ -13,18 +13,18 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Far beyond what any test needs: to end a hanging test, not to measure it.
-const DEADLINE: Duration = Duration::from_secs(180);
+pub(super) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// What a child process still needs of this process' environment.
-const INHERITED: [&str; 4] = ["PATH", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
+pub(super) const INHERITED: [&str; 4] = ["PATH", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
 /// One invocation of `gantry`. Unless told otherwise: an empty home, an empty working directory, no environment, no
 /// standard input, and no terminal anywhere.
 pub struct Gantry {
-    home: TempDir,
-    arguments: Vec<OsString>,
-    environment: Vec<(String, OsString)>,
-    working_directory: PathBuf,
+    pub(super) home: TempDir,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) environment: Vec<(String, OsString)>,
+    pub(super) working_directory: PathBuf,
     stdin: Option<String>,
 }
 
@@ -87,14 +87,18 @@ impl Gantry {
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("start gantry");
-        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin.clone()) {
             // Of its own, since gantry may want to write before it has read all. It may also end without reading.
             thread::spawn(move || pipe.write_all(text.as_bytes()));
         }
         let stdout = Stream::collect(child.stdout.take().expect("piped"));
         let stderr = Stream::collect(child.stderr.take().expect("piped"));
+        Running { child, stdout, stderr, command: self.command_line(), _home: self.home }
+    }
+
+    pub(super) fn command_line(&self) -> String {
         let words: Vec<_> = self.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-        Running { child, stdout, stderr, command: format!("gantry {}", words.join(" ")), _home: self.home }
+        format!("gantry {}", words.join(" "))
     }
 }
 
@@ -155,7 +159,7 @@ pub struct Output {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
-    command: String,
+    pub(super) command: String,
 }
 
 impl Output {
@@ -201,14 +205,14 @@ impl fmt::Display for Output {
 
 /// An output stream of a child process, collected by a thread of its own.
 #[derive(Default)]
-struct Stream {
+pub(super) struct Stream {
     /// The bytes so far, and whether there will be no more.
     state: Mutex<(Vec<u8>, bool)>,
     changed: Condvar,
 }
 
 impl Stream {
-    fn collect(mut from: impl Read + Send + 'static) -> Arc<Self> {
+    pub fn collect(mut from: impl Read + Send + 'static) -> Arc<Self> {
         let stream = Arc::new(Self::default());
         let writer = Arc::clone(&stream);
         thread::spawn(move || {
@@ -228,7 +232,7 @@ impl Stream {
     }
 
     /// Whether `condition` (the bytes so far, whether it has ended) became true. Gives up at the end of the stream.
-    fn wait_until(&self, condition: impl Fn(&[u8], bool) -> bool) -> bool {
+    pub fn wait_until(&self, condition: impl Fn(&[u8], bool) -> bool) -> bool {
         let deadline = Instant::now() + DEADLINE;
         let mut state = self.state.lock().expect("nobody panics with it");
         loop {
@@ -243,7 +247,7 @@ impl Stream {
         }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.state.lock().expect("nobody panics with it").0).into_owned()
     }
 }

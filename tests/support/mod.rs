@@ -8,11 +8,15 @@
 #![allow(dead_code, unused_imports)]
 
 mod api;
+mod bed;
 mod binaries;
 mod control_plane;
 mod gantry;
 mod proxy;
 mod supervisor;
+#[cfg(unix)]
+mod terminal;
+mod webhook;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,9 +24,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use api::Api;
+pub use bed::{Bed, closed_port, kubeconfig_with, results};
 pub use control_plane::{ControlPlane, SPARE_USERS};
 pub use gantry::{Gantry, Output, Running};
-pub use proxy::{Proxy, Recorded, When};
+pub use proxy::{Held, Proxy, Recorded, When};
+#[cfg(unix)]
+pub use terminal::Terminal;
+pub use webhook::Webhook;
 
 /// The control plane of this test binary, started by the first caller.
 ///

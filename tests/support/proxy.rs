@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -45,17 +47,23 @@ impl Recorded {
 }
 
 /// Picks requests: the `nth` one (from 1; all, without it) of those whose method, path and query fit.
+#[derive(Clone)]
 pub struct When {
     method: String,
     path_contains: String,
     query_contains: String,
-    nth: Option<usize>,
+    nth: RangeInclusive<usize>,
 }
 
 impl When {
     /// Requests of a method whose path holds this text. An empty text fits every one.
     pub fn new(method: &str, path_contains: &str) -> Self {
-        Self { method: method.into(), path_contains: path_contains.into(), query_contains: String::new(), nth: None }
+        Self {
+            method: method.into(),
+            path_contains: path_contains.into(),
+            query_contains: String::new(),
+            nth: 1..=usize::MAX,
+        }
     }
 
     pub fn query(mut self, contains: &str) -> Self {
@@ -64,7 +72,13 @@ impl When {
     }
 
     pub fn nth(mut self, nth: usize) -> Self {
-        self.nth = Some(nth);
+        self.nth = nth..=nth;
+        self
+    }
+
+    /// The `nth` one and all after it.
+    pub fn starting_at_nth(mut self, nth: usize) -> Self {
+        self.nth = nth..=usize::MAX;
         self
     }
 
@@ -79,7 +93,8 @@ impl When {
 #[derive(Clone)]
 enum Action {
     Hook(Arc<dyn Fn() + Send + Sync>),
-    Answer(u16, Value),
+    Answer(u16, &'static str, String),
+    Header(&'static str, Vec<u8>),
     Cut,
     LoseAnswer,
     Refuse,
@@ -103,12 +118,27 @@ impl State {
         let mut actions = Vec::new();
         for rule in self.rules.iter_mut().filter(|rule| rule.when.fits(&request)) {
             rule.seen += 1;
-            if rule.when.nth.is_none_or(|nth| nth == rule.seen) {
+            if rule.when.nth.contains(&rule.seen) {
                 actions.push(rule.action.clone());
             }
         }
         self.recorded.push(request);
         actions
+    }
+}
+
+/// A request that waits at the proxy. Dropping this lets it go on.
+pub struct Held {
+    is_reached: mpsc::Receiver<()>,
+    _release: mpsc::Sender<()>,
+}
+
+impl Held {
+    /// Waits until the request has come.
+    #[track_caller]
+    pub fn reached(&self) {
+        let minute = Duration::from_secs(60);
+        self.is_reached.recv_timeout(minute).expect("waited a minute in vain for a request to be held back");
     }
 }
 
@@ -157,7 +187,29 @@ impl Proxy {
 
     /// Answers such a request without asking the server.
     pub fn answer(&self, when: When, status: u16, body: Value) {
-        self.rule(when, Action::Answer(status, body));
+        self.rule(when, Action::Answer(status, "application/json", body.to_string()));
+    }
+
+    /// Answers such a request as something that is no API server would.
+    pub fn answer_as(&self, when: When, status: u16, content_type: &'static str, body: &str) {
+        self.rule(when, Action::Answer(status, content_type, body.to_owned()));
+    }
+
+    /// Adds a header to the server's answer to such a request.
+    pub fn add_header(&self, when: When, name: &'static str, value: &[u8]) {
+        self.rule(when, Action::Header(name, value.to_owned()));
+    }
+
+    /// Holds such a request back until [`Held`] is dropped; those that come later pass.
+    pub fn hold(&self, when: When) -> Held {
+        let ((reached, is_reached), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let released = Mutex::new(released);
+        self.before(when, move || {
+            let _ = reached.send(());
+            // Nothing is ever sent: the other end is dropped.
+            let _ = lock(&released).recv();
+        });
+        Held { is_reached, _release: release }
     }
 
     /// Closes the connection instead of passing such a request on.
@@ -240,10 +292,15 @@ impl Handler {
         };
         let actions = lock(&self.state).note(recorded);
         let mut lose_answer = false;
+        let mut headers = Vec::new();
         for action in actions {
             match action {
                 Action::Hook(hook) => tokio::task::spawn_blocking(move || hook()).await?,
-                Action::Answer(status, body) => return answer(status, &body),
+                Action::Answer(status, content_type, body) => {
+                    let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
+                    return Ok(response.body(Body::from(body.into_bytes()))?);
+                }
+                Action::Header(name, value) => headers.push((name, HeaderValue::from_bytes(&value)?)),
                 Action::Cut => return Err("cut by the test".into()),
                 Action::LoseAnswer => lose_answer = true,
                 Action::Refuse => {
@@ -253,7 +310,10 @@ impl Handler {
                 }
             }
         }
-        let response = self.pass_on(request).await?;
+        let mut response = self.pass_on(request).await?;
+        for (name, value) in headers {
+            response.headers_mut().append(name, value);
+        }
         if lose_answer { Err("answer lost by the test".into()) } else { Ok(response) }
     }
 
@@ -273,11 +333,6 @@ impl Handler {
     }
 }
 
-fn answer(status: u16, body: &Value) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
-    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
-    Ok(response.body(Body::from(body.to_string().into_bytes()))?)
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -47,10 +47,23 @@ pub fn crd(live: &str, desired: &str) -> Result<Vec<RuleViolation>, Malformed> {
         }
         let read = |text, side| Json::parse(text).map_err(|error| Malformed { side, reason: plain(&error) });
         let (live_schema, desired_schema) = (read(live_text, Side::Live)?, read(desired_text, Side::Desired)?);
-        let mut walk =
-            Walk { crd: pair.desired.name(), version: &live.name, index, way: Vec::new(), violations: &mut violations };
-        walk.node(&live_schema, &desired_schema)?;
+        violations.extend(schemas(pair.desired.name(), &live.name, index, &live_schema, &desired_schema)?);
     }
+    Ok(violations)
+}
+
+/// Compares two schemas node by node. `version` is what the violations name; `index` is that of the version in the
+/// desired CRD that they point at.
+pub fn schemas(
+    crd: &str,
+    version: &str,
+    index: usize,
+    live: &Json,
+    desired: &Json,
+) -> Result<Vec<RuleViolation>, Malformed> {
+    let mut violations = Vec::new();
+    let mut walk = Walk { crd, version, index, way: Vec::new(), violations: &mut violations };
+    walk.node(live, desired)?;
     Ok(violations)
 }
 

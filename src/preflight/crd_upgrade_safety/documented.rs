@@ -1,12 +1,27 @@
-//! The one line that kapp and OLM print when a CRD upgrade is unsafe, for scripts that look for it.
+//! The lines that kapp and OLM print when a CRD upgrade is unsafe, for scripts that look for them.
 
-/// More than this many texts are counted and not printed: some readers of this line have little room.
+/// More than this many texts are counted and not printed: some readers of these lines have little room.
 const PRINTED: usize = 10;
 
-/// `validating upgrade for CRD "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`,
-/// from the documented texts of the findings of one CRD.
-pub fn line<'a>(crd: &str, texts: impl IntoIterator<Item = &'a str>) -> String {
-    let texts: Vec<&str> = texts.into_iter().collect();
+/// The lines for one CRD, from the documented texts of its findings.
+///
+/// kapp, and OLM as the documents have it, name the rule in quotes; all of that is one line: `validating upgrade for CRD
+/// "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`. crdify, and OLM v1 since it uses
+/// that, have a line for each finding: `validating upgrade for CRD "N": v1: ^.spec.x: type: …`.
+pub fn lines<'a>(crd: &str, texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let (quoted, plain): (Vec<&str>, Vec<&str>) = texts.into_iter().partition(|text| text.starts_with('"'));
+    let mut lines: Vec<String> =
+        plain.iter().take(PRINTED).map(|text| format!("validating upgrade for CRD \"{crd}\": {text}")).collect();
+    if plain.len() > PRINTED {
+        lines.push(format!("validating upgrade for CRD \"{crd}\": and {} more", plain.len() - PRINTED));
+    }
+    if !quoted.is_empty() {
+        lines.push(line(crd, &quoted));
+    }
+    lines
+}
+
+fn line(crd: &str, texts: &[&str]) -> String {
     let mut line = format!(
         "validating upgrade for CRD \"{crd}\" failed: CustomResourceDefinition {crd} failed upgrade safety validation. {}",
         texts[..texts.len().min(PRINTED)].join("; ")
@@ -24,20 +39,28 @@ mod tests {
     #[test]
     fn the_line_is_the_documented_one() {
         assert_eq!(
-            line(
+            lines(
                 "samples.test.example.com",
                 [r#""NoScopeChange" validation failed: scope changed from "Namespaced" to "Cluster""#]
             ),
-            "validating upgrade for CRD \"samples.test.example.com\" failed: CustomResourceDefinition \
+            ["validating upgrade for CRD \"samples.test.example.com\" failed: CustomResourceDefinition \
              samples.test.example.com failed upgrade safety validation. \"NoScopeChange\" validation failed: scope \
-             changed from \"Namespaced\" to \"Cluster\""
+             changed from \"Namespaced\" to \"Cluster\""]
         );
     }
 
     #[test]
     fn the_line_stays_short() {
-        let texts: Vec<String> = (0..1000).map(|i| format!("text {i}")).collect();
-        let line = line("a.b", texts.iter().map(String::as_str));
-        assert!(line.ends_with("; text 9; and 990 more"), "{line}");
+        let texts: Vec<String> = (0..1000).map(|i| format!("\"Rule\" text {i}")).collect();
+        let lines = lines("a.b", texts.iter().map(String::as_str));
+        assert!(lines.len() == 1 && lines[0].ends_with("; \"Rule\" text 9; and 990 more"), "{lines:?}");
+    }
+
+    #[test]
+    fn findings_of_crdify_have_a_line_each() {
+        let texts: Vec<String> = (0..12).map(|i| format!("v1: ^.spec.f{i}: type: text")).collect();
+        let lines = lines("a.b", texts.iter().map(String::as_str));
+        assert_eq!(lines[0], "validating upgrade for CRD \"a.b\": v1: ^.spec.f0: type: text");
+        assert_eq!((lines.len(), lines[10].as_str()), (11, "validating upgrade for CRD \"a.b\": and 2 more"));
     }
 }

@@ -89,8 +89,9 @@ pub const WAIVED: &[(&str, &str)] = &[
     ("title", "documentation"),
 ];
 
-/// Keywords that hold further nodes of the schema. The walk goes through them, and each node is judged by itself.
-pub const WALKED: &[&str] = &["additionalProperties", "items", "properties"];
+/// Keywords that hold further nodes of the schema and nothing else. The walk goes through them, and each node is judged
+/// by itself. (`additionalProperties` is walked as well; what else it says has a rule.)
+pub const WALKED: &[&str] = &["items", "properties"];
 
 /// The shape of a keyword; `None` for one that the API does not have.
 pub fn shape(keyword: &str) -> Option<Shape> {

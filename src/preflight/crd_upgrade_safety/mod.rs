@@ -5,24 +5,39 @@
 
 mod bounds;
 pub mod compare;
+pub mod crd_fields;
+pub mod decide;
 pub mod documented;
-pub mod json;
+mod fields;
+pub use crate::json;
+mod keyword_change;
 pub mod keywords;
+mod migration;
 pub mod model;
+pub mod options;
+pub mod presets;
+pub mod prover;
 pub mod rules;
+mod versions;
 mod words;
 
+use std::collections::BTreeMap;
 use std::panic;
+use std::sync::Arc;
 
 use self::compare::RuleViolation;
-use self::model::{Malformed, Side};
+use self::model::{Crd, CrdPair, Malformed, Side};
+pub use self::options::{FailMode, Options, Preset};
+use self::presets::Flagged;
+use self::prover::{Proof, Prover, Question, Unproven, VersionProof};
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
 use crate::config::ConfigReader;
 use crate::plan::{Change, in_parallel};
-use crate::report::Severity;
+use crate::report::{Severity, Verdict};
 use crate::resource::RawObject;
+use crate::text;
 
 const NAME: &str = "CRDUpgradeSafety";
 
@@ -31,51 +46,44 @@ pub const ENTRY: CheckEntry = CheckEntry {
     summary: "an upgrade of a CRD must not break the objects, clients and data that are there",
     docs: "docs/checks/CRDUpgradeSafety.md",
     rules: rule_docs,
+    names: options::finding_names,
     configure: |reader| {
-        options(reader);
+        Options::read(reader);
     },
-    build: |config| Box::new(CrdUpgradeSafety { options: options(&mut ConfigReader::new(NAME, config)) }),
+    build: |config| {
+        let options = Options::read(&mut ConfigReader::new(NAME, config));
+        Box::new(CrdUpgradeSafety { options, ..CrdUpgradeSafety::default() })
+    },
 };
 
-/// What becomes of a change that no rule judges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FailMode {
-    /// It is reported and blocks nothing.
-    Open,
-    /// It blocks.
-    #[default]
-    Closed,
-}
-
-/// The check's configuration, read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
-    pub fail_mode: FailMode,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
+/// The check, configured.
+#[derive(Debug, Clone)]
 pub struct CrdUpgradeSafety {
     pub options: Options,
+    /// Who decides what rules cannot.
+    pub prover: Arc<dyn Prover>,
+}
+
+impl Default for CrdUpgradeSafety {
+    fn default() -> Self {
+        CrdUpgradeSafety { options: Options::default(), prover: Arc::new(Unproven) }
+    }
 }
 
 fn rule_docs() -> Vec<&'static RuleDoc> {
     rules::RULES.iter().map(|rule| &rule.doc).collect()
 }
 
-/// Reads the check's own keys.
-fn options(reader: &mut ConfigReader<'_>) -> Options {
-    let about = "Whether a change that no rule judges blocks (closed) or is only reported (open).";
-    let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
-    Options { fail_mode: reader.choice("failMode", about, &choices, FailMode::default()) }
-}
-
 impl Check for CrdUpgradeSafety {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
+            if self.options.off {
+                return Ok(Answer::Skipped("switched off by enforcement: None".into()));
+            }
             let pairs: Vec<Pair> = context.plan.changes.iter().enumerate().filter_map(Pair::of).collect();
             // Comparing is work for processors. It must not hold up the threads that wait for the network.
-            let options = self.options;
-            match tokio::task::spawn_blocking(move || compare_all(&pairs, options)).await {
+            let check = self.clone();
+            match tokio::task::spawn_blocking(move || check.compare_all(&pairs)).await {
                 Ok(answer) => Ok(answer),
                 Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
                 Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
@@ -105,37 +113,147 @@ impl Pair {
     }
 }
 
-fn compare_all(pairs: &[Pair], options: Options) -> Answer {
-    let mut violations = Vec::new();
-    let mut unchecked = Vec::new();
-    // A worker parses one pair, compares it and drops it before it takes the next.
-    let compared = in_parallel(pairs, |pair| compare::crd(pair.live.json(), pair.desired.json()));
-    for (pair, compared) in pairs.iter().zip(compared) {
-        match compared {
-            Ok(found) => violations.extend(found.into_iter().map(|v| place(v, pair.change, options))),
-            Err(error) => unchecked.push(could_not_check(pair, &error)),
+impl CrdUpgradeSafety {
+    fn compare_all(&self, pairs: &[Pair]) -> Answer {
+        let mut violations = Vec::new();
+        let mut unchecked = Vec::new();
+        // A worker parses one pair, compares it and drops it before it takes the next.
+        for (pair, compared) in pairs.iter().zip(in_parallel(pairs, |pair| self.compare(pair))) {
+            match compared {
+                Ok(found) => violations.extend(found),
+                Err(error) => unchecked.push(could_not_check(pair, &error)),
+            }
         }
+        Answer::Checked { violations, unchecked }
     }
-    Answer::Checked { violations, unchecked }
-}
 
-fn place(violation: RuleViolation, change: usize, options: Options) -> Violation {
-    let doc = &violation.rule.doc;
-    let open = options.fail_mode == FailMode::Open && doc.name == rules::UNKNOWN_CHANGE;
-    Violation {
-        change,
-        rule: doc.name,
-        severity: if open { Severity::Info } else { doc.severity },
-        version: violation.version,
-        path: violation.path,
-        message: violation.said.message,
-        documented: violation.said.documented,
-        breaks: doc.breaks.to_vec(),
-        verdict: None,
-        witnesses: Vec::new(),
-        help: format!("{}: gantry rules {}", violation.said.help, doc.name),
-        at: violation.said.at,
-        label: violation.said.label,
+    fn compare(&self, pair: &Pair) -> Result<Vec<Violation>, Malformed> {
+        let (live, desired) = (pair.live.json(), pair.desired.json());
+        if let Some(tool) = self.options.tool() {
+            let flagged = presets::judge(live, desired, &tool)?;
+            return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged, pair.change)).collect());
+        }
+        let found = compare::crd(live, desired)?;
+        let proofs = self.prove(live, desired, &found)?;
+        let proof_of = |violation: &RuleViolation| {
+            proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?).cloned()
+        };
+        let placed = found.into_iter().map(|violation| (proof_of(&violation), violation));
+        Ok(placed.filter_map(|(proof, violation)| self.place(violation, proof, pair.change)).collect())
+    }
+
+    /// Asks the prover about each version in whose schema a rule found something.
+    fn prove(
+        &self,
+        live: &str,
+        desired: &str,
+        found: &[RuleViolation],
+    ) -> Result<BTreeMap<String, VersionProof>, Malformed> {
+        let mut proofs = BTreeMap::new();
+        if !found.iter().any(|violation| violation.path.is_some()) {
+            return Ok(proofs);
+        }
+        let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
+        for (version, _, successor) in pair.common_versions() {
+            let name = Some(version.name.as_str());
+            if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
+                continue;
+            }
+            let question = Question {
+                group: &pair.desired.spec.group,
+                kind: &pair.desired.spec.names.kind,
+                version: &version.name,
+                namespaced: pair.desired.spec.scope == "Namespaced",
+                live_schema: version.schema().unwrap_or("{}"),
+                desired_schema: successor.schema().unwrap_or("{}"),
+                live_status: version.has_status(),
+                desired_status: successor.has_status(),
+            };
+            if let Some(proof) = self.prover.prove(&question) {
+                proofs.insert(version.name.clone(), proof);
+            }
+        }
+        Ok(proofs)
+    }
+
+    fn place(&self, violation: RuleViolation, proof: Option<Proof>, change: usize) -> Option<Violation> {
+        let RuleViolation { rule, version, path, said } = violation;
+        let doc = &rule.doc;
+        let severity = decide::severity(rule, &said, path.is_none(), proof.as_ref(), &self.options);
+        let verdict = proof.as_ref().map(|proof| proof.verdict);
+        let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
+        let severity = decide::enforce(severity, harmless, doc.name, &self.options)?;
+        // Whatever blocks is told in the words that scripts look for, also where the documents have none.
+        let blocks = severity == Severity::Error;
+        let own = || format!("\"{}\" validation failed: {}", doc.name, said.message);
+        let documented = said.documented.clone().or_else(|| blocks.then(own));
+        let mut breaks = said.breaks.unwrap_or_else(|| doc.breaks.to_vec());
+        let mut witnesses = Vec::new();
+        let mut help = said.help;
+        if let Some(proof) = proof {
+            if proof.verdict == Verdict::Undecided {
+                if let Some(reason) = proof.reason {
+                    help = format!("{help} (not decided: {reason})");
+                }
+            } else {
+                breaks = proof.breaks;
+            }
+            witnesses = proof.witnesses;
+        }
+        // Names from a cluster are in these texts. Only the steps begin lines of their own.
+        let mut lines = vec![text::sanitize(&help).into_owned()];
+        lines.extend(said.steps.iter().map(|step| text::sanitize(step).into_owned()));
+        match lines.as_mut_slice() {
+            [only] => only.push_str(&format!(": gantry rules {}", doc.name)),
+            _ => lines.push(format!("more about it: gantry rules {}", doc.name)),
+        }
+        Some(Violation {
+            change,
+            rule: doc.name,
+            severity,
+            version,
+            path,
+            message: said.message,
+            documented,
+            breaks,
+            verdict,
+            witnesses,
+            affected: None,
+            help: lines.join("\n"),
+            at: said.at,
+            label: said.label,
+        })
+    }
+
+    fn place_flagged(&self, flagged: Flagged, change: usize) -> Option<Violation> {
+        let open = flagged.unknown && self.options.fail_mode == FailMode::Open;
+        let severity = if open { Severity::Info } else { flagged.severity };
+        let severity = decide::enforce(severity, false, flagged.validation, &self.options)?;
+        let tool = match self.options.preset {
+            Preset::Kapp => "kapp",
+            Preset::OlmV1 => "OLM v1",
+            _ => "crdify",
+        };
+        Some(Violation {
+            change,
+            rule: flagged.validation,
+            severity,
+            version: flagged.version,
+            path: flagged.path,
+            // crdify's line names the place, kapp's text does by itself.
+            message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
+            documented: Some(flagged.documented),
+            breaks: Vec::new(),
+            verdict: None,
+            witnesses: Vec::new(),
+            affected: None,
+            help: format!(
+                "this is {tool}'s verdict; preset: documented or semantic says who breaks; what it is about: gantry rules {}",
+                presets::explained_by(flagged.validation)
+            ),
+            at: flagged.at,
+            label: None,
+        })
     }
 }
 

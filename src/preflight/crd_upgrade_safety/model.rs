@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::json::{Json, Map};
@@ -34,21 +34,67 @@ struct Metadata {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Spec<'a> {
     pub scope: String,
+    #[serde(default)]
+    pub group: String,
+    #[serde(default)]
+    pub names: Names,
+    #[serde(borrow, default, deserialize_with = "json")]
+    conversion: Option<Json<'a>>,
+    #[serde(default)]
+    preserve_unknown_fields: Option<bool>,
     #[serde(borrow)]
     pub versions: Vec<Version<'a>>,
 }
 
+/// The names of a kind. The server fills in those that are missing; [`Names::singular`] and [`Names::list_kind`] do
+/// the same.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Names {
+    pub kind: String,
+    pub plural: String,
+    singular: String,
+    list_kind: String,
+    pub short_names: Option<Vec<String>>,
+    pub categories: Option<Vec<String>>,
+}
+
+impl Names {
+    pub fn singular(&self) -> String {
+        if self.singular.is_empty() { self.kind.to_lowercase() } else { self.singular.clone() }
+    }
+
+    pub fn list_kind(&self) -> String {
+        if self.list_kind.is_empty() { format!("{}List", self.kind) } else { self.list_kind.clone() }
+    }
+}
+
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Version<'a> {
     pub name: String,
     #[serde(default)]
     pub served: bool,
     #[serde(default)]
     pub storage: bool,
+    #[serde(default)]
+    pub deprecated: bool,
+    #[serde(borrow, default, deserialize_with = "json")]
+    subresources: Option<Json<'a>>,
+    #[serde(borrow, default, deserialize_with = "json")]
+    selectable_fields: Option<Json<'a>>,
+    #[serde(borrow, default, deserialize_with = "json")]
+    additional_printer_columns: Option<Json<'a>>,
     #[serde(borrow)]
     schema: Option<Schema<'a>>,
+}
+
+/// Any value, borrowed from the text.
+fn json<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'a>>, D::Error> {
+    Option::<Json<'de>>::deserialize(deserializer)
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,12 +171,80 @@ impl<'a> Crd<'a> {
     }
 }
 
+impl<'a> Crd<'a> {
+    /// `status.storedVersions` as it is written, without the fallback of [`Crd::stored_versions`].
+    pub fn status_stored_versions(&self) -> &[String] {
+        self.status.as_ref().and_then(|status| status.stored_versions.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether a webhook converts between the versions.
+    pub fn converts_by_webhook(&self) -> bool {
+        self.webhook().is_some()
+    }
+
+    pub fn has_conversion(&self) -> bool {
+        self.spec.conversion.is_some()
+    }
+
+    /// What is said of the conversion webhook, where there is one.
+    pub fn webhook(&self) -> Option<&Map<'a>> {
+        let conversion = self.spec.conversion.as_ref()?.map()?;
+        (conversion.get("strategy").and_then(Json::text) == Some("Webhook")).then_some(conversion)
+    }
+
+    /// Whether unknown fields are pruned; an old CRD may say that they are not.
+    pub fn prunes(&self) -> bool {
+        self.spec.preserve_unknown_fields != Some(true)
+    }
+
+    /// The version that objects are written at.
+    pub fn storage_version(&self) -> Option<&Version<'a>> {
+        self.spec.versions.iter().find(|version| version.storage)
+    }
+
+    /// `samples.test.example.com`, as kubectl takes it.
+    pub fn resource(&self) -> String {
+        format!("{}.{}", self.spec.names.plural, self.spec.group)
+    }
+}
+
 impl<'a> Version<'a> {
     /// The schema as text. A version of `apiextensions.k8s.io/v1` always has one; one that came from an older
     /// API may have none, which accepts everything, as the empty schema does.
     pub fn schema(&self) -> Option<&'a str> {
         self.schema.as_ref()?.open_api_v3_schema.map(RawValue::get).filter(|text| *text != "null")
     }
+}
+
+impl<'a> Version<'a> {
+    pub fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// A path of the scale subresource (`specReplicasPath`, …), where there is such a subresource.
+    pub fn scale(&self) -> Option<&Map<'a>> {
+        self.subresource("scale")?.map()
+    }
+
+    fn subresource(&self, name: &str) -> Option<&Json<'a>> {
+        self.subresources.as_ref()?.map()?.get(name).filter(|value| !matches!(value, Json::Null))
+    }
+
+    /// The JSON paths that field selectors may name.
+    pub fn selectable_fields(&self) -> Vec<&str> {
+        texts(self.selectable_fields.as_ref(), "jsonPath")
+    }
+
+    /// The names of the columns that `kubectl get` shows besides its own.
+    pub fn printer_columns(&self) -> Vec<&str> {
+        texts(self.additional_printer_columns.as_ref(), "name")
+    }
+}
+
+/// The text under `key` of each item.
+fn texts<'n>(list: Option<&'n Json<'_>>, key: &str) -> Vec<&'n str> {
+    let items = list.and_then(Json::list).unwrap_or_default();
+    items.iter().filter_map(|item| item.map()?.get(key)?.text()).collect()
 }
 
 /// serde's message without the place in a text that nobody sees.
@@ -144,6 +258,16 @@ pub fn plain(error: &serde_json::Error) -> String {
 pub struct CrdPair<'a> {
     pub live: Crd<'a>,
     pub desired: Crd<'a>,
+}
+
+impl<'a> CrdPair<'a> {
+    /// Each version that both CRDs have: live's, and desired's with its index there.
+    pub fn common_versions(&self) -> impl Iterator<Item = (&Version<'a>, usize, &Version<'a>)> {
+        self.live.spec.versions.iter().filter_map(|live| {
+            let (index, desired) = self.desired.version(&live.name)?;
+            Some((live, index, desired))
+        })
+    }
 }
 
 /// What became of a keyword.

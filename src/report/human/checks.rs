@@ -31,12 +31,12 @@ pub fn write(
     for check in shown {
         let name = text::pad(&name_of(check), column);
         match check.status {
-            CheckStatus::Skipped => with_reason(&name, Role::Warning, "skipped", check, pen)?,
-            CheckStatus::Failed => with_reason(&name, Role::Error, "could not check", check, pen)?,
-            CheckStatus::Passed | CheckStatus::Warned | CheckStatus::Blocked => {
-                by_object(&name, check, causes, options, pen)?;
-            }
+            CheckStatus::Skipped => skipped(&name, check, pen)?,
+            // What was found is said beside what could not be looked at.
+            CheckStatus::Failed if check.findings.is_empty() => {}
+            _ => by_object(&name, check, causes, options, pen)?,
         }
+        unchecked(&name, check, options, pen)?;
     }
     Ok(())
 }
@@ -46,11 +46,29 @@ fn name_of(check: &CheckReport) -> String {
 }
 
 /// A check that gave no verdict, and why. Never to be taken for a pass.
-fn with_reason(name: &str, role: Role, word: &str, check: &CheckReport, pen: &mut Pen<'_>) -> io::Result<()> {
+fn skipped(name: &str, check: &CheckReport, pen: &mut Pen<'_>) -> io::Result<()> {
     let reason = check.message.as_deref().unwrap_or("no reason given");
-    let reason = text::sanitize(reason);
-    let prefix = format!("{name}{}: ", pen.paint.text(role, word));
-    pen.wrapped(&prefix, text::width(name) + word.len() + 2, &text::cut(&reason, 1000))
+    let prefix = format!("{name}{}: ", pen.paint.text(Role::Warning, "skipped"));
+    pen.wrapped(&prefix, text::width(name) + "skipped: ".len(), &text::cut(&text::sanitize(reason), 1000))
+}
+
+/// What a check could not look at, each with the next step.
+fn unchecked(name: &str, check: &CheckReport, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    const WORD: &str = "could not check";
+    let shown = if options.verbose { check.unchecked.len() } else { LISTED };
+    for unchecked in check.unchecked.iter().take(shown) {
+        let message = text::sanitize(&unchecked.message);
+        // The help may be YAML to copy.
+        let help = unchecked.help.as_deref().map(|help| format!(": {}", text::sanitize_block(help)));
+        let reason = format!("{message}{}", help.unwrap_or_default());
+        let prefix = format!("{name}{}: ", pen.paint.text(Role::Error, WORD));
+        pen.wrapped(&prefix, text::width(name) + WORD.len() + 2, &text::cut(&reason, 1000))?;
+    }
+    if check.unchecked.len() > shown {
+        let more = check.unchecked.len() - shown;
+        pen.line(&format!("{name}{}: {more} more (-v shows all)", pen.paint.text(Role::Error, WORD)))?;
+    }
+    Ok(())
 }
 
 fn by_object(

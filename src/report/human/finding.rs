@@ -8,13 +8,13 @@ use super::causes::Cause;
 use super::excerpt::{self, Excerpt, Style};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, flow};
-use crate::report::{Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
+use crate::report::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
 use crate::text;
 use crate::ui::color::Role;
 
 /// Longer messages are cut: a message with a whole schema in it helps nobody, and `-o json` has it all.
 const LONGEST_MESSAGE: usize = 500;
-const LONGEST_HELP: usize = 1000;
+const LONGEST_HELP: usize = 2000;
 /// A witness is shown up to this many characters.
 const LONGEST_WITNESS: usize = 600;
 /// Witnesses shown: one convinces; more are for those who asked for all.
@@ -39,23 +39,31 @@ pub fn write(
     title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &message, pen)?;
     // A Secret's values never reach any output.
     let secret = finding.object.kind == "Secret" && finding.object.group().is_empty();
-    let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, secret, excerpts, pen)?;
+    let hide = secret || options.redact && !finding.object.is_crd();
+    let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
     note("also", &also(cause), gutter, pen)?;
     let breaks: Vec<String> = finding.breaks.iter().map(|breaks| phrase(*breaks).to_owned()).collect();
     note("breaks", &breaks, gutter, pen)?;
+    note("objects", &objects(finding, options), gutter, pen)?;
     note("proof", &proof(finding, options), gutter, pen)?;
     let help = cause.for_all_versions(&finding.help);
-    let help = text::cut(&text::sanitize(&help), LONGEST_HELP).into_owned();
+    let waived = finding.waived.as_ref().map(|waived| {
+        let until = waived.expires.as_deref().map(|date| format!(" (until {date})")).unwrap_or_default();
+        text::cut(&text::sanitize(&format!("{}{until}", waived.reason)), LONGEST_HELP).into_owned()
+    });
+    note("waived", waived.as_slice(), gutter, pen)?;
+    // Steps to take stand on a line each.
+    let help = text::cut(&help, LONGEST_HELP).lines().map(|line| text::sanitize(line).into_owned()).collect::<Vec<_>>();
     // What is offered as a command must be one; and many rules name it in their help.
     let named = !finding.rule.is_empty() && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
-    let more = if explain && named && !help.contains("gantry rules") {
+    let more = if explain && named && !help.iter().any(|line| line.contains("gantry rules")) {
         format!("more about it: gantry rules {}", finding.rule)
     } else {
         String::new()
     };
-    note("next", &[help, more], gutter, pen)
+    note("next", &[help, vec![more]].concat(), gutter, pen)
 }
 
 /// `error[Rule]: message`
@@ -167,6 +175,35 @@ fn phrase(breaks: Breaks) -> &'static str {
         Breaks::Data => "data: values are dropped from objects when these are next written",
         Breaks::Behaviour => "behaviour: nothing is refused, but the same object means something else",
     }
+}
+
+/// The first of the objects that exist and are affected: which, where in them, and what is there.
+fn objects(finding: &Finding, options: &HumanOptions) -> Vec<String> {
+    let Some(affected) = &finding.affected else { return Vec::new() };
+    let most = if options.verbose { usize::MAX } else { affected.examples };
+    let mut lines: Vec<String> = affected.objects.iter().take(most).map(|object| one_object(finding, object)).collect();
+    let left = affected.objects.len().saturating_sub(most) as u64 + affected.unlisted;
+    if left > 0 {
+        let how = if options.verbose { "" } else { " (-v shows them, -o json has them as data)" };
+        lines.push(format!("… and {left} more{how}"));
+    }
+    lines
+}
+
+/// `team-a/nightly  spec.list[3].x: 7`
+fn one_object(finding: &Finding, object: &AffectedObject) -> String {
+    let mut line = match &object.namespace {
+        Some(namespace) => format!("{}/{}", text::sanitize(namespace), text::sanitize(&object.name)),
+        None => text::sanitize(&object.name).into_owned(),
+    };
+    let path = object.path.as_deref().or(finding.path.as_deref()).unwrap_or_default();
+    match (path, &object.value) {
+        ("", None) => {}
+        ("", Some(value)) => line.push_str(&format!("  {}", text::sanitize(value))),
+        (path, None) => line.push_str(&format!("  {}", text::sanitize(path))),
+        (path, Some(value)) => line.push_str(&format!("  {}: {}", text::sanitize(path), text::sanitize(value))),
+    }
+    text::cut(&line, LONGEST_MESSAGE).into_owned()
 }
 
 fn proof(finding: &Finding, options: &HumanOptions) -> Vec<String> {

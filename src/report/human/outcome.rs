@@ -16,7 +16,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     pen.begun = review_said_something(report, options);
     if !report.errors.is_empty() {
         pen.blank()?;
-        problems::write(&report.errors, excerpts, pen)?;
+        problems::write(&report.errors, options, excerpts, pen)?;
     }
     let success = !matches!(report.outcome, Outcome::Blocked | Outcome::Failed);
     if success && options.quiet {

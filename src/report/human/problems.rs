@@ -1,5 +1,6 @@
 //! What stopped the run: the place, what is wrong, the next step.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::pen::Pen;
@@ -12,28 +13,45 @@ use crate::ui::color::Role;
 /// A document longer than this is not searched for its kind; its lines are not shown then.
 const LONGEST_DOCUMENT: usize = 20_000;
 
+/// Lines below the title of one problem: the causes of a refusal, the objects of a conflict.
+const MOST_LINES: usize = 100;
+/// More problems than this are counted, not shown (unless `verbose`).
+const SHOWN: usize = 20;
+
 /// Writes problems, a blank line between two of them.
 pub fn write_problems(
     problems: &[Problem],
+    options: &HumanOptions,
     excerpts: &dyn Excerpts,
-    color: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let options = HumanOptions { color, ..HumanOptions::default() };
     let errors: Vec<ErrorEntry> = problems.iter().map(ErrorEntry::from).collect();
-    write(&errors, excerpts, &mut Pen::new(&options, out))
+    write(&errors, options, excerpts, &mut Pen::new(options, out))
 }
 
 /// Writes what stopped a run, from the report.
-pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
-    for (index, error) in errors.iter().enumerate() {
+pub fn write(
+    errors: &[ErrorEntry],
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    pen: &mut Pen<'_>,
+) -> io::Result<()> {
+    let shown = if options.verbose { errors.len() } else { SHOWN };
+    for (index, error) in errors.iter().take(shown).enumerate() {
         if index > 0 {
             pen.blank()?;
         }
-        finding::title("error", Role::Error, &error.message, pen)?;
+        // Only what is indented continues a message; any other line break is not ours, and is shown as what it is.
+        let (title, rest) = error.message.split_once("\n  ").unwrap_or((&error.message, ""));
+        finding::title("error", Role::Error, title.trim_end(), pen)?;
         // A line alone says nothing about what is wrong with it; only a column is worth an excerpt.
         let hide = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
         let gutter = finding::place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
+        let bar = pen.paint.text(Role::Frame, "|");
+        for line in rest.lines().take(MOST_LINES) {
+            let line = text::sanitize(line.strip_prefix("  ").unwrap_or(line)).into_owned();
+            pen.line(&format!("{} {bar} {}", " ".repeat(gutter), text::cut(&line, 500)))?;
+        }
         if let Some(help) = &error.help {
             let help = text::sanitize_block(help);
             let sign = pen.paint.text(Role::Frame, "=");
@@ -41,6 +59,17 @@ pub fn write(errors: &[ErrorEntry], excerpts: &dyn Excerpts, pen: &mut Pen<'_>) 
             let prefix = format!("{} {sign} {label}: ", " ".repeat(gutter));
             pen.wrapped(&prefix, gutter + 9, &text::cut(&help, 2000))?;
         }
+    }
+    if errors.len() > shown {
+        let rest = &errors[shown..];
+        let files: BTreeSet<&str> =
+            rest.iter().filter_map(|error| Some(error.source.as_ref()?.file.as_str())).collect();
+        let places = if files.is_empty() { String::new() } else { format!(" in {}", text::count(files.len(), "file")) };
+        pen.blank()?;
+        pen.line(&format!(
+            "… and {}{places}: -v shows all of them, -o json has them as data.",
+            text::count(rest.len(), "more error")
+        ))?;
     }
     Ok(())
 }

@@ -131,7 +131,8 @@ fn values_of_secrets_are_not_shown() {
     let at = |line, column| Location { file: "secret.yaml".into(), line, column };
     let problems = |place| {
         let mut out = Vec::new();
-        write_problems(&[Problem::new("broken").at(place)], &samples::files(), false, &mut out).expect("in memory");
+        let options = HumanOptions::default();
+        write_problems(&[Problem::new("broken").at(place)], &options, &samples::files(), &mut out).expect("in memory");
         String::from_utf8(out).expect("text")
     };
     assert_eq!(problems(at(4, 13)), "error: broken\n --> secret.yaml:4:13\n");
@@ -157,8 +158,24 @@ fn problems_as_they_are_shown() {
         Problem::new("a value that ends nowhere").at(at("one-line.json", 1, 10_009)),
     ];
     let mut out = Vec::new();
-    write_problems(&problems, &samples::files(), false, &mut out).expect("in memory");
+    write_problems(&problems, &HumanOptions::default(), &samples::files(), &mut out).expect("in memory");
     snapshot("problems", &String::from_utf8(out).expect("text"));
+}
+
+#[test]
+fn of_many_problems_the_first_are_shown_and_the_rest_is_counted() {
+    let at = |number| Location { file: format!("{}.yaml", number / 2), line: 1, column: 0 };
+    let problems: Vec<Problem> = (0..600).map(|number| Problem::new("broken").at(at(number))).collect();
+    let shown = |verbose| {
+        let mut out = Vec::new();
+        let options = HumanOptions { verbose, ..HumanOptions::default() };
+        write_problems(&problems, &options, &samples::files(), &mut out).expect("in memory");
+        String::from_utf8(out).expect("text")
+    };
+    let (short, long) = (shown(false), shown(true));
+    assert_eq!((short.matches("error: broken").count(), long.matches("error: broken").count()), (20, 600));
+    let last = "\n… and 580 more errors in 290 files: -v shows all of them, -o json has them as data.\n";
+    assert!(short.ends_with(last) && !long.contains('…'), "{short}");
 }
 
 #[test]

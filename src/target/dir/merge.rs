@@ -8,8 +8,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::Fields;
-use crate::target::FieldConflict;
+use crate::target::fields::Fields;
+use crate::target::{FieldConflict, Operation, client_side_tool};
 
 /// Metadata that the server keeps. A manifest that sets it (an exported object) does not say how it should be.
 const SERVER_METADATA: [&str; 8] = [
@@ -39,6 +39,10 @@ impl Managed {
         self.entry.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
+    fn operation(&self) -> Operation {
+        if self.text("operation") == "Apply" { Operation::Apply } else { Operation::Update }
+    }
+
     fn is_apply_of(&self, manager: &str) -> bool {
         self.text("manager") == manager && self.text("operation") == "Apply" && self.text("subresource").is_empty()
     }
@@ -65,15 +69,21 @@ pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) ->
         let mut taken = Vec::new();
         conflicting(live, intent, &other.fields, &mut Vec::new(), &mut taken);
         for path in taken {
-            conflicts
-                .push(FieldConflict { field: format!(".{}", path.join(".")), manager: other.text("manager").into() });
+            conflicts.push(FieldConflict {
+                manager: other.text("manager").into(),
+                operation: other.operation(),
+                field: format!(".{}", path.join(".")),
+            });
             other.fields.remove(&path);
         }
     }
     if !force && !conflicts.is_empty() {
-        conflicts.sort_by(|a, b| (&a.field, &a.manager).cmp(&(&b.field, &b.manager)));
+        conflicts.sort();
         conflicts.dedup();
         return Err(conflicts);
+    }
+    if force {
+        release(&mut others, &applied_fields(intent));
     }
     others.retain(|other| !other.fields.is_empty());
 
@@ -85,6 +95,23 @@ pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) ->
     }
     record(&mut merged, others, before, intent, manager);
     Ok(merged)
+}
+
+/// What the manager of a manifest is on record for.
+fn applied_fields(intent: &Value) -> Fields {
+    let mut fields = Fields::of(intent);
+    for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
+        fields.remove(path);
+    }
+    fields
+}
+
+/// Ends the joint ownership with the deploy tools that an object is taken over from: the next change is ours to make.
+fn release(others: &mut [Managed], ours: &Fields) {
+    for other in others.iter_mut().filter(|other| client_side_tool(other.text("manager"), other.operation()).is_some())
+    {
+        other.fields.subtract(ours);
+    }
 }
 
 /// The managers of the live object: the others, and what `manager` itself applied before.
@@ -153,10 +180,7 @@ fn remove_dropped(object: &mut Map<String, Value>, before: &Fields, intent: Opti
 
 /// Writes `metadata.managedFields`: the other managers as they were, then this one.
 fn record(merged: &mut Value, others: Vec<Managed>, before: Option<Managed>, intent: &Value, manager: &str) {
-    let mut fields = Fields::of(intent);
-    for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
-        fields.remove(path);
-    }
+    let fields = applied_fields(intent);
     let mut entries: Vec<Value> = others
         .into_iter()
         .map(|mut other| {
@@ -232,7 +256,8 @@ mod tests {
     fn another_managers_field_is_a_conflict_unless_it_is_equal_or_forced() {
         let live = applied(&json!({}), &config_map(json!({"x": "1", "y": "1"})));
         let desired = config_map(json!({"x": "2", "y": "1"}));
-        let conflict = FieldConflict { field: ".data.x".into(), manager: "gantry".into() };
+        let (manager, field) = ("gantry".into(), ".data.x".into());
+        let conflict = FieldConflict { manager, operation: Operation::Apply, field };
         assert_eq!(apply(&live, &desired, "other", false).unwrap_err(), [conflict]);
 
         let forced = apply(&live, &desired, "other", true).unwrap();

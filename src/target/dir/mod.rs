@@ -11,10 +11,10 @@
 mod crd;
 mod document;
 mod emit;
-mod fields;
 mod files;
 mod hash;
 mod kinds;
+mod list;
 mod merge;
 mod names;
 mod secret;
@@ -28,6 +28,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+pub use self::list::DirPages;
 use self::state::{Identity, State};
 use super::{Apply, ApplyError, Gvk, Pin, Wanted};
 use crate::manifest::Manifest;

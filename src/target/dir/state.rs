@@ -215,6 +215,15 @@ impl State {
         Some((path, file, *index))
     }
 
+    /// The objects of a kind by namespace and name, at whatever version each is written.
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Identity, &Manifest)> {
+        let first = Identity { group: group.into(), kind: kind.into(), namespace: None, name: String::new() };
+        let range = self.index.places.range(&first..);
+        range
+            .take_while(move |(identity, _)| (&identity.group, &identity.kind) == (&first.group, &first.kind))
+            .filter_map(|(identity, (path, index))| Some((identity, self.files.get(path)?.1.manifests.get(*index)?)))
+    }
+
     pub fn manifest(&self, identity: &Identity) -> Option<&Manifest> {
         self.find(identity).and_then(|(_, file, index)| file.manifests.get(index))
     }

@@ -16,10 +16,11 @@ use tokio::time::Instant;
 
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
+use super::takeover;
 use super::transport::{Call, Failure, Transport, encode, object_path};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
-use crate::target::{Apply, ApplyError, FieldConflict, Pin};
+use crate::target::{Apply, ApplyError, FieldConflict, Operation, Pin};
 
 /// etcd counts its own first, empty state as revision 1; what is written gets a later one.
 const NO_RESOURCE_VERSION: &str = "1";
@@ -97,6 +98,9 @@ pub async fn apply(
     if **pin == Pin::Absent && answer.code != StatusCode::CREATED {
         // Only a server that keeps no resourceVersions comes here: an aggregated one of its own making.
         transport.warn(format!("{object} turned up between check and apply, and was updated instead of created"));
+    }
+    if apply.force_conflicts && matches!(pin, Pin::At { .. }) {
+        return Ok(takeover::release(transport, apply, namespace, live).await);
     }
     Ok(live)
 }
@@ -182,7 +186,11 @@ fn conflicts(status: &Status) -> Vec<FieldConflict> {
     let causes = status.details.iter().filter(|_| status.code == 409).flat_map(|details| &details.causes);
     causes
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| FieldConflict { field: words(&cause.field), manager: manager(&cause.message) })
+        .map(|cause| FieldConflict {
+            manager: manager(&cause.message),
+            operation: operation(&cause.message),
+            field: words(&cause.field),
+        })
         .collect()
 }
 
@@ -204,6 +212,14 @@ fn manager(message: &str) -> String {
             words(&serde_json::from_str::<String>(&format!("\"{name}\"")).unwrap_or_else(|_| name.to_owned()))
         }
         _ => words(message),
+    }
+}
+
+/// The message says at which version an `Update` was made; an `Apply` is the same one at every version.
+fn operation(message: &str) -> Operation {
+    match message.rsplit_once('"').is_some_and(|(_, rest)| rest.starts_with(" using ")) {
+        true => Operation::Update,
+        false => Operation::Apply,
     }
 }
 
@@ -310,8 +326,9 @@ mod tests {
 
     #[tokio::test]
     async fn field_conflicts_name_field_and_manager() {
-        let expected = [(".data.a", r#"kube\"ctl\x1b"#), (".data.b", "helm")]
-            .map(|(field, manager)| FieldConflict { field: field.into(), manager: manager.into() });
+        let expected = [(".data.a", r#"kube\"ctl\x1b"#, Operation::Update), (".data.b", "helm", Operation::Apply)].map(
+            |(field, manager, operation)| FieldConflict { manager: manager.into(), operation, field: field.into() },
+        );
         assert_eq!(answered(&at(), conflict).await.err(), Some(ApplyError::Conflict(expected.into())));
         assert_eq!(manager(r#"conflict with "a \"b\" \\" using apps/v1"#), r#"a "b" \"#);
         assert_eq!(manager("conflict with subresource"), "conflict with subresource");
@@ -326,7 +343,7 @@ mod tests {
         let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             problem.message,
-            "the API server refused it: \n  spec.a: Required value\n  spec.b: Invalid value: \"\\u{1b}[2J\""
+            "the API server refused it: spec.a: Required value; spec.b: Invalid value: \"\\u{1b}[2J\""
         );
         let message =
             "failed to create typed patch object (n/c; /v1, Kind=ConfigMap): .dota: field not declared in schema";

@@ -3,6 +3,7 @@
 //! kube reads the kubeconfig, and what it says is put together here: kube would look at the environment by itself and
 //! matches `NO_PROXY` against the wrong host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
@@ -47,7 +48,11 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     let client = client
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
-    Ok(KubeTarget { transport: Transport::new(client, peer, timeout), default_namespace, fresh: Default::default() })
+    Ok(KubeTarget {
+        transport: Arc::new(Transport::new(client, peer, timeout)),
+        default_namespace,
+        fresh: Default::default(),
+    })
 }
 
 /// Everything but the client itself.
@@ -158,6 +163,7 @@ fn prepare(
     // This loads the CA from the kubeconfig or the file that it names.
     let for_plugin = ExecAuthCluster::try_from(&cluster)
         .map_err(|error| unreadable(&error, &format!("cluster {cluster_name:?}")).unwrap_or_else(not_a_url))?;
+    trim_token(&mut auth_info);
     let plugin = prepare_plugin(&mut auth_info, &for_plugin, user.as_deref(), surroundings)?;
 
     let peer = peer(context, &url, user);
@@ -183,6 +189,17 @@ fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, 
             .help(
                 "check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig",
             )),
+    }
+}
+
+/// Takes the line break that an editor leaves from the end of a token file, as kubectl does: kube sends it and fails.
+fn trim_token(auth_info: &mut AuthInfo) {
+    let Some(path) = auth_info.token_file.as_ref().filter(|_| auth_info.token.is_none()) else { return };
+    // One that cannot be read is kube's to complain of; one that needs no trimming stays a file, which may be rotated.
+    let Ok(text) = std::fs::read_to_string(path) else { return };
+    if text.trim() != text {
+        auth_info.token = Some(text.trim().to_owned().into());
+        auth_info.token_file = None;
     }
 }
 
@@ -411,7 +428,8 @@ contexts:
         let home = Home::with("apiVersion: v1\nusers:\n- name: u\n  user: {token: [geheim]}\n");
         let problem = home.problem("x").await;
         assert_eq!(problem.message, "this is no valid kubeconfig");
-        assert_eq!(problem.at.as_ref().map(|at| at.line), Some(4));
+        let at = problem.at.expect("a place");
+        assert_eq!((at.line, at.column), (4, 0), "a column would show the line, token and all");
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt};
 use serde::Deserialize;
 
 use super::errors::{self, words};
-use super::transport::{Call, Failure, Transport};
+use super::transport::{Call, Failure, Transport, encode};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 use crate::target::{Established, Gvk};
@@ -158,6 +158,17 @@ impl Condition {
     fn said(&self) -> String {
         words(&format!("{}: {}", self.reason, self.message))
     }
+}
+
+/// The OpenAPI v3 document of a group at a version. Every authenticated user may read it, as a rule; without it there
+/// is less to say beforehand, and nothing that fails.
+pub async fn openapi(transport: &Transport, group: &str, version: &str) -> Option<String> {
+    let uri = match group {
+        "" => format!("/openapi/v3/api/{}", encode(version)),
+        group => format!("/openapi/v3/apis/{}/{}", encode(group), encode(version)),
+    };
+    let answer = transport.send(&Call { uri, ..Call::default() }).await;
+    answer.ok().map(|answer| answer.body)
 }
 
 /// Whether the CRD is served: the server says so in its conditions, and discovery shows every served version.

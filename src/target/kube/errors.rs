@@ -9,10 +9,9 @@ use std::io;
 use std::time::Duration;
 
 use kube::client::AuthError;
-use kube::core::Status;
 use rustls::CertificateError;
 
-use super::transport::{Call, Failure, Peer};
+use super::transport::{Failure, Peer};
 use crate::problem::Problem;
 use crate::text;
 
@@ -41,143 +40,6 @@ pub fn words_without_secrets(from_elsewhere: &str) -> String {
         }
     }
     words(&clean)
-}
-
-/// The API server's refusal of a call.
-pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
-    match status.code {
-        401 => unauthorized(peer),
-        403 => forbidden(call, status),
-        404 => not_found(call, status),
-        407 => Problem::new(format!("{} wants a user name and password", via(peer)))
-            .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
-        413 => Problem::new(format!("{} is too large for the API server", what(call)))
-            .help("an API server takes requests of 3 MB and stores objects of 1.5 MB: split the object or shorten it"),
-        429 => Problem::new(format!("the API server {} is too busy (429), even after some tries", peer.server))
-            .help("run again later"),
-        503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
-            .help("`kubectl get apiservices` names the API that is down; run again when it is up"),
-        _ => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))),
-    }
-}
-
-fn unauthorized(peer: &Peer) -> Problem {
-    let whose = match &peer.user {
-        Some(user) => format!("the credentials of user {:?}", words(user)),
-        None => "the credentials".to_owned(),
-    };
-    let context = words(&peer.context);
-    Problem::new(format!("{} does not accept {whose} (context {context:?}): expired or invalid", peer.server))
-        .help("log in again; `kubectl auth whoami` with the same context shows whether the server knows you")
-}
-
-/// What a 403 of the RBAC authorizer says: `User "u" cannot get resource "r" in API group "g" at the cluster scope`.
-struct Denied<'a> {
-    user: &'a str,
-    verb: &'a str,
-    resource: &'a str,
-    group: &'a str,
-    namespace: Option<&'a str>,
-}
-
-impl<'a> Denied<'a> {
-    fn parse(message: &'a str) -> Option<Self> {
-        let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
-        let (verb, rest) = rest.split_once(" resource \"")?;
-        let (resource, rest) = rest.split_once("\" in API group \"")?;
-        let (group, rest) = rest.split_once('"')?;
-        let namespace = rest.strip_prefix(" in the namespace \"").and_then(|rest| Some(rest.split_once('"')?.0));
-        Some(Denied { user, verb, resource, group, namespace })
-    }
-}
-
-fn forbidden(call: &Call<'_>, status: &Status) -> Problem {
-    let Some(denied) = Denied::parse(&status.message) else {
-        // A webhook, a policy, a namespace that is being deleted: no rule would help.
-        return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
-    };
-    let [user, verb, resource, group] = [denied.user, denied.verb, denied.resource, denied.group].map(words);
-    let dot = if group.is_empty() { "" } else { "." };
-    let (place, role) = match denied.namespace.map(words) {
-        Some(namespace) => (format!("in namespace {namespace:?}"), format!("a Role in namespace {namespace:?}")),
-        None => ("at the cluster scope".to_owned(), "a ClusterRole".to_owned()),
-    };
-    Problem::new(format!("user {user:?} may not {verb} {resource}{dot}{group} {place}")).help(format!(
-        "ask for {role} with the rule {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [{verb:?}]}}, bound to that user"
-    ))
-}
-
-fn not_found(call: &Call<'_>, status: &Status) -> Problem {
-    let details = status.details.as_ref();
-    match (details.filter(|details| details.kind == "namespaces"), call.resource) {
-        (Some(details), Some(resource)) if resource.plural != "namespaces" => {
-            Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), what(call)))
-                .help("put the namespace among the manifests, or create it first")
-        }
-        (_, Some(resource)) if details.is_none_or(|details| details.name.is_empty()) => {
-            let version = match resource.group.as_str() {
-                "" => resource.version.clone(),
-                group => format!("{group}/{}", resource.version),
-            };
-            Problem::new(format!("the API server does not serve {} of {version} (any more)", resource.kind))
-                .help("was its CustomResourceDefinition deleted, or is the version no longer served? Run again")
-        }
-        _ => Problem::new(format!("the API server does not find {}: {}", what(call), said(status))),
-    }
-}
-
-/// The server's words: each cause on a line of its own where there are several.
-fn causes(status: &Status) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for cause in status.details.iter().flat_map(|details| &details.causes) {
-        let line = match (cause.field.as_str(), cause.message.as_str()) {
-            ("", message) => words(message),
-            (field, message) => format!("{}: {}", words(field), words(message)),
-        };
-        if !line.is_empty() && !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    match lines.as_slice() {
-        [] => said(status),
-        [only] => only.clone(),
-        several => several.iter().map(|line| format!("\n  {line}")).collect(),
-    }
-}
-
-fn said(status: &Status) -> String {
-    // `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`
-    let message = status.message.strip_prefix("failed to create typed patch object (");
-    let message = message.and_then(|rest| Some(rest.split_once("): ")?.1)).unwrap_or(&status.message);
-    match words(message) {
-        empty if empty.is_empty() => format!("it gave no reason ({})", status.code),
-        message => message,
-    }
-}
-
-/// `customresourcedefinitions.apiextensions.k8s.io "x"`, `/apis/apps/v1`.
-fn what(call: &Call<'_>) -> String {
-    let Some(resource) = call.resource else { return call.uri.clone() };
-    let mut what = resource.plural.clone();
-    if !resource.group.is_empty() {
-        what = format!("{what}.{}", resource.group);
-    }
-    if let Some(name) = call.name {
-        what = format!("{what} {:?}", words(name));
-    }
-    if let (true, Some(namespace)) = (resource.namespaced, call.namespace) {
-        what = format!("{what} in namespace {:?}", words(namespace));
-    }
-    what
-}
-
-fn to_do(call: &Call<'_>) -> String {
-    match call.verb {
-        // Whoever applies names the object.
-        "patch" => "it".to_owned(),
-        "" => format!("to answer {}", what(call)),
-        verb => format!("to {verb} {}", what(call)),
-    }
 }
 
 /// An answer that no API server gives.
@@ -248,7 +110,7 @@ fn broken(peer: &Peer) -> Problem {
 }
 
 /// `10.0.0.1:6443`, `the proxy proxy.local:3128`.
-fn via(peer: &Peer) -> String {
+pub fn via(peer: &Peer) -> String {
     match &peer.proxy {
         Some(proxy) => format!("the proxy {proxy}"),
         None => peer.address.clone(),
@@ -338,6 +200,7 @@ pub fn auth(error: &AuthError, user: Option<&str>, plugin: Option<(&str, Option<
         }
         AuthError::AuthExecStart(error) => {
             Problem::new(format!("{command}{of} cannot be started: {}", io_words(error)))
+                .help("check the command in the kubeconfig, and try it by hand")
         }
         AuthError::AuthExecRun { out, .. } => {
             let said = words_without_secrets(&String::from_utf8_lossy(&out.stderr));
@@ -352,13 +215,16 @@ pub fn auth(error: &AuthError, user: Option<&str>, plugin: Option<(&str, Option<
         }
         AuthError::MissingCommand => {
             Problem::new(format!("the kubeconfig names no command for the credential plugin{of}"))
+                .help("set exec.command of that user")
         }
         AuthError::ReadTokenFile(error, path) => {
             Problem::new(format!("the token file {}{of} cannot be read: {}", path.display(), io_words(error)))
+                .help("check tokenFile in the kubeconfig")
         }
         AuthError::InvalidBasicAuth(_) | AuthError::InvalidBearerToken(_) => Problem::new(format!(
             "the token or password{of} holds characters that cannot be sent, such as a line break"
-        )),
+        ))
+        .help("write it into the kubeconfig again, on one line"),
         AuthError::AuthExec(reason) => {
             Problem::new(format!("no credentials{of}: {}", words_without_secrets(reason))).help("log in again")
         }
@@ -382,53 +248,8 @@ pub fn io_words(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::resource::Resource;
     use crate::target::kube::stand_in;
-
-    fn explained(code: u16, message: &str) -> (String, String) {
-        let resource = Resource { plural: "samples".into(), group: "g.io".into(), namespaced: true, ..Resource::crd() };
-        let call = Call::get(&resource, Some("n"), "x");
-        let status = serde_json::from_value(json!({"message": message, "code": code})).unwrap();
-        let problem = refused(&call, &status, &stand_in::peer());
-        (problem.message, problem.help.unwrap_or_default())
-    }
-
-    #[test]
-    fn forbidden_names_user_verb_and_resource_and_the_rule_to_ask_for() {
-        let (message, help) = explained(
-            403,
-            r#"samples.g.io "x" is forbidden: User "system:serviceaccount:ci:deployer" cannot get resource "samples" in API group "g.io" in the namespace "n": RBAC: role not found"#,
-        );
-        assert_eq!(message, r#"user "system:serviceaccount:ci:deployer" may not get samples.g.io in namespace "n""#);
-        assert_eq!(
-            help,
-            r#"ask for a Role in namespace "n" with the rule {apiGroups: ["g.io"], resources: ["samples"], verbs: ["get"]}, bound to that user"#
-        );
-        let (message, help) =
-            explained(403, r#"x: User "a b" cannot list resource "nodes" in API group "" at the cluster scope"#);
-        assert_eq!(message, r#"user "a b" may not list nodes at the cluster scope"#);
-        assert!(help.starts_with("ask for a ClusterRole with the rule"), "{help}");
-    }
-
-    #[test]
-    fn forbidden_by_something_else_than_a_rule_offers_none() {
-        let message = r#"admission webhook "policy.example.com" denied the request: no"#;
-        let (told, help) = explained(403, message);
-        assert_eq!(told, format!(r#"the API server refused to get samples.g.io "x" in namespace "n": {message}"#));
-        assert_eq!(help, "");
-    }
-
-    #[test]
-    fn expired_credentials_are_named_with_their_user_and_context() {
-        let (message, _) = explained(401, "Unauthorized");
-        assert_eq!(
-            message,
-            r#"https://10.0.0.1:6443 does not accept the credentials of user "dev" (context "staging"): expired or invalid"#
-        );
-    }
 
     #[test]
     fn words_from_elsewhere_are_harmless_and_on_one_line() {

@@ -83,12 +83,11 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
         Err(KubeconfigError::ReadConfig(error, _)) => {
             Problem::new(format!("kubeconfig {} cannot be read: {}", path.display(), io_words(&error)))
         }
-        // The parser's own words quote the file.
+        // The parser's own words quote the file, and so would an excerpt, which goes with a column.
         Err(KubeconfigError::Parse(error)) => {
-            let place = |number: u64| usize::try_from(number).unwrap_or(0);
-            let (line, column) = error.location().map_or((0, 0), |at| (place(at.line()), place(at.column())));
+            let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).unwrap_or(0);
             Problem::new("this is no valid kubeconfig")
-                .at(Location { file: path.display().to_string(), line, column })
+                .at(Location { file: path.display().to_string(), line, column: 0 })
                 .help("`kubectl config view` with this file says more")
         }
         Err(_) => Problem::new(format!("{} is no valid kubeconfig", path.display())),

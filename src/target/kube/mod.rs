@@ -1,9 +1,9 @@
 //! A cluster, through its API server.
 //!
 //! One room for each step: `connect` turns `kubeconfig`, environment and `proxy` into a `client`, `transport` sends one
-//! request and is the only place that does, `errors` says in one line why one failed, `read`, `discover` and `apply` are
-//! the three things that a deploy asks of a server. Objects stay JSON text all the way; only the few facts that a step
-//! needs are parsed out of it (`json`).
+//! request and is the only place that does, `errors` and `refusals` say in one line why one failed, `read`, `list`,
+//! `discover` and `apply` are what a deploy asks of a server. Objects stay JSON text all the way; only the few facts
+//! that a step needs are parsed out of it (`json`).
 //!
 //! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
 //! server carries out whole or not at all.
@@ -15,21 +15,27 @@ mod discover;
 mod errors;
 mod json;
 mod kubeconfig;
+mod list;
 mod proxy;
 mod read;
+mod refusals;
+mod secret;
 #[cfg(test)]
 mod stand_in;
+mod takeover;
 mod transport;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::{Apply, ApplyError, Connection, Established, Gvk, OnRead, Wanted};
+use super::{Apply, ApplyError, Connection, Established, Gvk, ListRequest, OnRead, Wanted};
 use crate::problem::Result;
 use crate::resource::{Live, ObjectRef, Resource};
+pub use list::KubePages;
 use transport::Transport;
 
 pub struct KubeTarget {
-    transport: Transport,
+    transport: Arc<Transport>,
     default_namespace: String,
     fresh: apply::FreshSchemas,
 }
@@ -59,9 +65,18 @@ impl KubeTarget {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 
+    /// The pages of a list, each fetched while the one before it is looked at.
+    pub fn list(&self, request: &ListRequest<'_>) -> KubePages {
+        KubePages::new(&self.transport, request)
+    }
+
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+    }
+
+    pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
+        discover::openapi(&self.transport, group, version).await
     }
 
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {

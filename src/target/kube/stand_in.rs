@@ -87,5 +87,8 @@ pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeT
         }
     });
     let transport = Transport::new(Client::new(service, "default"), peer(), Duration::from_secs(60));
-    (KubeTarget { transport, default_namespace: "default".into(), fresh: Default::default() }, requests)
+    (
+        KubeTarget { transport: Arc::new(transport), default_namespace: "default".into(), fresh: Default::default() },
+        requests,
+    )
 }

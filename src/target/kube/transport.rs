@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use kube::client::{Body, Client};
 use kube::core::Status;
 
-use super::errors;
+use super::{errors, refusals};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::text;
@@ -47,7 +47,7 @@ pub struct Call<'a> {
     pub name: Option<&'a str>,
     /// Path and query.
     pub uri: String,
-    /// The body of a server-side apply.
+    /// The body of a server-side apply (an object) or of a JSON patch (a list).
     pub body: Option<&'a str>,
 }
 
@@ -102,7 +102,7 @@ impl Failure {
 
     pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
         match self {
-            Failure::Refused(status) => errors::refused(call, &status, peer),
+            Failure::Refused(status) => refusals::refused(call, &status, peer),
             Failure::Lost { problem, .. } => problem,
         }
     }
@@ -153,7 +153,9 @@ impl Transport {
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, "application/json");
         let body = match call.body {
             Some(body) => {
-                request = request.method(Method::PATCH).header(CONTENT_TYPE, "application/apply-patch+yaml");
+                let is_list = body.starts_with('[');
+                let kind = if is_list { "application/json-patch+json" } else { "application/apply-patch+yaml" };
+                request = request.method(Method::PATCH).header(CONTENT_TYPE, kind);
                 Body::from(body.as_bytes().to_vec())
             }
             None => Body::empty(),

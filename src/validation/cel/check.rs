@@ -6,10 +6,13 @@
 use std::sync::Arc;
 
 use super::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+use super::budget::Budget;
+use super::eval::literal_value;
+use super::fault::Fault;
 use super::signature::signatures;
-use super::time::{Timestamp, go_duration};
 use super::types::{self, Kind};
 use super::typing::{BOOL, Bindings, INT, Ty};
+use super::value::Value;
 use crate::validation::re2;
 
 type Checked = Result<Ty, String>;
@@ -373,19 +376,30 @@ fn property(of: &types::Type, name: &str) -> Option<Ty> {
     (types::escape(&unescaped)? == name || types::RESERVED.contains(&name)).then(|| Ty::of_schema(found))
 }
 
-/// A literal that its function cannot read is refused.
+/// The server converts literals when it compiles a rule, and refuses those that it cannot convert.
 fn literal_argument(call: &Call) -> Result<(), String> {
-    let invalid = |valid: bool| match valid {
-        true => Ok(()),
-        false => Err(format!("invalid {} argument", call.function)),
-    };
-    match (call.function.as_str(), call.args.as_slice()) {
-        ("duration", [Expr::Literal(Literal::String(text))]) => invalid(go_duration(text).is_some()),
-        ("timestamp", [Expr::Literal(Literal::String(text))]) => invalid(Timestamp::from_rfc3339(text).is_some()),
+    match call.args.as_slice() {
         // The server takes the text for the pattern here, although it is the second argument that is one.
-        ("matches", [Expr::Literal(Literal::String(text)), _]) if !call.member => invalid(re2::compile(text).is_ok()),
-        _ => Ok(()),
+        [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => {
+            re2::compile(text).map(|_| ())
+        }
+        _ => match converted(call) {
+            Some(Err(Fault::Error(why))) => Err(why),
+            _ => Ok(()),
+        },
     }
+}
+
+/// The value of a conversion of a literal.
+fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
+    const CONVERSIONS: &[&str] = &["bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"];
+    let ([arg], [overload]) = (call.args.as_slice(), call.overloads.as_slice()) else { return None };
+    let value = match arg {
+        Expr::Literal(literal) => literal_value(literal),
+        Expr::Call(inner) => converted(inner)?.ok()?,
+        _ => return None,
+    };
+    CONVERSIONS.contains(&overload.name).then(|| (overload.call)(&[value], &mut Budget::default())).flatten()
 }
 
 fn name_of(operator: Operator) -> &'static str {

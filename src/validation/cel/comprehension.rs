@@ -10,8 +10,9 @@ use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
 
-/// An element of what a macro runs over: the values of its one or two variables.
-type Element<'a> = (Value<'a>, Option<Result<Value<'a>>>);
+/// An element of what a macro runs over: the values of its one or two variables. What does not fit its schema is a fault
+/// only once it is looked at.
+type Element<'a> = (Result<Value<'a>>, Option<Result<Value<'a>>>);
 
 impl<'a> Evaluation<'a, '_> {
     /// The value of a macro.
@@ -33,7 +34,7 @@ impl<'a> Evaluation<'a, '_> {
             }
             MacroKind::Filter => {
                 let kept = self.kept(of, &of.body, elements)?;
-                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect())))
+                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect::<Result<_>>()?)))
             }
             MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
             MacroKind::Map | MacroKind::MapEntry => self.transform_map(of, elements),
@@ -43,9 +44,9 @@ impl<'a> Evaluation<'a, '_> {
 
     fn sort_by(&mut self, of: &'a Macro) -> Result<Value<'a>> {
         // The keys are made of the elements, in the same order.
-        let elements = elements(self.eval(&of.target)?, false)?.collect::<Result<Vec<_>>>()?;
-        let values = elements.iter().map(|element| element.0.clone()).collect();
-        let keys = self.transform(of, elements.into_iter().map(Ok))?;
+        let elements = elements(self.eval(&of.target)?, false)?.collect::<Vec<_>>();
+        let values = elements.iter().map(|element| element.0.clone()).collect::<Result<_>>()?;
+        let keys = self.transform(of, elements.into_iter())?;
         sort_by_keys(values, keys, self.budget)
     }
 
@@ -58,7 +59,7 @@ impl<'a> Evaluation<'a, '_> {
             self.scope.push((name, first));
         }
         if let (Some(name), Some(second)) = (of.variables.get(1), second) {
-            self.scope.push((name, second?));
+            self.scope.push((name, second));
         }
         let result = self.eval(expr);
         self.scope.truncate(depth);
@@ -76,12 +77,12 @@ impl<'a> Evaluation<'a, '_> {
     fn quantifier(
         &mut self,
         of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
+        elements: impl Iterator<Item = Element<'a>>,
         decisive: bool,
     ) -> Result<Value<'a>> {
         let mut fault: Option<Fault> = None;
         for element in elements {
-            match element.and_then(|element| self.test(of, &of.body, element)) {
+            match self.test(of, &of.body, element) {
                 Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(_) => {}
                 Err(problem @ Fault::Abort(_)) => {
@@ -104,12 +105,11 @@ impl<'a> Evaluation<'a, '_> {
         &mut self,
         of: &'a Macro,
         filter: &'a Expr,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
+        elements: impl Iterator<Item = Element<'a>>,
     ) -> Result<Vec<Element<'a>>> {
         let mut kept = Vec::new();
         let mut fault: Option<Fault> = None;
         for element in elements {
-            let element = element?;
             match self.test(of, filter, element.clone()) {
                 Ok(true) => kept.push(element),
                 Ok(false) => {}
@@ -121,22 +121,14 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The elements that the macro's own filter lets through, if it has one.
-    fn filtered(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
-    ) -> Result<Vec<Element<'a>>> {
+    fn filtered(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Element<'a>>> {
         match &of.filter {
             Some(filter) => self.kept(of, filter, elements),
-            None => elements.collect(),
+            None => Ok(elements.collect()),
         }
     }
 
-    fn transform(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
-    ) -> Result<Vec<Value<'a>>> {
+    fn transform(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Value<'a>>> {
         let mut values = Vec::new();
         for element in self.filtered(of, elements)? {
             values.push(self.bound(of, &of.body, element)?);
@@ -144,14 +136,10 @@ impl<'a> Evaluation<'a, '_> {
         Ok(values)
     }
 
-    fn transform_map(
-        &mut self,
-        of: &'a Macro,
-        elements: impl Iterator<Item = Result<Element<'a>>>,
-    ) -> Result<Value<'a>> {
+    fn transform_map(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Value<'a>> {
         let mut map = BTreeMap::new();
         for element in self.filtered(of, elements)? {
-            let key = element.0.clone();
+            let key = element.0.clone()?;
             let value = self.bound(of, &of.body, element)?;
             match (of.kind, value) {
                 (MacroKind::Map, value) => insert(&mut map, key, value)?,
@@ -174,7 +162,7 @@ impl<'a> Evaluation<'a, '_> {
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
-                let value = self.bound(of, &of.body, ((*value).clone(), None))?;
+                let value = self.bound(of, &of.body, (Ok((*value).clone()), None))?;
                 Ok(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
             }
             other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
@@ -193,18 +181,18 @@ fn round_cost(kind: MacroKind) -> u64 {
 
 /// What a macro runs over: elements of a list or keys of a map, or with two variables both index and element, key and
 /// value.
-fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = Result<Element<'a>>> + 'a>> {
+fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = Element<'a>> + 'a>> {
     Ok(match target {
         Value::List(list) => Box::new((0..list.len()).map(move |index| match two {
-            true => Ok((Value::Int(i64::try_from(index).unwrap_or(i64::MAX)), Some(list.get(index)))),
-            false => list.get(index).map(|value| (value, None)),
+            true => (Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))), Some(list.get(index))),
+            false => (list.get(index), None),
         })),
         Value::Map(map) => Box::new(map.keys().into_iter().map(move |key| match two {
             true => {
                 let value = find(&map, &key).map(|value| value.unwrap_or(Value::Null));
-                Ok((key, Some(value)))
+                (Ok(key), Some(value))
             }
-            false => Ok((key, None)),
+            false => (Ok(key), None),
         })),
         other if two => {
             return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other))));

@@ -1,5 +1,7 @@
 //! Gives a piece of an object the type that its schema says it has.
 
+use std::rc::Rc;
+
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -8,7 +10,7 @@ use serde_json::Value as Json;
 use super::fault::{Fault, Result};
 use super::time::{Timestamp, format_duration};
 use super::types::{Kind, Type};
-use super::value::{Items, List, Map, Text, Value};
+use super::value::{Items, Key, List, Map, Text, Value};
 
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
@@ -68,6 +70,49 @@ fn string<'a>(text: &'a str, kind: &Kind) -> Result<Value<'a>> {
             .ok_or_else(|| Fault::error(format!("Invalid date-time formatted string {text}: cannot parse it"))),
         _ => Ok(Value::String(Text::Borrowed(text))),
     }
+}
+
+/// A list or object of the validated object as an optional gives it: as plain data, which knows nothing of the schema,
+/// under the names as they are written. The server unwraps optionals that way.
+pub(crate) fn untyped<'a>(value: &Value<'a>) -> Result<Value<'a>> {
+    Ok(match value {
+        Value::Map(Map::Json { fields, .. }) => native_map(fields),
+        Value::List(List { items: Items::Json(items, _), .. }) => native_list(items),
+        other => return opened(other),
+    })
+}
+
+/// What is taken out of an optional. One can hold what does not fit its schema, but that cannot be taken out.
+pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
+    match value {
+        Value::Unknown(_) => Err(Fault::error("unsupported conversion to ref.Val")),
+        other => Ok(other.clone()),
+    }
+}
+
+fn native<'a>(json: &'a Json) -> Value<'a> {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match number.as_i64() {
+            Some(value) => Value::Int(value),
+            None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::String(Text::Borrowed(text)),
+        Json::Array(items) => native_list(items),
+        Json::Object(fields) => native_map(fields),
+    }
+}
+
+fn native_list<'a>(items: &'a [Json]) -> Value<'a> {
+    Value::List(List::new(items.iter().map(native).collect()))
+}
+
+fn native_map<'a>(fields: &'a serde_json::Map<String, Json>) -> Value<'a> {
+    let entry = |(name, json): (&'a String, &'a Json)| {
+        (Key::String(name.clone()), (Value::String(Text::Borrowed(name)), native(json)))
+    };
+    Value::Map(Map::Values(Rc::new(fields.iter().map(entry).collect())))
 }
 
 /// How the server's messages name the type of a piece of data.

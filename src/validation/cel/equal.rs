@@ -110,7 +110,11 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
     match (left.kind, &left.items) {
         (Some(ListKind::Set), Items::Json(items, _)) => {
             for value in right.iter() {
-                let value = value?;
+                let value = match value {
+                    // What does not fit its schema is in no set.
+                    Err(Fault::Error(_)) => return Ok(false),
+                    value => value?,
+                };
                 budget.take(items.len() as u64)?;
                 if !items.iter().any(|item| is_native(item, &value)) {
                     return Ok(false);

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::budget::Budget;
+use super::convert::{opened, untyped};
 use super::equal::{field, find};
 use super::fault::{Fault, Result};
 use super::value::{Key, List, Map, Text, Value};
@@ -16,14 +17,14 @@ pub(super) const MAP_COST: u64 = 30;
 
 /// An evaluation in progress.
 pub(crate) struct Evaluation<'a, 'b> {
-    /// The variables in scope, the innermost last.
-    pub(super) scope: Vec<(&'a str, Value<'a>)>,
+    /// The variables in scope, the innermost last. One whose value is a fault hurts only where it is used.
+    pub(super) scope: Vec<(&'a str, Result<Value<'a>>)>,
     pub(super) budget: &'b mut Budget,
 }
 
 impl<'a, 'b> Evaluation<'a, 'b> {
     /// An evaluation with `variables` in scope.
-    pub(crate) fn new(variables: Vec<(&'a str, Value<'a>)>, budget: &'b mut Budget) -> Self {
+    pub(crate) fn new(variables: Vec<(&'a str, Result<Value<'a>>)>, budget: &'b mut Budget) -> Self {
         Evaluation { scope: variables, budget }
     }
 
@@ -52,11 +53,26 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         }
     }
 
-    fn variable(&self, name: &str) -> Result<Value<'a>> {
+    fn variable(&mut self, name: &str) -> Result<Value<'a>> {
         match self.scope.iter().rev().find(|(known, _)| *known == name) {
-            Some((_, value)) => Ok(value.clone()),
+            Some((_, Ok(Value::Optional(Some(value))))) if matches!(**value, Value::Map(_) | Value::List(_)) => {
+                let value = Rc::clone(value);
+                self.unwrapped(&value).map(Value::some)
+            }
+            Some((_, value)) => value.clone(),
             None => Err(Fault::error(format!("no such attribute(s): {name}"))),
         }
+    }
+
+    /// What is in an optional.
+    fn unwrapped(&mut self, value: &Value<'a>) -> Result<Value<'a>> {
+        let size = match value {
+            Value::Map(map @ Map::Json { .. }) => map.len(),
+            Value::List(list) => list.len(),
+            _ => 0,
+        };
+        self.budget.take(size as u64)?;
+        untyped(value)
     }
 
     /// `operands` joined by `||` (`decisive` true) or `&&` (`decisive` false). One decisive operand decides, whatever
@@ -150,7 +166,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn has(&mut self, operand: &'a Expr, name: &str) -> Result<Value<'a>> {
         let operand = match self.eval(operand)? {
             Value::Optional(None) => return Ok(Value::Bool(false)),
-            Value::Optional(Some(value)) => (*value).clone(),
+            Value::Optional(Some(value)) => self.unwrapped(&value)?,
             value => value,
         };
         select(&operand, name).map(|found| Value::Bool(found.is_some()))
@@ -162,7 +178,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         let mut is_optional = false;
         if let Value::Optional(inner) = value {
             let Some(inner) = inner else { return Ok(Value::Optional(None)) };
-            value = (*inner).clone();
+            value = self.unwrapped(&inner)?;
             is_optional = true;
         }
         for step in steps {
@@ -191,7 +207,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // The alternative is evaluated only when it is needed.
             return match self.eval(target)? {
                 Value::Optional(None) => self.eval(other),
-                Value::Optional(Some(value)) if call.function == "orValue" => Ok((*value).clone()),
+                Value::Optional(Some(value)) if call.function == "orValue" => opened(&value),
                 Value::Optional(some) => Ok(Value::Optional(some)),
                 other => Ok(other),
             };
@@ -250,7 +266,7 @@ fn no_such_function(name: &str, args: &[Value]) -> Fault {
     }
 }
 
-fn literal_value(literal: &Literal) -> Value<'_> {
+pub(super) fn literal_value(literal: &Literal) -> Value<'_> {
     match literal {
         Literal::Null => Value::Null,
         Literal::Bool(value) => Value::Bool(*value),

@@ -2,6 +2,7 @@
 //! arguments.
 
 use super::budget::Budget;
+use super::convert::opened;
 use super::fault::{Fault, Result};
 use super::library::Function;
 use super::value::{List, Map, Value};
@@ -57,7 +58,7 @@ fn none<'a>(_: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
 
 fn value<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::Optional(value)] = args else { return None };
-    Some(value.as_ref().map(|value| (**value).clone()).ok_or_else(|| Fault::error("optional.none() dereference")))
+    Some(value.as_ref().map_or_else(|| Err(Fault::error("optional.none() dereference")), |value| opened(value)))
 }
 
 fn has_value<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {

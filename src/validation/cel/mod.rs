@@ -6,8 +6,15 @@
 //!                 └──► convert: data as typed values ─┘
 //! ```
 //!
-//! Parser and evaluator are our own. The language is small; what is particular are Kubernetes' types, libraries and
-//! error semantics, and that nothing in a CRD may bring the process down: nesting is limited and steps are counted.
+//! All of this is our own. The language is small; what decides a verdict are Kubernetes' types, libraries and error
+//! semantics, down to what the server evaluates lazily, folds at compile time or reads without its schema, and that
+//! nothing in a CRD may bring the process down: nesting is limited and steps are counted. The crates there are have
+//! neither a type checker nor a limit of steps, and a parser alone would save three files of forty. What holds this one
+//! to the server are tables of expressions with the results of the server's own packages, and generated rules and
+//! objects that a real server judges as well (docs/testing.md).
+//!
+//! Steps are counted so that a rule takes at least as many as the server counts in cost: one that is too expensive there
+//! is undecided here, and so are some that are cheap enough there.
 //!
 //! What cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server refuses
 //! a CRD with a rule that does not check.

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::ast::Expr;
 use super::budget::Budget;
 use super::check::check;
-use super::convert::typed;
+use super::convert::{typed, untyped};
 use super::eval::Evaluation;
 use super::fault::Fault;
 use super::field_path::normalized;
@@ -217,12 +217,16 @@ impl Rule {
     ) -> super::fault::Result<Value<'a>> {
         let of = &*self.node.of;
         let mut variables = Vec::with_capacity(2);
-        variables.push(("self", typed(this, of)?));
+        variables.push(("self", typed(this, of)));
         if self.node.uses_old {
             match (old, self.optional_old) {
-                (Some(old), true) => variables.push(("oldSelf", Value::some(typed(old, of)?))),
-                (Some(old), false) => variables.push(("oldSelf", typed(old, of)?)),
-                (None, true) => variables.push(("oldSelf", Value::Optional(None))),
+                // There is a value even where it does not fit the schema.
+                (Some(old), true) => {
+                    let old = typed(old, of).and_then(|old| untyped(&old)).unwrap_or(Value::Unknown(old));
+                    variables.push(("oldSelf", Ok(Value::some(old))));
+                }
+                (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
+                (None, true) => variables.push(("oldSelf", Ok(Value::Optional(None)))),
                 (None, false) => {}
             }
         }

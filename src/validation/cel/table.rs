@@ -77,7 +77,7 @@ fn evaluate(source: &str, schema: &Json, object: &Json) -> (String, u64) {
     };
     let mut budget = Budget::new(STEPS);
     let run = |budget: &mut Budget| {
-        let this = typed(object, &of)?;
+        let this = typed(object, &of);
         let variables = vec![("self", this.clone()), ("oldSelf", this)];
         let value = Evaluation::new(variables, budget).eval(&expr)?;
         show(&value)

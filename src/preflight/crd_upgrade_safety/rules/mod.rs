@@ -4,6 +4,21 @@
 //! judges, and whatever changed and nobody claims is an unknown change. So a rule that is silent about a claimed
 //! transition has said that it is safe.
 
+mod additional_properties_change;
+mod all_of_change;
+mod any_of_change;
+mod conversion_changed;
+mod embedded_resource_change;
+mod exclusive_maximum_change;
+mod exclusive_minimum_change;
+mod format_change;
+mod int_or_string_change;
+mod kind_changed;
+mod list_map_keys_change;
+mod list_type_change;
+mod map_type_change;
+mod multiple_of_change;
+mod name_removed;
 mod no_default_added;
 mod no_default_changed;
 mod no_default_removed;
@@ -22,23 +37,53 @@ mod no_required_field_added;
 mod no_scope_change;
 mod no_stored_version_removed;
 mod no_type_change;
+mod not_change;
+mod nullable_change;
+mod one_of_change;
+mod pattern_change;
+mod preserve_unknown_fields_change;
+mod printer_column_removed;
+mod pruning_turned_on;
+mod scale_path_changed;
+mod selectable_field_removed;
 mod served_version_removed;
+mod served_versions_differ;
+mod status_subresource_added;
+mod storage_version_loses_fields;
+mod storage_version_moved;
+mod subresource_removed;
 mod unknown_change;
+mod validation_rule_change;
+mod version_deprecated;
 mod version_unserved;
 
 use super::model::{CrdPair, NodePair, Place, RemovedNode, Transition};
 use crate::preflight::rule::RuleDoc;
+use crate::report::{Breaks, Severity, Verdict};
 use crate::resource::Step;
 
 /// One compatibility judgement.
 #[derive(Debug)]
 pub struct Rule {
     pub doc: RuleDoc,
+    /// Where the rule comes from, which decides how a violation weighs.
+    pub weight: Weight,
     /// The transitions that this rule has the say on.
     pub claims: &'static [Claim],
     /// A violation of this rule is the cause of all others on the same node and below it, which are not reported.
     pub hides_others: bool,
     pub judge: Judge,
+}
+
+/// Where a rule comes from. [`super::decide`] makes a severity of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// The reference documents forbid the change.
+    Forbidden,
+    /// The reference documents call the change unknown: what nobody decides falls to `failMode`.
+    Unknown,
+    /// The reference documents do not speak of it. The severity of the rule holds; under `preset: semantic` this one.
+    Beyond { semantic: Severity },
 }
 
 /// What a rule looks at, and the function that looks.
@@ -78,7 +123,7 @@ pub struct Found {
 }
 
 /// A violation in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// One line for people.
     pub message: String,
@@ -86,10 +131,16 @@ pub struct Said {
     pub documented: Option<String>,
     /// The concrete next step.
     pub help: String,
+    /// Where one step is not enough: all of them, a line each.
+    pub steps: Vec<String>,
     /// Where in the desired CRD to point.
     pub at: Vec<Step>,
     /// What the mark there says.
     pub label: Option<String>,
+    /// Who is hurt by this very change, where that is less than the rule says.
+    pub breaks: Option<Vec<Breaks>>,
+    /// Where the change of this keyword alone decides what becomes of objects.
+    pub verdict: Option<Verdict>,
 }
 
 impl Said {
@@ -105,7 +156,7 @@ impl Said {
             )),
             help: String::new(),
             at,
-            label: None,
+            ..Said::default()
         }
     }
 
@@ -130,6 +181,21 @@ impl Said {
 
 /// Every rule, sorted by name. Violations of one node are reported in this order.
 pub static RULES: &[Rule] = &[
+    additional_properties_change::RULE,
+    all_of_change::RULE,
+    any_of_change::RULE,
+    conversion_changed::RULE,
+    embedded_resource_change::RULE,
+    exclusive_maximum_change::RULE,
+    exclusive_minimum_change::RULE,
+    format_change::RULE,
+    int_or_string_change::RULE,
+    kind_changed::RULE,
+    list_map_keys_change::RULE,
+    list_type_change::RULE,
+    map_type_change::RULE,
+    multiple_of_change::RULE,
+    name_removed::RULE,
     no_default_added::RULE,
     no_default_changed::RULE,
     no_default_removed::RULE,
@@ -148,8 +214,24 @@ pub static RULES: &[Rule] = &[
     no_scope_change::RULE,
     no_stored_version_removed::RULE,
     no_type_change::RULE,
+    not_change::RULE,
+    nullable_change::RULE,
+    one_of_change::RULE,
+    pattern_change::RULE,
+    preserve_unknown_fields_change::RULE,
+    printer_column_removed::RULE,
+    pruning_turned_on::RULE,
+    scale_path_changed::RULE,
+    selectable_field_removed::RULE,
     served_version_removed::RULE,
+    served_versions_differ::RULE,
+    status_subresource_added::RULE,
+    storage_version_loses_fields::RULE,
+    storage_version_moved::RULE,
+    subresource_removed::RULE,
     unknown_change::RULE,
+    validation_rule_change::RULE,
+    version_deprecated::RULE,
     version_unserved::RULE,
 ];
 

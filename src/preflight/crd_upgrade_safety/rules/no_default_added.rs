@@ -1,6 +1,6 @@
 //! `default` where there was none.
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -29,6 +29,7 @@ replicas:
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::on("default", &[Transition::Added])],
     hides_others: false,
     judge: Judge::Node(judge),

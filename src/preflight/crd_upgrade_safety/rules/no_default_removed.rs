@@ -1,6 +1,6 @@
 //! No `default` where there was one.
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -28,6 +28,7 @@ replicas:
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::on("default", &[Transition::Removed])],
     hides_others: false,
     judge: Judge::Node(judge),

@@ -1,6 +1,6 @@
 //! `enum` where there was none.
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
@@ -30,6 +30,7 @@ mode:
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::on("enum", &[Transition::Added])],
     hides_others: false,
     judge: Judge::Node(judge),

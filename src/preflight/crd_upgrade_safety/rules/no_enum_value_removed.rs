@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
@@ -33,6 +33,7 @@ mode:
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     // An enum that goes as a whole takes no value away: it is claimed, and nothing is said against it.
     claims: &[Claim::on("enum", &[Transition::Changed, Transition::Removed])],
     hides_others: false,

@@ -1,6 +1,6 @@
 //! A field that is gone.
 
-use super::{Judge, Rule, Said};
+use super::{Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::RemovedNode;
@@ -27,6 +27,7 @@ pollInterval:
         breaks: &[Breaks::Data, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[],
     hides_others: false,
     judge: Judge::Removed(judge),
@@ -46,5 +47,6 @@ fn judge(node: &RemovedNode) -> Said {
         help: format!("keep {field} in {version} and mark it as deprecated, or leave it out of a new version only"),
         at: place.steps.clone(),
         label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
+        ..Said::default()
     }
 }

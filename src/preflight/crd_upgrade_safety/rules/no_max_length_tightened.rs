@@ -1,6 +1,6 @@
 //! `maxLength` added or lowered.
 
-use super::{Claim, Judge, Rule};
+use super::{Claim, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::bounds::{self, Bound, Tighter};
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
@@ -32,6 +32,7 @@ name:
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::all(BOUND.keyword)],
     hides_others: false,
     judge: Judge::Node(|pair| bounds::judge(pair, &BOUND)),

@@ -1,6 +1,6 @@
 //! A name added to `required`.
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
@@ -38,6 +38,7 @@ database:
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::all("required")],
     hides_others: false,
     judge: Judge::Node(judge),

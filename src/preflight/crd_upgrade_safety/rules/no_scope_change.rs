@@ -1,6 +1,6 @@
 //! `scope` changed.
 
-use super::{Found, Judge, Rule, Said};
+use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
@@ -27,6 +27,7 @@ spec:
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[],
     hides_others: false,
     judge: Judge::Crd(judge),
@@ -43,6 +44,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects"),
         at: vec!["spec".into(), "scope".into()],
         label: Some(format!("was {was} in the live CRD")),
+        ..Said::default()
     };
     vec![Found { version: None, said }]
 }

@@ -1,6 +1,7 @@
 //! A version removed that objects are stored at.
 
-use super::{Found, Judge, Rule, Said};
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::migration;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
@@ -37,6 +38,7 @@ spec:
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[],
     hides_others: false,
     judge: Judge::Crd(judge),
@@ -52,10 +54,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
                 )),
                 help: format!(
-                    "keep {name} (served: false is enough) until every object is stored at another version and status.storedVersions no longer names {name}"
+                    "objects may be stored at {name}, and the server does not tell which; so move them all first"
                 ),
+                steps: migration::plan(&pair.live, &pair.desired),
                 at: vec!["spec".into(), "versions".into()],
                 label: Some(format!("objects may be stored at {name} in the cluster")),
+                ..Said::default()
             };
             Found { version: Some(name.to_owned()), said }
         })

@@ -1,6 +1,6 @@
 //! `type` changed.
 
-use super::{Claim, Judge, Rule, Said};
+use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
         summary: "the type of a field changes",
         forbids: "Another `type` on a field of an existing version. What else changed on that field and below it \
             follows from it and is not reported. A number or a text that becomes int-or-string is left to \
-            UnknownChange.",
+            IntOrStringChange.",
         why: "Values of the old type are refused from now on, wherever they are: in stored objects, in manifests, in \
             the code of clients, which read something that they cannot decode.",
         example: Example::Fields {
@@ -30,6 +30,7 @@ timeout:
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
+    weight: Weight::Forbidden,
     claims: &[Claim::all("type")],
     hides_others: true,
     judge: Judge::Node(judge),

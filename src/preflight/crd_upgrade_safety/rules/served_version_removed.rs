@@ -1,6 +1,6 @@
 //! A version removed at once that was still served. Nothing is stored at it: that is `NoStoredVersionRemoved`.
 
-use super::{Found, Judge, Rule, Said};
+use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
@@ -39,6 +39,7 @@ spec:
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },
+    weight: Weight::Beyond { semantic: Severity::Error },
     claims: &[],
     hides_others: false,
     judge: Judge::Crd(judge),
@@ -55,9 +56,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             let said = Said {
                 message: format!("served version {name} is removed at once"),
                 documented: None,
-                help: format!("keep {name} with served: false in this upgrade and remove it in a later one"),
+                help: format!(
+                    "go in two steps: keep {name} with served: false in this upgrade, see that nobody misses it, and remove it in a later one"
+                ),
                 at: vec!["spec".into(), "versions".into()],
                 label: Some(format!("the live CRD serves {name}")),
+                ..Said::default()
             };
             Found { version: Some(name.clone()), said }
         })

@@ -1,6 +1,6 @@
 //! A version that is no longer served.
 
-use super::{Found, Judge, Rule, Said};
+use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
@@ -42,6 +42,7 @@ spec:
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },
+    weight: Weight::Beyond { semantic: Severity::Warning },
     claims: &[],
     hides_others: false,
     judge: Judge::Crd(judge),
@@ -59,6 +60,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 help: format!("make sure that no client uses {name} any more; served: true brings it back"),
                 at: vec!["spec".into(), "versions".into(), index.into(), "served".into()],
                 label: Some(format!("the live CRD serves {name}")),
+                ..Said::default()
             };
             Some(Found { version: Some(name.clone()), said })
         })

@@ -1,0 +1,205 @@
+//! What a whole `gantry check` costs, beside a bare list of the same CRDs.
+//!
+//!     cargo bench --bench check             600 CRDs of 25 KB
+//!     cargo bench --bench check -- large    1,539 CRDs of 51 KB
+//!
+//! Starts the servers of the test bed, deploys CRDs that are made from a seed, changes each of them as an upgrade
+//! would, and then runs the two processes in turns, so that whatever else the machine does meets both.
+//! `docs/benchmarks.md` says what the figures mean.
+
+mod bare_list;
+#[path = "../support/mod.rs"]
+mod generator;
+mod process;
+#[path = "../../tests/support/mod.rs"]
+mod testbed;
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use process::Run;
+use serde_json::Value;
+use testbed::ControlPlane;
+
+const SEED: u64 = 7;
+const RUNS: usize = 15;
+
+/// An amount of work and what it may cost.
+struct Size {
+    name: &'static str,
+    crds: usize,
+    /// Of one CRD as YAML, about.
+    bytes: usize,
+    /// The median check may take so many times the median list.
+    ratio: f64,
+    /// The most memory that any check may hold, in MB.
+    megabytes: f64,
+}
+
+const SIZES: [Size; 2] = [
+    Size { name: "small", crds: 600, bytes: 25_000, ratio: 2.0, megabytes: 150.0 },
+    Size { name: "large", crds: 1539, bytes: 51_000, ratio: 2.5, megabytes: 350.0 },
+];
+
+/// Set for the process that lists: its arguments are the server's address and certificate.
+const TOKEN: &str = "GANTRY_BENCH_TOKEN";
+
+fn main() -> ExitCode {
+    // Cargo adds `--bench` to what the user gave.
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let (Ok(token), [address, ca_file]) = (env::var(TOKEN), &arguments[..]) {
+        return match bare_list::list(address, Path::new(ca_file), &token) {
+            Ok(length) => {
+                println!("{length}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("cannot list the CRDs: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let asked = arguments.first().map_or("small", String::as_str);
+    let Some(size) = SIZES.iter().find(|size| size.name == asked) else {
+        eprintln!("no size {asked:?}; there are {}", SIZES.map(|size| size.name).join(" and "));
+        return ExitCode::from(2);
+    };
+    measure(size);
+    ExitCode::SUCCESS
+}
+
+fn measure(size: &Size) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (live, desired) = (folder.path().join("live"), folder.path().join("desired"));
+    let bytes = write_manifests(size, &live, &desired).expect("write the manifests");
+    println!("{} CRDs, {:.1} MB of YAML, seed {SEED}", size.crds, bytes as f64 / 1e6);
+
+    let servers = ControlPlane::start();
+    let home = folder.path();
+    eprintln!("deploying the live side");
+    let deployed = process::run(gantry(&servers, home).args(["deploy", "-y", "-f"]).arg(&live)).expect("start gantry");
+    assert_eq!(deployed.code, Some(0), "the live side was not deployed");
+    fs::remove_dir_all(&live).expect("remove the live side's manifests");
+    eprintln!("waiting until the server has come to rest");
+    until_at_rest(&servers);
+
+    let report = home.join("report.json");
+    let json = format!("json={}", report.display());
+    let first = process::run(gantry(&servers, home).args(["check", "-o", &json, "-f"]).arg(&desired));
+    assert_eq!(first.expect("start gantry").code, Some(3), "some of the upgrades are to be blocked");
+    let findings = check_report(size, &report);
+    let listed = Command::output(&mut lister(&servers)).expect("start the list");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let listed: f64 = String::from_utf8_lossy(&listed.stdout).trim().parse().expect("the length of the list");
+    println!("{:.1} MB of JSON in the list; every CRD changed, {findings} findings", listed / 1e6);
+
+    let mut lists = Vec::new();
+    let mut checks = Vec::new();
+    for _ in 0..RUNS {
+        let list = process::run(lister(&servers).stdout(Stdio::null())).expect("start the list");
+        assert_eq!(list.code, Some(0), "the list failed");
+        lists.push(list);
+        let check = process::run(gantry(&servers, home).args(["check", "-q", "-f"]).arg(&desired));
+        let check = check.expect("start gantry");
+        assert_eq!(check.code, Some(3), "the check did not come to its end");
+        checks.push(check);
+    }
+    tell(size, &lists, &checks);
+}
+
+/// Writes both sides, one file for each CRD, and gives the size of the desired side in bytes.
+fn write_manifests(size: &Size, live: &Path, desired: &Path) -> io::Result<usize> {
+    fs::create_dir(live)?;
+    fs::create_dir(desired)?;
+    let mut bytes = 0;
+    for number in 0..size.crds {
+        let crd = generator::crd(SEED, number, "bench.example.com", size.bytes);
+        let upgraded = yaml(&generator::upgraded(&crd, number));
+        bytes += upgraded.len();
+        let file = format!("{number:04}.yaml");
+        fs::write(live.join(&file), yaml(&crd))?;
+        fs::write(desired.join(&file), upgraded)?;
+    }
+    Ok(bytes)
+}
+
+fn yaml(crd: &Value) -> String {
+    serde_yaml::to_string(crd).expect("a CRD is valid YAML")
+}
+
+/// The built gantry in an environment that holds nothing of this machine.
+fn gantry(servers: &ControlPlane, home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+    command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// This very program, in its other part.
+fn lister(servers: &ControlPlane) -> Command {
+    let mut command = Command::new(env::current_exe().expect("the path of this program"));
+    command.arg(servers.url().trim_start_matches("https://")).arg(servers.ca_file());
+    command.env(TOKEN, servers.token("admin")).stdin(Stdio::null());
+    command
+}
+
+/// New CRDs keep an API server busy for a while: it serves them, and describes them in its OpenAPI documents.
+fn until_at_rest(servers: &ControlPlane) {
+    let used = || {
+        let (_, metrics) = servers.get("/metrics");
+        let metrics = metrics.as_str().unwrap_or_default();
+        let seconds = metrics.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
+        seconds.and_then(|seconds| seconds.parse::<f64>().ok()).expect("the server tells its processor time")
+    };
+    let mut before = used();
+    loop {
+        thread::sleep(Duration::from_secs(2));
+        let now = used();
+        if now - before < 0.4 {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// Whether the check that is measured did its work: all CRDs were found live, and the unsafe tenth was told.
+fn check_report(size: &Size, report: &Path) -> u64 {
+    let report = fs::read(report).expect("the report");
+    let report: Value = serde_json::from_slice(&report).expect("the report is JSON");
+    let summary = &report["summary"];
+    assert_eq!(summary["updated"], size.crds, "{summary}");
+    let errors = summary["errors"].as_u64().unwrap_or_default();
+    assert!(errors >= (size.crds / 10) as u64, "{summary}");
+    errors
+}
+
+fn tell(size: &Size, lists: &[Run], checks: &[Run]) {
+    println!("\n{:<14}{:>9}{:>9}{:>9}{:>16}{:>13}", "", "min", "median", "max", "processor time", "peak memory");
+    for (what, runs) in [("bare list", lists), ("gantry check", checks)] {
+        let [min, median, max] = spread(runs, |run| run.wall);
+        let processor = spread(runs, |run| run.processor)[1];
+        println!("{what:<14}{min:>7.3} s{median:>7.3} s{max:>7.3} s{processor:>14.3} s{:>10.0} MB", peak(runs));
+    }
+    let [list, check] = [lists, checks].map(|runs| spread(runs, |run| run.wall)[1]);
+    let (ratio, megabytes) = (check / list, peak(checks));
+    let verdict = |within: bool| if within { "within" } else { "OVER" };
+    println!("\n{ratio:.2} times the list: {} the budget of {}", verdict(ratio <= size.ratio), size.ratio);
+    println!("{megabytes:.0} MB: {} the budget of {} MB", verdict(megabytes <= size.megabytes), size.megabytes);
+}
+
+/// Minimum, median and maximum, in seconds.
+fn spread(runs: &[Run], time: impl Fn(&Run) -> Duration) -> [f64; 3] {
+    let mut times: Vec<f64> = runs.iter().map(|run| time(run).as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    [times[0], times[times.len() / 2], times[times.len() - 1]]
+}
+
+/// The most memory that any of them held, in MB.
+fn peak(runs: &[Run]) -> f64 {
+    runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / 1e6
+}

@@ -1,0 +1,51 @@
+//! One run of a process: how long it took from its start to its end, its processor time, and the most memory that it
+//! held.
+
+use std::io;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub struct Run {
+    pub wall: Duration,
+    /// Of all its threads, in its own code and in the kernel.
+    pub processor: Duration,
+    /// The largest resident set, in bytes.
+    pub peak: u64,
+    pub code: Option<i32>,
+}
+
+/// Runs `command` to its end.
+///
+/// The kernel begins a child's peak with that of its parent, so whoever calls this must stay smaller than what is
+/// measured.
+pub fn run(command: &mut Command) -> io::Result<Run> {
+    let started = Instant::now();
+    let child = command.spawn()?;
+    let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
+    let mut status = 0;
+    // SAFETY: plain integers, for which all zeroes is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to live values of the right types; the child is ours and nobody else waits for it.
+        if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let wall = started.elapsed();
+    // Kilobytes, but bytes on macOS.
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    let peak = u64::try_from(usage.ru_maxrss).unwrap_or_default() * unit;
+    let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    let processor = [usage.ru_utime, usage.ru_stime].into_iter().map(duration).sum();
+    Ok(Run { wall, processor, peak, code })
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let micros = u64::try_from(time.tv_usec).unwrap_or_default();
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
+}

@@ -1,0 +1,25 @@
+//! The same list through gantry's library: what of a check's time is reading.
+
+use gantry::resource::Resource;
+use gantry::target::{Connection, ListRequest, Target, TargetSpec};
+
+/// Lists all objects on the cluster of `KUBECONFIG` and gives their number.
+pub fn list(page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {
+    let resource = Resource {
+        group: crate::fixture::GROUP.into(),
+        version: "v1".into(),
+        kind: "Widget".into(),
+        plural: "widgets".into(),
+        namespaced: true,
+    };
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let target = Target::open(&TargetSpec::Kube, &Connection::default()).await?;
+        let mut pages =
+            target.list(&ListRequest { resource: &resource, namespace: None, label_selector: None, page_size });
+        let mut objects = 0;
+        while let Some(page) = pages.next().await.map_err(|error| format!("{error:?}"))? {
+            objects += page.len();
+        }
+        Ok(objects)
+    })
+}

@@ -1,0 +1,216 @@
+//! What it costs to judge an upgrade by all objects that exist, beside a bare list of the same objects.
+//!
+//!     cargo bench --bench objects               100,000 objects of 1 KB
+//!     cargo bench --bench objects -- 10000      so many objects
+//!
+//! Starts the servers of the test bed, creates a CRD and objects made from a seed, and then runs three processes in
+//! turns, so that whatever else the machine does meets them all: the bare list, the same list through gantry's library,
+//! and `gantry check`. `docs/benchmarks.md` says what the figures mean.
+
+mod bare_list;
+mod fixture;
+#[path = "../support/mod.rs"]
+mod generator;
+mod library_list;
+#[path = "../check/process.rs"]
+mod process;
+#[path = "../../tests/support/mod.rs"]
+mod testbed;
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use process::Run;
+use serde_json::Value;
+use testbed::ControlPlane;
+
+const SEED: u64 = 7;
+const OBJECTS: usize = 100_000;
+const RUNS: usize = 5;
+const PAGE_SIZE: u32 = 500;
+/// The median check may take so many times the median list.
+const RATIO: f64 = 1.2;
+/// The most memory that any check may hold, in MiB.
+const MEBIBYTES: f64 = 100.0;
+
+/// Set for the processes that list: their arguments are what to do, the server's URL and certificate.
+const TOKEN: &str = "GANTRY_BENCH_TOKEN";
+
+fn main() -> ExitCode {
+    // Cargo adds `--bench` to what the user gave.
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let (Ok(token), [what, url, ca_file]) = (env::var(TOKEN), &arguments[..]) {
+        let done = match what.as_str() {
+            "bare" => bare_list::list(url, Path::new(ca_file), &token, PAGE_SIZE),
+            _ => library_list::list(PAGE_SIZE),
+        };
+        return match done {
+            Ok(done) => {
+                println!("{done}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("{what}: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let objects = match arguments.first().map(|number| number.parse()) {
+        None => OBJECTS,
+        Some(Ok(number)) => number,
+        Some(Err(_)) => {
+            eprintln!("the argument is a number of objects");
+            return ExitCode::from(2);
+        }
+    };
+    measure(objects);
+    ExitCode::SUCCESS
+}
+
+fn measure(objects: usize) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let home = folder.path();
+    let servers = ControlPlane::start();
+    servers.apply_yaml(&fixture::crd(false).to_string());
+    create(&servers, objects);
+    fs::write(home.join("crd.yaml"), fixture::crd(true).to_string()).expect("write the manifest");
+    until_at_rest(&servers);
+
+    let bytes = Command::output(&mut lister(&servers, "bare")).expect("start the list");
+    let bytes = String::from_utf8_lossy(&bytes.stdout).trim().parse().unwrap_or(0.0);
+    println!("{objects} objects, {:.1} MB of JSON in pages of {PAGE_SIZE}, seed {SEED}", bytes / 1e6);
+
+    let report = home.join("report.json");
+    let json = format!("json={}", report.display());
+    let first = process::run(gantry(&servers, home).args(["-o", &json])).expect("start gantry");
+    assert_eq!(first.code, Some(3), "the check is to block");
+    check_report(objects, &report);
+
+    let mut runs: [Vec<Run>; 3] = Default::default();
+    for _ in 0..RUNS {
+        let processes = [(lister(&servers, "bare"), 0), (lister(&servers, "list"), 0), (gantry(&servers, home), 3)];
+        for ((mut process, code), runs) in processes.into_iter().zip(&mut runs) {
+            let run = process::run(process.stdout(Stdio::null())).expect("start the process");
+            assert_eq!(run.code, Some(code), "{process:?} failed");
+            runs.push(run);
+        }
+    }
+    let [bare, list, check] = &runs;
+    tell(&[("bare list", bare), ("library list", list), ("gantry check", check)]);
+}
+
+/// Creates the objects over eight connections.
+fn create(servers: &ControlPlane, objects: usize) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let api = servers.api_as("admin");
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= objects {
+                        return;
+                    }
+                    let (status, answer) = api.post(fixture::COLLECTION, &fixture::object(SEED, number));
+                    assert_eq!(status, 201, "{answer}");
+                    if number.is_multiple_of(10_000) {
+                        eprintln!("created {number} of {objects} objects");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The built gantry in an environment that holds nothing of this machine.
+fn gantry(servers: &ControlPlane, home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+    command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
+    command.args(["check", "-q", "-f", "crd.yaml", "--preflight", "CustomResourceValidation"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Whether the check that is measured did its work: it found the objects that break, and no others.
+fn check_report(objects: usize, report: &Path) {
+    let report = fs::read(report).expect("the report");
+    let report: Value = serde_json::from_slice(&report).expect("the report is JSON");
+    let found = |rule: &str| -> u64 {
+        let findings = report["checks"][0]["findings"].as_array().expect("findings");
+        let of_rule = findings.iter().filter(|finding| finding["rule"] == rule);
+        of_rule.filter_map(|finding| finding["affected"]["count"].as_u64()).sum()
+    };
+    let expected = |every: usize, first: usize| (objects + every - 1 - first) / every;
+    for (rule, expected) in [
+        ("ExistingObjectRefusedWhenTouched", expected(fixture::REFUSED, 1)),
+        ("ExistingDataPruned", expected(fixture::PRUNED, 2)),
+    ] {
+        assert_eq!(found(rule), expected as u64, "{rule}: {report:#}");
+    }
+}
+
+/// This very program, in one of its other parts.
+fn lister(servers: &ControlPlane, what: &str) -> Command {
+    let mut command = Command::new(env::current_exe().expect("the path of this program"));
+    command.arg(what).arg(servers.url()).arg(servers.ca_file());
+    command.env(TOKEN, servers.token("admin")).env("KUBECONFIG", servers.kubeconfig("admin")).stdin(Stdio::null());
+    command
+}
+
+/// A server that was just written to has garbage to collect and caches to fill.
+fn until_at_rest(servers: &ControlPlane) {
+    let used = || {
+        let (_, metrics) = servers.get("/metrics");
+        let metrics = metrics.as_str().unwrap_or_default();
+        let seconds = metrics.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
+        seconds.and_then(|seconds| seconds.parse::<f64>().ok()).expect("the server tells its processor time")
+    };
+    let mut before = used();
+    loop {
+        thread::sleep(Duration::from_secs(2));
+        let now = used();
+        if now - before < 0.4 {
+            return;
+        }
+        before = now;
+    }
+}
+
+fn tell(measured: &[(&str, &Vec<Run>)]) {
+    println!(
+        "\n{:<14}{:>9}{:>9}{:>9}{:>10}{:>11}{:>13}",
+        "", "min", "median", "max", "of list", "processor", "peak memory"
+    );
+    let list = spread(measured[0].1)[1].as_secs_f64();
+    for (what, runs) in measured {
+        let median = spread(runs)[1].as_secs_f64();
+        let [min, mid, max] = spread(runs).map(|wall| format!("{:.3} s", wall.as_secs_f64()));
+        let processor = format!(
+            "{:.2} s",
+            runs.iter().map(|run| run.processor).sum::<Duration>().as_secs_f64() / runs.len() as f64
+        );
+        println!("{what:<14}{min:>9}{mid:>9}{max:>9}{:>9.2}x{processor:>11}{:>9.0} MiB", median / list, peak(runs));
+    }
+    let (ratio, memory) =
+        measured.last().map_or((0.0, 0.0), |(_, runs)| (spread(runs)[1].as_secs_f64() / list, peak(runs)));
+    let verdict = |within: bool| if within { "within" } else { "OVER" };
+    println!("\n{ratio:.2} times the list: {} the budget of {RATIO}", verdict(ratio <= RATIO));
+    println!("{memory:.0} MiB: {} the budget of {MEBIBYTES}", verdict(memory <= MEBIBYTES));
+}
+
+/// Minimum, median and maximum.
+fn spread(runs: &[Run]) -> [Duration; 3] {
+    let mut walls: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
+    walls.sort();
+    [walls[0], walls[walls.len() / 2], walls[walls.len() - 1]]
+}
+
+/// The most memory that any of them held, in MiB.
+fn peak(runs: &[Run]) -> f64 {
+    runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / f64::from(1 << 20)
+}

@@ -1,0 +1,160 @@
+//! An object that moved between check and apply: in what the checks looked at, or only aside of it?
+//!
+//! Controllers write the status of a live object all the time, and each time its resourceVersion changes. Such a change
+//! says nothing about what was checked, so the object may be pinned at its new version. Everything else may, and the
+//! deploy stops. Of a CRD's status the stored versions were checked; of any object, who owns which field.
+
+use serde_json::{Map, Value};
+
+use crate::plan::Change;
+use crate::problem::Problem;
+use crate::resource::{Live, RawObject};
+use crate::target::{Pin, Target, Wanted};
+
+/// What became of an object that is not at its pin any more.
+pub enum Moved {
+    /// What was checked is still what is live: apply at this pin.
+    Aside(Pin),
+    /// There was none, and now there is one.
+    TurnedUp,
+    Changed,
+    Deleted,
+    /// Another object of the same name.
+    Replaced,
+}
+
+/// Reads the object again.
+///
+/// # Errors
+/// The object cannot be read.
+pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Problem> {
+    let Some(checked) = &change.live else { return Ok(Moved::TurnedUp) };
+    let wanted = Wanted { resource: change.resource.clone(), object: change.desired.object.clone() };
+    let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| {
+        let reasons = error.to_string();
+        Problem::new(format!(
+            "{} changed after it was checked, and cannot be read again: {reasons}",
+            change.desired.object
+        ))
+        .at(change.desired.origin.location())
+        .help("run the same command again")
+    })?;
+    Ok(match read.into_iter().flatten().next() {
+        None => Moved::Deleted,
+        Some(now) if now.uid != checked.uid => Moved::Replaced,
+        Some(now) if is_as_checked(checked, &now, change.desired.object.is_crd()) => {
+            Moved::Aside(Pin::At { uid: now.uid, resource_version: now.resource_version })
+        }
+        Some(_) => Moved::Changed,
+    })
+}
+
+impl Moved {
+    pub fn problem(&self, change: &Change) -> Problem {
+        let object = &change.desired.object;
+        let what = match self {
+            Moved::Aside(_) => "kept changing in the target while it was to be written",
+            Moved::TurnedUp => "turned up in the target after it was checked",
+            Moved::Changed => "changed in the target after it was checked",
+            Moved::Deleted => "was deleted in the target after it was checked",
+            Moved::Replaced => "was deleted and created anew in the target after it was checked",
+        };
+        Problem::new(format!("{object} {what}; it was not written"))
+            .at(change.desired.origin.location())
+            .help("run the same command again: it checks what is live now")
+    }
+}
+
+fn is_as_checked(checked: &Live, now: &Live, is_crd: bool) -> bool {
+    looked_at(&checked.raw, is_crd) == looked_at(&now.raw, is_crd)
+}
+
+/// The object without what changes beside the checks.
+fn looked_at(object: &RawObject, is_crd: bool) -> Value {
+    let mut object = object.value();
+    let Some(members) = object.as_object_mut() else { return object };
+    let status = members.shift_remove("status");
+    if let (true, Some(stored)) = (is_crd, status.as_ref().and_then(|status| status.get("storedVersions"))) {
+        members.insert("status".into(), stored.clone());
+    }
+    if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+        // The generation counts changes of the spec, which is compared itself.
+        for key in ["resourceVersion", "generation"] {
+            metadata.shift_remove(key);
+        }
+        if let Some(records) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
+            records.retain_mut(|record| record.as_object_mut().is_some_and(is_of_more_than_status));
+        }
+    }
+    object
+}
+
+/// Takes the status, and when it was written, out of a manager's record.
+fn is_of_more_than_status(record: &mut Map<String, Value>) -> bool {
+    record.shift_remove("time");
+    if record.get("subresource").is_some_and(|subresource| subresource == "status") {
+        return false;
+    }
+    match record.get_mut("fieldsV1").and_then(Value::as_object_mut) {
+        Some(fields) => {
+            fields.shift_remove("f:status");
+            !fields.is_empty()
+        }
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn live(object: &Value) -> Live {
+        Live { raw: RawObject::from_value(object), uid: "u".into(), resource_version: "1".into() }
+    }
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"name": "a", "resourceVersion": "1", "generation": 1, "managedFields": [
+                {"manager": "gantry", "operation": "Apply", "time": "1", "fieldsV1": {"f:spec": {}}}]},
+            "spec": {"a": 1}, "status": {"storedVersions": ["v1"], "conditions": []},
+        })
+    }
+
+    /// Whether the object is as checked after `change`, as an object of any kind and as a CRD.
+    fn after(change: impl Fn(&mut Value)) -> (bool, bool) {
+        let mut now = object();
+        change(&mut now);
+        let same = |is_crd| is_as_checked(&live(&object()), &live(&now), is_crd);
+        (same(false), same(true))
+    }
+
+    #[test]
+    fn status_and_the_record_of_it_may_move() {
+        let moved = after(|now| {
+            now["metadata"]["resourceVersion"] = json!("2");
+            now["status"]["conditions"] = json!([{"type": "Ready"}]);
+            let records = now["metadata"]["managedFields"].as_array_mut().unwrap();
+            records[0]["time"] = json!("2");
+            records.push(json!({"manager": "c", "operation": "Update", "subresource": "status", "fieldsV1": {}}));
+            records.push(json!({"manager": "d", "operation": "Update", "fieldsV1": {"f:status": {"f:x": {}}}}));
+        });
+        assert_eq!(moved, (true, true));
+    }
+
+    #[test]
+    fn stored_versions_count_for_a_crd() {
+        assert_eq!(after(|now| now["status"]["storedVersions"] = json!(["v1", "v2"])), (true, false));
+    }
+
+    #[test]
+    fn everything_else_counts() {
+        assert_eq!(after(|now| now["spec"]["a"] = json!(2)), (false, false));
+        assert_eq!(after(|now| now["metadata"]["labels"] = json!({"a": "b"})), (false, false));
+        assert_eq!(after(|now| now["metadata"]["deletionTimestamp"] = json!("1")), (false, false));
+        let owner = json!({"manager": "c", "operation": "Update", "fieldsV1": {"f:spec": {"f:a": {}}}});
+        let take = |now: &mut Value| now["metadata"]["managedFields"].as_array_mut().unwrap().push(owner.clone());
+        assert_eq!(after(take), (false, false));
+    }
+}

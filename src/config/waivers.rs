@@ -1,0 +1,89 @@
+//! `waivers`: findings that somebody has looked at and lets pass, each with a reason.
+
+use serde_json::Value;
+
+use crate::date::Date;
+use crate::problem::{Location, Problem, did_you_mean};
+
+use super::merge::{Located, LocatedData};
+
+/// The name of the key.
+pub(super) const WAIVERS: &str = "waivers";
+
+/// The keys of a waiver.
+pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "reason", "expires"];
+
+/// Findings that may pass. What is absent fits everything; in each pattern `*` stands for any number of characters and
+/// `?` for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiver {
+    /// The object's name, or `kind/name` as reports show it.
+    pub object: Option<String>,
+    pub version: Option<String>,
+    pub path: Option<String>,
+    pub rule: Option<String>,
+    pub reason: String,
+    /// The last day on which it holds.
+    pub expires: Option<Date>,
+    /// Where it stands.
+    pub at: Option<Location>,
+}
+
+/// Reads the merged list; what is wrong with it comes with its line.
+pub(super) fn read(list: Option<&Located>) -> (Vec<Waiver>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let waivers = match list.map(|list| (list, &list.data)) {
+        None => Vec::new(),
+        Some((_, LocatedData::List(items))) => {
+            items.iter().enumerate().filter_map(|(i, item)| waiver(i, item, &mut problems)).collect()
+        }
+        Some((list, _)) => {
+            problems.push(list.place.problem(format!("{WAIVERS} is not a list")));
+            Vec::new()
+        }
+    };
+    (waivers, problems)
+}
+
+fn waiver(index: usize, item: &Located, problems: &mut Vec<Problem>) -> Option<Waiver> {
+    let path = format!("{WAIVERS}[{index}]");
+    let LocatedData::Map(_) = item.data else {
+        problems.push(item.place.problem(format!("{path} is not a mapping")));
+        return None;
+    };
+    let found = problems.len();
+    for (key, value) in item.entries().filter(|(key, _)| !WAIVER_KEYS.contains(key)) {
+        let help = match did_you_mean(key, WAIVER_KEYS.iter().copied()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("known keys: {}", WAIVER_KEYS.join(", ")),
+        };
+        problems.push(value.key.problem(format!("unknown key \"{path}.{key}\"")).help(help));
+    }
+    let mut text = |key: &str| match item.get(key).map(|found| (found, found.to_value())) {
+        None => None,
+        Some((_, Value::String(text))) if !text.trim().is_empty() => Some(text),
+        Some((found, value)) => {
+            problems.push(found.place.problem(format!("{path}.{key}: {value} is not a text; quote it")));
+            None
+        }
+    };
+    let (object, version, node, rule) = (text("object"), text("version"), text("path"), text("rule"));
+    let (reason, expires) = (text("reason"), text("expires"));
+    let date = expires.as_deref().and_then(Date::parse);
+    if let (Some(expires), None, Some(found)) = (&expires, date, item.get("expires")) {
+        problems.push(found.place.problem(format!("{path}.expires: {expires:?} is not a day such as 2026-12-31")));
+    }
+    if item.get("reason").is_none() {
+        let help = "say why these findings may pass; it is shown with each of them";
+        problems.push(item.place.problem(format!("{path} has no reason")).help(help));
+    }
+    if ["object", "version", "path", "rule"].iter().all(|key| item.get(key).is_none()) {
+        let help = "name at least one of object, version, path and rule";
+        problems.push(item.place.problem(format!("{path} would waive every finding")).help(help));
+    }
+    if problems.len() > found {
+        return None;
+    }
+    let at = item.place.location().cloned();
+    Some(Waiver { object, version, path: node, rule, reason: reason?, expires: date, at })
+}

@@ -1,0 +1,105 @@
+//! What a document can be told to be without reading it.
+//!
+//! The configuration must be known before the first request, and reading a hundred megabytes of YAML takes as long as
+//! the requests do. So the few documents that may be configuration are read first, and while all others are read the
+//! live CRDs can be asked for already.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Whether the document may turn out to be a Config: a "no" is certain.
+///
+/// Its apiVersion holds the group's name, and YAML and JSON have few ways to write that other than letter by letter:
+/// escapes in double quotes, and tags (`!!binary`).
+pub(super) fn may_be_config(text: &str) -> bool {
+    static SIGNS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"gantry\.dev|kapp\.k14s\.io|\\x|\\u|\\U|\\\n|\\\r|!!|!<|%TAG").ok());
+    SIGNS.as_ref().is_none_or(|signs| signs.is_match(text))
+}
+
+/// The name of the CRD that the document seems to be, where it is laid out as most are. A guess: good enough to read
+/// ahead, not to decide anything.
+pub(super) fn crd_name(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    let mut is_crd = false;
+    let mut name = None;
+    while let Some(line) = lines.next() {
+        match line.trim_end() {
+            "kind: CustomResourceDefinition" => is_crd = true,
+            "metadata:" if name.is_none() => name = name_below(lines.clone()),
+            "spec:" => break,
+            _ => {}
+        }
+    }
+    name.filter(|_| is_crd)
+}
+
+/// The value of `name` in the block mapping that starts with the first of `lines`.
+fn name_below<'a>(mut lines: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let first = lines.clone().next()?;
+    let indent = first.len() - first.trim_start_matches(' ').len();
+    if indent == 0 {
+        return None;
+    }
+    lines.find_map(|line| match line.as_bytes().iter().position(|byte| *byte != b' ') {
+        Some(found) if found < indent => Some(None),
+        Some(found) if found == indent => line[indent..].strip_prefix("name: ").map(|name| {
+            let name = name.trim().trim_matches(['"', '\'']);
+            let is_name =
+                !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte));
+            is_name.then_some(name)
+        }),
+        _ => None,
+    })?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_config_is_foreseen_however_it_is_written() {
+        for text in [
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config",
+            "kind: Config\napiVersion: >-\n  kapp.k14s.io/v1alpha1",
+            r#"{"kind": "Config", "apiVersion": "gantry\u002edev/v1alpha1"}"#,
+            r#"{kind: Config, apiVersion: "gantr\x79.dev/v1alpha1"}"#,
+            r#"{kind: Config, apiVersion: "\U00000067antry.dev/v1alpha1"}"#,
+            "kind: Config\napiVersion: \"gantry.\\\n  dev/v1alpha1\"",
+            "kind: Config\napiVersion: \"gantry.\\\r\n  dev/v1alpha1\"",
+            "kind: Config\napiVersion: !!binary Z2FudHJ5LmRldi92MWFscGhhMQ==",
+            "kind: Config\napiVersion: !<tag:yaml.org,2002:binary> Z2FudHJ5LmRldi92MWFscGhhMQ==",
+            "%TAG !b! tag:yaml.org,2002:\n---\nkind: Config\napiVersion: !b!binary Z2FudHJ5LmRldi92MWFscGhhMQ==",
+        ] {
+            assert!(may_be_config(text), "{text}");
+            let source = std::sync::Arc::new(crate::manifest::Source { name: "t".into(), text: text.into() });
+            let loaded = crate::manifest::read(&source).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
+            assert_eq!((loaded.configs.len(), loaded.manifests.len()), (1, 0), "{text}");
+        }
+        for text in ["apiVersion: v1\nkind: Config", "a: \"a\\n\\\"b\" # !has(x) && a != b", "pattern: '^\\d\\.'"] {
+            assert!(!may_be_config(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_crd_is_guessed_where_it_usually_stands() {
+        let crd =
+            |metadata: &str| format!("---\nkind: CustomResourceDefinition\nmetadata:\n{metadata}\nspec:\n  x: 1\n");
+        for (text, name) in [
+            (crd("  name: a.b"), Some("a.b")),
+            (crd("    annotations:\n      name: no\n    name: \"a-1.b\"  \n    labels: {}"), Some("a-1.b")),
+            (crd("\r\n  name: a.b").replace("metadata:\n\r", "metadata:\r"), Some("a.b")),
+            (crd("  labels:\n    name: no"), None),
+            (crd("  name: *alias"), None),
+            (crd("name: a.b"), None),
+            ("metadata:\n  name: a.b\nkind: CustomResourceDefinition\n".into(), Some("a.b")),
+            ("metadata:\n  name: a.b\nkind: Pod\nspec:\nkind: CustomResourceDefinition\n".into(), None),
+            ("kind: CustomResourceDefinition\nmetadata:".into(), None),
+            ("kind: CustomResourceDefinition\nmetadata:\n\n  name: a.b".into(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(crd_name(&text), name, "{text}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Live CRDs that are read while the manifests are still being read.
+//!
+//! What they are read by is a guess at what the manifests hold. It decides nothing: an object that was not guessed is
+//! read afterwards, and one that was guessed in vain is dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::manifest::Manifest;
+use crate::problem::Result;
+use crate::resource::{Live, ObjectRef, Resource};
+use crate::target::{OnRead, Target, Wanted};
+
+/// The CRDs of some names as they are live.
+pub struct Ahead {
+    names: BTreeSet<String>,
+    read: Result<Vec<Option<Live>>>,
+}
+
+impl Ahead {
+    /// Nothing.
+    pub fn none() -> Self {
+        Ahead { names: BTreeSet::new(), read: Ok(Vec::new()) }
+    }
+
+    /// Reads the CRDs of these names. An error is kept until it is certain that they are wanted.
+    pub async fn read(names: BTreeSet<String>, target: &Target, on_read: OnRead<'_>) -> Self {
+        if names.is_empty() {
+            return Ahead::none();
+        }
+        let wanted: Vec<Wanted> = names.iter().map(|name| wanted(crd(name))).collect();
+        let read = target.read(&wanted, on_read).await;
+        Ahead { names, read }
+    }
+
+    /// The live objects of `crds`, in their order: those that were read, and now the others.
+    pub(super) async fn complete(
+        self,
+        crds: &[Manifest],
+        target: &Target,
+        on_read: OnRead<'_>,
+    ) -> Result<Vec<Option<Live>>> {
+        let mut read: BTreeMap<String, Option<Live>> = match self.read {
+            Ok(read) => self.names.into_iter().zip(read).collect(),
+            Err(error) => {
+                let wanted: BTreeSet<&str> = crds.iter().map(|crd| crd.object.name.as_str()).collect();
+                if self.names.iter().all(|name| wanted.contains(name.as_str())) {
+                    return Err(error);
+                }
+                // It may be about a name that nobody wants.
+                BTreeMap::new()
+            }
+        };
+        let is_read = |crd: &Manifest| crd.object.version() == VERSION && read.contains_key(&crd.object.name);
+        let known: Vec<bool> = crds.iter().map(is_read).collect();
+        let missing = crds.iter().zip(&known).filter(|(_, known)| !**known);
+        let missing: Vec<Wanted> = missing.map(|(crd, _)| wanted(crd.object.clone())).collect();
+        let mut found = target.read(&missing, on_read).await?.into_iter();
+        let live = crds.iter().zip(known).map(|(crd, known)| match known {
+            true => read.remove(&crd.object.name).flatten(),
+            false => found.next().flatten(),
+        });
+        Ok(live.collect())
+    }
+}
+
+/// At which CRDs are read ahead.
+const VERSION: &str = "v1";
+
+fn crd(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: format!("apiextensions.k8s.io/{VERSION}"),
+        kind: "CustomResourceDefinition".into(),
+        namespace: None,
+        name: name.to_owned(),
+    }
+}
+
+fn wanted(object: ObjectRef) -> Wanted {
+    Wanted { resource: Resource::crd(), object }
+}

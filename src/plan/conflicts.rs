@@ -1,0 +1,304 @@
+//! Field conflicts, foreseen: which fields would an apply change that other field managers own?
+//!
+//! The server answers that only to who may write, and a deploy that meets the answer at its fortieth object is half
+//! done. So it is computed from what is live, before anything is written. Only what is certain is said: where the
+//! schema of a kind is not to be had, or a manager wrote at another version, the server decides at apply.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::ownership::{self, OBJECT_META, Owned, Schema};
+use super::{Action, Change, Plan, in_parallel, kinds};
+use crate::json::{Json, Map};
+use crate::problem::Problem;
+use crate::target::{FieldConflict, Operation, Target, client_side_tool};
+use crate::text;
+
+/// Objects of one manager that are named, and fields of one object.
+const OBJECTS_SHOWN: usize = 50;
+const FIELDS_SHOWN: usize = 10;
+
+/// The conflicts of one change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreseen {
+    /// Index into `plan.changes`.
+    pub change: usize,
+    /// Sorted; never empty.
+    pub conflicts: Vec<FieldConflict>,
+}
+
+/// Computes the conflicts of every update of the plan. Reads only, and asks the target for schemas only where they
+/// matter.
+pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<Foreseen> {
+    // The server itself hands over to kubectl what kubectl applied from the client's side.
+    if field_manager == "kubectl" {
+        return Vec::new();
+    }
+    let eyes = Eyes { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
+    let updates: Vec<usize> =
+        (0..plan.changes.len()).filter(|index| plan.changes[*index].action == Action::Update).collect();
+    let looks = in_parallel(&updates, |index| eyes.look(&plan.changes[*index], target));
+    let mut foreseen = Vec::new();
+    let mut open = Vec::new();
+    for (change, look) in updates.into_iter().zip(looks) {
+        match look {
+            Look::Sure(conflicts) => foreseen.push(Foreseen { change, conflicts }),
+            Look::NeedsSchema => open.push(change),
+        }
+    }
+
+    let versions: BTreeSet<(&str, &str)> = open.iter().map(|index| version(&plan.changes[*index])).collect();
+    let texts = join_all(versions.iter().map(|(group, version)| target.openapi(group, version))).await;
+    let texts: Vec<_> = versions.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text?))).collect();
+    let documents: BTreeMap<_, Json<'_>> =
+        texts.iter().filter_map(|(key, text)| Some((*key, Json::parse(text).ok()?))).collect();
+    let judged = in_parallel(&open, |index| {
+        let change = &plan.changes[*index];
+        let document = documents.get(&version(change))?;
+        let schema = published(document, change)?;
+        Some(Foreseen { change: *index, conflicts: eyes.conflicts(change, schema) })
+    });
+    foreseen.extend(judged.into_iter().flatten());
+    foreseen.retain(|found| !found.conflicts.is_empty());
+    foreseen.sort_by_key(|found| found.change);
+    foreseen
+}
+
+fn version(change: &Change) -> (&str, &str) {
+    (&change.resource.group, &change.resource.version)
+}
+
+/// The schema of the change's kind in an OpenAPI v3 document.
+fn published<'s>(document: &'s Json<'s>, change: &Change) -> Option<Schema<'s>> {
+    let definitions = document.map()?.get("components")?.map()?.get("schemas")?.map()?;
+    let is_kind = |schema: &Json<'_>| {
+        let kinds = schema.map().and_then(|schema| schema.get("x-kubernetes-group-version-kind")).and_then(Json::list);
+        let text = |kind: &Map<'_>, key: &str| kind.get(key).and_then(Json::text).unwrap_or_default().to_owned();
+        kinds.into_iter().flatten().filter_map(Json::map).any(|kind| {
+            let resource = &change.resource;
+            text(kind, "kind") == resource.kind
+                && text(kind, "group") == resource.group
+                && text(kind, "version") == resource.version
+        })
+    };
+    let (_, schema) = definitions.iter().find(|(_, schema)| is_kind(schema))?;
+    Some(Schema::of(schema, Some(definitions)))
+}
+
+enum Look {
+    Sure(Vec<FieldConflict>),
+    NeedsSchema,
+}
+
+struct Eyes<'a> {
+    plan: &'a Plan,
+    field_manager: &'a str,
+    /// Whether an object without any record belongs to whoever wrote it, as on a server.
+    unrecorded: bool,
+}
+
+impl Eyes<'_> {
+    fn look(&self, change: &Change, target: &Target) -> Look {
+        if self.records(change).is_empty() {
+            return Look::Sure(Vec::new());
+        }
+        // A folder knows no schemas, and merges so. In a CRD only lists are one value, among them all versions.
+        if matches!(target, Target::Dir(_)) || change.desired.object.is_crd() {
+            return Look::Sure(self.conflicts(change, Schema::Deduced));
+        }
+        if !kinds::is_built_in(&change.resource.group) {
+            // The CRD that the same deploy writes first says how the object will be merged.
+            let name = format!("{}.{}", change.resource.plural, change.resource.group);
+            let of_plan = self.plan.changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
+            if let Some(crd) = of_plan {
+                let crd = Json::parse(crd.desired.raw.json()).ok();
+                let schema = crd.as_ref().and_then(|crd| schema_of(crd, &change.resource.version));
+                return Look::Sure(schema.map_or_else(Vec::new, |s| self.conflicts(change, Schema::of(s, None))));
+            }
+        }
+        match self.overlaps(change) {
+            true => Look::NeedsSchema,
+            false => Look::Sure(Vec::new()),
+        }
+    }
+
+    fn overlaps(&self, change: &Change) -> bool {
+        self.each(change, ownership::overlaps).into_iter().any(|(_, overlaps)| overlaps)
+    }
+
+    fn conflicts(&self, change: &Change, schema: Schema<'_>) -> Vec<FieldConflict> {
+        let object_meta = Json::parse(OBJECT_META).unwrap_or(Json::Null);
+        let lost =
+            self.each(change, |desired, live, owned| ownership::lost(desired, live, owned, schema, &object_meta));
+        let mut conflicts: Vec<FieldConflict> = lost
+            .into_iter()
+            .flat_map(|((manager, operation), fields)| {
+                fields.into_iter().map(move |field| FieldConflict { manager: manager.clone(), operation, field })
+            })
+            .collect();
+        conflicts.sort();
+        conflicts.dedup();
+        conflicts
+    }
+
+    /// `work` on what each other manager is on record for.
+    fn each<T>(
+        &self,
+        change: &Change,
+        work: impl Fn(&Json<'_>, &Json<'_>, Owned<'_>) -> T,
+    ) -> Vec<((String, Operation), T)> {
+        let Some(live) = &change.live else { return Vec::new() };
+        // Too deep for a parser is nothing to be sure of.
+        let (Ok(desired), Ok(live)) = (Json::parse(change.desired.raw.json()), Json::parse(live.raw.json())) else {
+            return Vec::new();
+        };
+        let records = self.records(change);
+        let answer = |record: &Record<'_>| {
+            let owner = (text::sanitize(&record.manager).into_owned(), record.operation);
+            let Some(fields) = record.fields else { return Some((owner, work(&desired, &live, Owned::All))) };
+            let fields = Json::parse(fields.get()).ok()?;
+            Some((owner, work(&desired, &live, Owned::Fields(fields.map()?))))
+        };
+        records.iter().filter_map(answer).collect()
+    }
+
+    /// The records of other managers at the version of the manifest.
+    fn records<'c>(&self, change: &'c Change) -> Vec<Record<'c>> {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata<'a> {
+            #[serde(borrow, default)]
+            managed_fields: Vec<Entry<'a>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Entry<'a> {
+            #[serde(borrow, default)]
+            manager: Cow<'a, str>,
+            #[serde(borrow, default)]
+            operation: Cow<'a, str>,
+            #[serde(borrow, default)]
+            api_version: Cow<'a, str>,
+            #[serde(borrow, default)]
+            subresource: Cow<'a, str>,
+            #[serde(borrow, default)]
+            fields_v1: Option<&'a RawValue>,
+        }
+        let Some(live) = &change.live else { return Vec::new() };
+        let Ok(head) = serde_json::from_str::<Head<'_>>(live.raw.json()) else { return Vec::new() };
+        let entries = head.metadata.managed_fields;
+        if entries.is_empty() && self.unrecorded {
+            let manager = "before-first-apply".into();
+            return vec![Record { manager, operation: Operation::Update, fields: None }];
+        }
+        let ours = |entry: &Entry<'_>| {
+            entry.manager == self.field_manager && entry.operation == "Apply" && entry.subresource.is_empty()
+        };
+        entries
+            .into_iter()
+            .filter(|entry| !ours(entry) && entry.api_version == change.desired.object.api_version)
+            .filter_map(|entry| {
+                let operation = if entry.operation == "Apply" { Operation::Apply } else { Operation::Update };
+                Some(Record { manager: entry.manager, operation, fields: Some(entry.fields_v1?) })
+            })
+            .collect()
+    }
+}
+
+/// What one manager is on record for in a live object.
+struct Record<'c> {
+    manager: Cow<'c, str>,
+    operation: Operation,
+    /// Its `fieldsV1`; `None` for everything.
+    fields: Option<&'c RawValue>,
+}
+
+/// The schema of one version of a CRD.
+fn schema_of<'s>(crd: &'s Json<'s>, version: &str) -> Option<&'s Json<'s>> {
+    let versions = crd.map()?.get("spec")?.map()?.get("versions")?.list()?;
+    let versions = versions.iter().filter_map(Json::map);
+    let version = versions.into_iter().find(|v| v.get("name").and_then(Json::text) == Some(version))?;
+    version.get("schema")?.map()?.get("openAPIV3Schema")
+}
+
+/// Objects, each with the fields of it that one manager owns.
+type Shares<'a> = Vec<(&'a Change, Vec<&'a str>)>;
+
+/// Says who owns what, a problem for each manager.
+pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
+    let mut managers: BTreeMap<(&str, Operation), Shares<'_>> = BTreeMap::new();
+    for (change, conflicts) in conflicts {
+        for FieldConflict { manager, operation, field } in *conflicts {
+            let objects = managers.entry((manager, *operation)).or_default();
+            match objects.last_mut() {
+                Some((last, fields)) if std::ptr::eq(*last, *change) => fields.push(field),
+                _ => objects.push((change, vec![field])),
+            }
+        }
+    }
+    managers
+        .into_iter()
+        .map(|((manager, operation), objects)| {
+            let count = text::count(objects.len(), "object");
+            let mut message = format!("field manager {manager:?} owns what the manifests change in {count}:");
+            for (change, fields) in objects.iter().take(OBJECTS_SHOWN) {
+                message.push_str(&format!("\n  {}: {}", change.desired.object, shown(fields)));
+            }
+            if objects.len() > OBJECTS_SHOWN {
+                message.push_str(&format!("\n  … and {} more", objects.len() - OBJECTS_SHOWN));
+            }
+            let help = match client_side_tool(manager, operation) {
+                Some(tool) => format!(
+                    "they were last deployed by {tool}; if gantry is to deploy them from now on, take them over once \
+                     with --force-conflicts"
+                ),
+                None => format!(
+                    "take these fields out of the manifests to leave them to {manager:?}, or take them over with \
+                     --force-conflicts"
+                ),
+            };
+            let problem = Problem::new(message).help(help);
+            match objects.first() {
+                Some((change, _)) => problem.at(change.desired.origin.location()),
+                None => problem,
+            }
+        })
+        .collect()
+}
+
+/// What a deploy without force would stop at.
+pub fn explain_ahead(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
+    let mut ahead = explain(conflicts);
+    for problem in &mut ahead {
+        problem.message = format!("deploy would stop before it writes: {}", problem.message);
+    }
+    ahead
+}
+
+/// Who loses what when conflicts are forced.
+pub fn explain_taken(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
+    let mut taken = explain(conflicts);
+    for problem in &mut taken {
+        problem.message = format!("--force-conflicts takes these fields over: {}", problem.message);
+        problem.help = None;
+        problem.at = None;
+    }
+    taken
+}
+
+fn shown(fields: &[&str]) -> String {
+    let mut shown = fields.iter().take(FIELDS_SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if fields.len() > FIELDS_SHOWN {
+        shown.push_str(&format!(", … and {} more", fields.len() - FIELDS_SHOWN));
+    }
+    shown
+}

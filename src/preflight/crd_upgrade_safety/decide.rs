@@ -1,0 +1,150 @@
+//! The central decision: a rule's weight, what is proven, and the preset make a severity.
+//!
+//! | weight of the rule | proven harmless | proven to break | undecided |
+//! |---|---|---|---|
+//! | the documents forbid it | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
+//! | the documents call it unknown | info | error (semantic, behaviour only: warning) | `failMode` |
+//! | the documents do not speak of it | the rule's own severity, under semantic its semantic one | | |
+
+use super::FailMode;
+use super::options::{Options, Preset};
+use super::prover::Proof;
+use super::rules::{Rule, Said, Weight};
+use crate::report::{Breaks, Severity, Verdict};
+
+/// How loud a violation is, before the enforcement of single rules.
+pub fn severity(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {
+    let semantic = options.preset == Preset::Semantic;
+    let undecided = match options.fail_mode {
+        FailMode::Closed => Severity::Error,
+        FailMode::Open => Severity::Info,
+    };
+    let verdict = decided(proof.map(|proof| proof.verdict));
+    // What the keyword alone decides counts where objects are the measure; the documents know no such thing.
+    let verdict = if semantic { verdict.or(decided(said.verdict)) } else { verdict };
+    let proven = |verdict| match verdict {
+        Verdict::Equal | Verdict::Widening => Severity::Info,
+        _ if semantic && proof.is_some_and(|proof| proof.breaks == [Breaks::Behaviour]) => Severity::Warning,
+        _ => Severity::Error,
+    };
+    match (rule.weight, verdict) {
+        (Weight::Beyond { semantic: severity }, _) if semantic => severity,
+        (Weight::Beyond { .. }, _) => rule.doc.severity,
+        // No proof is asked about whole CRDs: scope and stored versions break by themselves.
+        (Weight::Forbidden, _) if of_whole_crd || !semantic => Severity::Error,
+        (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
+        (Weight::Forbidden, None) if rule.doc.breaks == [Breaks::Behaviour] => Severity::Warning,
+        (Weight::Unknown | Weight::Forbidden, None) => undecided,
+    }
+}
+
+fn decided(verdict: Option<Verdict>) -> Option<Verdict> {
+    verdict.filter(|verdict| *verdict != Verdict::Undecided)
+}
+
+/// What remains of a severity under `rules: [{name, enforcement}]`; `None` where the rule is switched off.
+///
+/// A rule that is made an error is one for what may break; what is proven harmless stays a piece of information.
+pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &Options) -> Option<Severity> {
+    match options.enforcement(rule) {
+        None => Some(severity),
+        Some(None) => None,
+        Some(Some(Severity::Error)) if proven_harmless => Some(severity),
+        Some(Some(Severity::Error)) => Some(Severity::Error),
+        Some(Some(loudest)) => Some(severity.max(loudest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::RULES;
+    use super::*;
+
+    fn rule(name: &str) -> &'static Rule {
+        RULES.iter().find(|rule| rule.doc.name == name).expect("a rule")
+    }
+
+    fn proof(verdict: Verdict) -> Proof {
+        let breaks = if verdict == Verdict::Equal { vec![] } else { vec![Breaks::Writers] };
+        Proof { verdict, reason: None, breaks, witnesses: Vec::new() }
+    }
+
+    /// The severity of a rule about a node: unproven, and for each verdict.
+    fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
+        let options = Options { preset, fail_mode, ..Options::default() };
+        let of = |proof: Option<Proof>| severity(rule(name), &Said::default(), false, proof.as_ref(), &options);
+        let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
+        std::iter::once(of(None)).chain(verdicts.map(|verdict| of(Some(proof(verdict))))).collect()
+    }
+
+    #[test]
+    fn what_nobody_decides_falls_to_fail_mode_and_nothing_else_does() {
+        use Severity::{Error, Info};
+        for preset in [Preset::Documented, Preset::Semantic] {
+            let closed = severities("PatternChange", preset, FailMode::Closed);
+            assert_eq!(closed, [Error, Error, Info, Info, Error, Error]);
+            let open = severities("PatternChange", preset, FailMode::Open);
+            assert_eq!(open, [Info, Info, Info, Info, Error, Error]);
+        }
+        assert_eq!(severities("NoEnumAdded", Preset::Documented, FailMode::Open), [Error; 6]);
+        assert_eq!(
+            severities("NoEnumAdded", Preset::Semantic, FailMode::Closed),
+            [Error, Error, Info, Info, Error, Error]
+        );
+    }
+
+    #[test]
+    fn changed_behaviour_alone_is_a_warning_under_semantic() {
+        let behaviour = Proof { breaks: vec![Breaks::Behaviour], ..proof(Verdict::Narrowing) };
+        for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
+            let options = Options { preset, ..Options::default() };
+            let found = severity(rule("NoDefaultAdded"), &Said::default(), false, Some(&behaviour), &options);
+            assert_eq!(found, expected, "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn a_keyword_that_decides_by_itself_counts_under_semantic_until_something_is_proven() {
+        let said = Said { verdict: Some(Verdict::Widening), ..Said::default() };
+        let of = |preset, proof: Option<&Proof>| {
+            severity(rule("FormatChange"), &said, false, proof, &Options { preset, ..Options::default() })
+        };
+        assert_eq!(of(Preset::Semantic, None), Severity::Info);
+        assert_eq!(of(Preset::Documented, None), Severity::Error);
+        assert_eq!(of(Preset::Semantic, Some(&proof(Verdict::Narrowing))), Severity::Error);
+    }
+
+    #[test]
+    fn what_the_documents_pass_over_has_its_own_severity() {
+        for (name, documented, semantic) in [
+            ("ServedVersionRemoved", Severity::Warning, Severity::Error),
+            ("VersionUnserved", Severity::Warning, Severity::Warning),
+            ("VersionDeprecated", Severity::Info, Severity::Info),
+            ("KindChanged", Severity::Error, Severity::Error),
+        ] {
+            for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
+                let options = Options { preset, fail_mode: FailMode::Open, ..Options::default() };
+                assert_eq!(severity(rule(name), &Said::default(), true, None, &options), expected, "{name} {preset:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn enforcement_turns_down_and_up_but_makes_no_breakage_of_what_is_proven_harmless() {
+        let options = |enforcement| {
+            let entry = super::super::options::Enforced { pattern: "Pattern*".into(), enforcement };
+            Options { rules: vec![entry], ..Options::default() }
+        };
+        let (error, warn, none) = (Some(Severity::Error), Some(Severity::Warning), None);
+        for (severity, harmless, enforcement, expected) in [
+            (Severity::Info, false, error, error),
+            (Severity::Info, true, error, Some(Severity::Info)),
+            (Severity::Error, false, warn, warn),
+            (Severity::Info, false, warn, Some(Severity::Info)),
+            (Severity::Error, false, none, None),
+        ] {
+            assert_eq!(enforce(severity, harmless, "PatternChange", &options(enforcement)), expected);
+            assert_eq!(enforce(severity, harmless, "FormatChange", &options(enforcement)), Some(severity));
+        }
+    }
+}

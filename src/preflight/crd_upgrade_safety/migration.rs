@@ -1,0 +1,39 @@
+//! The way out of a stored version: the steps that an operator takes, each one a command.
+
+use super::model::Crd;
+use super::words;
+
+/// How to get rid of the versions at which the live CRD may hold objects and which `desired` lacks.
+///
+/// The API server does not tell which objects are stored at a version, so each object is written once. Only then may the
+/// version leave `status.storedVersions`, and only then does the server let it go.
+pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
+    let name = live.name();
+    let resource = live.resource();
+    let storage = live.storage_version().map(|v| v.name.as_str());
+    let removed: Vec<&str> = live.stored_versions().into_iter().filter(|v| desired.version(v).is_none()).collect();
+    let stays_at = match storage.filter(|storage| !removed.contains(storage)) {
+        Some(storage) => storage.to_owned(),
+        None => desired.storage_version().map(|v| v.name.clone()).unwrap_or_default(),
+    };
+    let mut steps = Vec::new();
+    if storage.is_some_and(|storage| removed.contains(&storage)) {
+        steps.push(format!(
+            "deploy this CRD with {} kept in spec.versions (served: true, storage: false) beside {stays_at} (served: true, storage: true)",
+            words::listed(&removed)
+        ));
+    }
+    let everywhere = if live.spec.scope == "Cluster" { "" } else { " --all-namespaces" };
+    steps.push(format!(
+        "kubectl get {resource}{everywhere} -o yaml | kubectl replace -f -   # writes every object once, now at {stays_at}; a StorageVersionMigration of {resource} does the same"
+    ));
+    let mut stored: Vec<&str> = live.stored_versions().into_iter().filter(|v| !removed.contains(v)).collect();
+    if !stored.contains(&stays_at.as_str()) {
+        stored.push(&stays_at);
+    }
+    let status = serde_json::json!({"status": {"storedVersions": stored}});
+    steps
+        .push(format!("kubectl patch customresourcedefinition {name} --subresource=status --type=merge -p '{status}'"));
+    steps.push("deploy this change again".to_owned());
+    steps.into_iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect()
+}

@@ -1,0 +1,326 @@
+//! The check's own configuration: which rules hold, and how loud each of them is.
+
+use serde_json::{Value, json};
+use wildmatch::WildMatch;
+
+use super::presets::Tool;
+use super::presets::options::{self as crdify, Conversion, Enforcement};
+use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
+use super::rules;
+use crate::config::{ConfigReader, Located, LocatedData};
+use crate::problem::did_you_mean;
+use crate::report::Severity;
+
+/// What becomes of a change that no rule judges and nobody decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FailMode {
+    /// It is reported and blocks nothing.
+    Open,
+    /// It blocks.
+    #[default]
+    Closed,
+}
+
+/// Whose verdict is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preset {
+    /// The rules of the reference documents of kapp and OLM.
+    #[default]
+    Documented,
+    /// What provably becomes of objects, whatever the documents say.
+    Semantic,
+    /// kapp's own verdict.
+    Kapp,
+    /// OLM v1's: crdify with OLM's settings.
+    OlmV1,
+    /// crdify's.
+    Crdify,
+}
+
+/// How loud the rules are whose name fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enforced {
+    /// `*` stands for any number of characters, `?` for one.
+    pub pattern: String,
+    /// `None` switches the rules off.
+    pub enforcement: Enforcement,
+}
+
+/// The check's configuration, read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Options {
+    pub preset: Preset,
+    pub fail_mode: FailMode,
+    /// OLM's `enforcement: None`: the check does not run.
+    pub off: bool,
+    pub rules: Vec<Enforced>,
+    /// What `preset: crdify` and `olm-v1` judge by.
+    pub crdify: crdify::Options,
+}
+
+impl Options {
+    /// Reads the check's own keys.
+    pub fn read(reader: &mut ConfigReader<'_>) -> Self {
+        let presets = [
+            ("documented", Preset::Documented),
+            ("semantic", Preset::Semantic),
+            ("kapp", Preset::Kapp),
+            ("olm-v1", Preset::OlmV1),
+            ("crdify", Preset::Crdify),
+        ];
+        let about = "Whose verdict counts: the reference documents' (documented), what provably breaks objects \
+            (semantic), or exactly what kapp, OLM v1 or crdify would say.";
+        let preset = reader.choice("preset", about, &presets, Preset::default());
+        let about = "Whether a change that nobody can decide blocks (closed) or is only reported (open).";
+        let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
+        let fail_mode = reader.choice("failMode", about, &choices, FailMode::default());
+        let about = "None switches the check off, as on an OLM ClusterExtension; it is then reported as skipped.";
+        let off = reader.choice("enforcement", about, &[("Strict", false), ("None", true)], false);
+        let rules = enforced(reader, preset);
+        let mut options = Options { preset, fail_mode, off, rules, crdify: crdify::Options::default() };
+        if preset == Preset::OlmV1 {
+            options.crdify = crdify::Options::olm_v1();
+        }
+        options.read_crdify(reader);
+        options
+    }
+
+    /// The tool that is to be reproduced, if one is.
+    pub fn tool(&self) -> Option<Tool> {
+        match self.preset {
+            Preset::Documented | Preset::Semantic => None,
+            Preset::Kapp => Some(Tool::Kapp),
+            Preset::OlmV1 | Preset::Crdify => Some(Tool::Crdify(self.crdify.clone())),
+        }
+    }
+
+    /// What `rules` says of a rule; of several entries that fit, the last one counts.
+    pub fn enforcement(&self, rule: &str) -> Option<Enforcement> {
+        let fits = self.rules.iter().rev().find(|entry| WildMatch::new(&entry.pattern).matches(rule));
+        fits.map(|entry| entry.enforcement)
+    }
+
+    /// crdify's own keys, so that its configuration file can be taken over as it is.
+    fn read_crdify(&mut self, reader: &mut ConfigReader<'_>) {
+        let applies = matches!(self.preset, Preset::OlmV1 | Preset::Crdify);
+        let about = "crdify: how loud a change is that no validation handles. For preset crdify and olm-v1.";
+        if let Some(found) =
+            reader.value("unhandledEnforcement", json!({"description": about, "enum": ["Error", "Warn", "None"]}))
+        {
+            alone(reader, "unhandledEnforcement", found, applies);
+            if let Some(enforcement) = word(reader, "unhandledEnforcement", found, ENFORCEMENTS) {
+                self.crdify.unhandled = enforcement;
+            }
+        }
+        let about = "crdify: whether served versions are compared (None), or not where a webhook converts (Ignore). \
+            For preset crdify and olm-v1.";
+        if let Some(found) = reader.value("conversion", json!({"description": about, "enum": ["None", "Ignore"]})) {
+            alone(reader, "conversion", found, applies);
+            let choices = &[("None", Conversion::None), ("Ignore", Conversion::Ignore)];
+            if let Some(conversion) = word(reader, "conversion", found, choices) {
+                self.crdify.conversion = conversion;
+            }
+        }
+        if let Some(found) = reader.value("validations", validations_schema()) {
+            alone(reader, "validations", found, applies);
+            for (index, entry) in items(reader, "validations", found).iter().enumerate() {
+                self.read_validation(reader, &format!("validations[{index}]"), entry);
+            }
+        }
+    }
+
+    fn read_validation(&mut self, reader: &mut ConfigReader<'_>, path: &str, entry: &Located) {
+        let known = crdify_names();
+        only(reader, path, entry, &["name", "enforcement", "configuration"]);
+        let Some(name) = name(reader, path, entry) else { return };
+        let Some(name) = known.iter().find(|known| **known == name).copied() else {
+            let hint = near(&name, &known);
+            return reader.problem(
+                &format!("{path}.name"),
+                entry.get("name").unwrap_or(entry),
+                &format!("crdify has no validation {name:?}; {hint}"),
+            );
+        };
+        match entry.get("enforcement") {
+            None => reader.problem(path, entry, "has no enforcement; write Error, Warn or None"),
+            Some(found) => {
+                if let Some(enforcement) = word(reader, &format!("{path}.enforcement"), found, ENFORCEMENTS) {
+                    self.crdify.enforcement.push((name, enforcement));
+                }
+            }
+        }
+        // As in crdify, naming a validation gives it a configuration of its own: what is absent is Disallow.
+        let (addition, removal) = match name {
+            "enum" => (Some(&mut self.crdify.enum_addition), None),
+            "nullable" => (Some(&mut self.crdify.nullable_addition), Some(&mut self.crdify.nullable_removal)),
+            "pattern" => (None, Some(&mut self.crdify.pattern_removal)),
+            _ => (None, None),
+        };
+        let policies = [("additionPolicy", addition), ("removalPolicy", removal)];
+        let allowed: Vec<&str> = policies.iter().filter(|(_, to)| to.is_some()).map(|(key, _)| *key).collect();
+        let configuration = entry.get("configuration");
+        if let Some(found) = configuration {
+            only(reader, &format!("{path}.configuration"), found, &allowed);
+        }
+        for (key, to) in policies {
+            let Some(to) = to else { continue };
+            let found = configuration.and_then(|configuration| configuration.get(key));
+            let choices = &[("Allow", true), ("Disallow", false)];
+            *to = found
+                .and_then(|found| word(reader, &format!("{path}.configuration.{key}"), found, choices))
+                .unwrap_or(false);
+        }
+    }
+}
+
+const ENFORCEMENTS: &[(&str, Enforcement)] =
+    &[("Error", Some(Severity::Error)), ("Warn", Some(Severity::Warning)), ("None", None)];
+
+/// Every name that a finding may have, whatever the preset.
+pub fn finding_names() -> Vec<&'static str> {
+    [Preset::Documented, Preset::Kapp, Preset::Crdify].into_iter().flat_map(rule_names).collect()
+}
+
+/// Every name that a finding may have under a preset.
+fn rule_names(preset: Preset) -> Vec<&'static str> {
+    match preset {
+        Preset::Documented | Preset::Semantic => rules::RULES.iter().map(|rule| rule.doc.name).collect(),
+        Preset::Kapp => vec![
+            kapp_tool::CHANGE_VALIDATOR,
+            kapp_tool::NO_EXISTING_FIELD_REMOVED,
+            kapp_tool::NO_SCOPE_CHANGE,
+            kapp_tool::NO_STORED_VERSION_REMOVED,
+        ],
+        Preset::OlmV1 | Preset::Crdify => {
+            let mut names = crdify_names();
+            names.push(validations::UNHANDLED);
+            names
+        }
+    }
+}
+
+/// The validations that crdify's configuration may name.
+fn crdify_names() -> Vec<&'static str> {
+    let mut names = validations::OF_NODES.to_vec();
+    names.extend([crdify_tool::EXISTING_FIELD_REMOVAL, crdify_tool::SCOPE, crdify_tool::STORED_VERSION_REMOVAL]);
+    names
+}
+
+fn enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
+    let schema = json!({
+        "description": "How loud single rules are. A name may have * and ?; of several entries that fit, the last counts.",
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["name", "enforcement"],
+            "additionalProperties": false,
+            "properties": {
+                "name": {"type": "string", "description": "The name of a rule, or a pattern of names."},
+                "enforcement": {"enum": ["error", "warn", "none"]},
+            },
+        },
+    });
+    let Some(found) = reader.value("rules", schema) else { return Vec::new() };
+    let names = rule_names(preset);
+    let mut entries = Vec::new();
+    for (index, entry) in items(reader, "rules", found).iter().enumerate() {
+        let path = format!("rules[{index}]");
+        only(reader, &path, entry, &["name", "enforcement"]);
+        let Some(pattern) = name(reader, &path, entry) else { continue };
+        let matcher = WildMatch::new(&pattern);
+        if !names.iter().any(|name| matcher.matches(name)) {
+            let message = format!("no rule of this preset fits {pattern:?}; {}", near(&pattern, &names));
+            reader.problem(&format!("{path}.name"), entry.get("name").unwrap_or(entry), &message);
+            continue;
+        }
+        let Some(found) = entry.get("enforcement") else {
+            reader.problem(&path, entry, "has no enforcement; write error, warn or none");
+            continue;
+        };
+        let choices = &[("error", Some(Severity::Error)), ("warn", Some(Severity::Warning)), ("none", None)];
+        if let Some(enforcement) = word(reader, &format!("{path}.enforcement"), found, choices) {
+            entries.push(Enforced { pattern, enforcement });
+        }
+    }
+    entries
+}
+
+fn validations_schema() -> Value {
+    let policy = json!({"enum": ["Allow", "Disallow"]});
+    json!({
+        "description": "crdify: its validations, as its own configuration file has them. For preset crdify and olm-v1.",
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["name", "enforcement"],
+            "additionalProperties": false,
+            "properties": {
+                "name": {"enum": crdify_names()},
+                "enforcement": {"enum": ["Error", "Warn", "None"]},
+                "configuration": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "properties": {"additionPolicy": policy, "removalPolicy": policy},
+                },
+            },
+        },
+    })
+}
+
+/// A key of crdify that nobody would read.
+fn alone(reader: &mut ConfigReader<'_>, key: &str, found: &Located, applies: bool) {
+    if !applies {
+        reader.problem(key, found, "is read under preset: crdify and preset: olm-v1 only; use rules here");
+    }
+}
+
+fn items<'l>(reader: &mut ConfigReader<'_>, path: &str, found: &'l Located) -> &'l [Located] {
+    match &found.data {
+        LocatedData::List(items) => items,
+        _ => {
+            reader.problem(path, found, "is not a list");
+            &[]
+        }
+    }
+}
+
+fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &Located) -> Option<String> {
+    let found = entry.get("name").map(|found| (found, found.to_value()));
+    match found {
+        Some((_, Value::String(name))) if !name.is_empty() => Some(name),
+        Some((found, _)) => {
+            reader.problem(&format!("{path}.name"), found, "is not a name");
+            None
+        }
+        None => {
+            reader.problem(path, entry, "has no name");
+            None
+        }
+    }
+}
+
+fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &Located, choices: &[(&str, T)]) -> Option<T> {
+    let value = found.to_value();
+    // crdify and OLM write these words with a capital, gantry without: both are understood.
+    let text = value.as_str().unwrap_or_default();
+    let choice = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    if choice.is_none() {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        reader.problem(path, found, &format!("{value} is not one of {}", names.join(", ")));
+    }
+    choice.map(|(_, value)| *value)
+}
+
+fn only(reader: &mut ConfigReader<'_>, path: &str, entry: &Located, known: &[&str]) {
+    for (key, value) in entry.entries().filter(|(key, _)| !known.contains(key)) {
+        let hint = if known.is_empty() { "it has no options".to_owned() } else { near(key, known) };
+        reader.problem(&format!("{path}.{key}"), value, &format!("unknown key; {hint}"));
+    }
+}
+
+fn near(name: &str, known: &[&str]) -> String {
+    match did_you_mean(name, known.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("known: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,146 @@
+//! crdify's verdict, and with it OLM v1's, which runs crdify with settings of its own.
+
+use super::flatten::{Flat, Naming, flatten};
+use super::options::{Conversion, Options};
+use super::validations::{self, Failure};
+use super::{Flagged, Schemas};
+use crate::preflight::crd_upgrade_safety::json::Map;
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::versions;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::validation::gotext;
+
+pub const SCOPE: &str = "scope";
+pub const STORED_VERSION_REMOVAL: &str = "storedVersionRemoval";
+pub const EXISTING_FIELD_REMOVAL: &str = "existingFieldRemoval";
+
+/// Every finding of crdify, those that its settings switch off left out.
+pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagged> {
+    let mut found = of_crd(pair);
+    for (live_version, desired_index, desired_version) in pair.common_versions() {
+        let live = flatten(schemas.live(&live_version.name), Naming::Crdify);
+        let desired = flatten(schemas.desired(&desired_version.name), Naming::Crdify);
+        let place = Place { version: live_version.name.clone(), index: desired_index };
+        removed(pair.desired.name(), &live, &desired, &place, &mut found);
+        for (path, failure) in of_schemas(&live, &desired, options) {
+            found.push(place.flagged(&desired, path, failure));
+        }
+    }
+    if options.conversion == Conversion::None || !pair.desired.converts_by_webhook() {
+        served_versions(pair, schemas, options, &mut found);
+    }
+    found.retain_mut(|flagged| match options.enforcement(flagged.validation) {
+        Some(severity) => {
+            flagged.severity = severity;
+            true
+        }
+        None => false,
+    });
+    found
+}
+
+fn of_crd(pair: &CrdPair) -> Vec<Flagged> {
+    let mut found = Vec::new();
+    let mut flag = |validation: &'static str, text: String, step: &str| {
+        let text_of_line = format!("{validation}: {text}");
+        found.push(Flagged {
+            documented: text_of_line,
+            at: vec!["spec".into(), step.into()],
+            ..Flagged::new(validation, None, None, text)
+        });
+    };
+    let (was, now) = (&pair.live.spec.scope, &pair.desired.spec.scope);
+    if was != now {
+        flag(SCOPE, format!("scope changed : {} -> {}", gotext::quote(was), gotext::quote(now)), "scope");
+    }
+    let stored = pair.live.status_stored_versions();
+    let removed: Vec<&str> =
+        stored.iter().map(String::as_str).filter(|name| pair.desired.version(name).is_none()).collect();
+    if !removed.is_empty() {
+        flag(STORED_VERSION_REMOVAL, format!("stored versions removed : {}", words::bracketed(&removed)), "versions");
+    }
+    found
+}
+
+/// Where findings of one version, or of a pair of versions, are.
+struct Place {
+    version: String,
+    /// Of the version in the desired CRD that is pointed at.
+    index: usize,
+}
+
+impl Place {
+    fn flagged(&self, desired: &Flat, path: String, failure: Failure) -> Flagged {
+        let mut at = nearest(desired, &path).steps(self.index);
+        if failure.validation != validations::UNHANDLED {
+            at.push(failure.validation.into());
+        }
+        let documented = format!("{}: {path}: {}: {}", self.version, failure.validation, failure.text);
+        Flagged {
+            documented,
+            at,
+            ..Flagged::new(failure.validation, Some(self.version.clone()), Some(path), failure.text)
+        }
+    }
+}
+
+/// The node at `path`, or the lowest one above it. The root is in every table.
+fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten::Node<'n, 'a> {
+    let mut path = path;
+    loop {
+        if let Some(node) = flat.get(path) {
+            return node;
+        }
+        path = path.rfind('.').map_or("^", |at| &path[..at]);
+    }
+}
+
+/// Each path of live that desired lacks, whether a field or a node of an alternative.
+fn removed(crd: &str, live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>) {
+    for path in live.keys().filter(|path| !desired.contains_key(*path)) {
+        let text = format!("crd/{crd} version/{} field/{path} may not be removed", place.version);
+        found.push(Flagged {
+            documented: format!("{EXISTING_FIELD_REMOVAL}: {text}"),
+            at: nearest(desired, path).steps(place.index),
+            ..Flagged::new(EXISTING_FIELD_REMOVAL, Some(place.version.clone()), Some(path.clone()), text)
+        });
+    }
+}
+
+/// Every node of live against desired's node on the same path.
+fn of_schemas(live: &Flat, desired: &Flat, options: &Options) -> Vec<(String, Failure)> {
+    let empty = Map::default();
+    let mut failures = Vec::new();
+    for (path, node) in live {
+        let other = desired.get(path).map_or(&empty, |node| node.schema);
+        failures.extend(validations::of_node(node.schema, other, options).into_iter().map(|f| (path.clone(), f)));
+    }
+    failures
+}
+
+/// Pairs of served versions, in each CRD on its own. What live's pair has as well is no finding.
+fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: &mut Vec<Flagged>) {
+    let known = versions::served_pairs(&pair.live);
+    for (lower, higher) in versions::served_pairs(&pair.desired) {
+        let name = format!("{lower} -> {higher}");
+        let one = flatten(schemas.desired(lower), Naming::Crdify);
+        let other = flatten(schemas.desired(higher), Naming::Crdify);
+        let mut failures = of_schemas(&one, &other, options);
+        if known.contains(&(lower, higher)) {
+            let before = flatten(schemas.live(lower), Naming::Crdify);
+            let after = flatten(schemas.live(higher), Naming::Crdify);
+            let had = of_schemas(&before, &after, options);
+            let same = |(path, failure): &(String, Failure), (p, f): &(String, Failure)| {
+                path == p && failure.validation == f.validation && failure.whole == f.whole
+            };
+            // Both lists are in the order of paths: a search from the place where the path begins is short.
+            failures.retain(|failure| {
+                let from = had.partition_point(|(path, _)| *path < failure.0);
+                !had[from..].iter().take_while(|(path, _)| *path == failure.0).any(|other| same(failure, other))
+            });
+        }
+        let index = pair.desired.version(higher).map_or(0, |(index, _)| index);
+        let place = Place { version: name, index };
+        found.extend(failures.into_iter().map(|(path, failure)| place.flagged(&other, path, failure)));
+    }
+}

@@ -1,0 +1,208 @@
+//! A schema as a flat table: every node under its path, as crdify and kapp look at it.
+
+use std::collections::BTreeMap;
+
+use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::keywords;
+use crate::resource::Step;
+
+/// How the tools name the nodes below a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// crdify: `.items`, `.anyOf[0]`, `.additionalProperties`: every node has a path of its own.
+    Crdify,
+    /// kapp: `[*]` for items and values of maps, while an alternative (`anyOf` and the like) goes under the path of the
+    /// node that it belongs to. Of nodes that meet on one path the last one visited stands for all.
+    Kapp,
+}
+
+/// One step down a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Down<'n> {
+    /// `items`, `not`, `additionalProperties`, …
+    Keyword(&'static str),
+    /// An item of `allOf`, `anyOf`, `oneOf` or `items`.
+    Item(&'static str, usize),
+    /// An entry of `properties`, `patternProperties`, `definitions` or `dependencies`.
+    Entry(&'static str, &'n str),
+}
+
+/// A node of a schema and the way that leads there.
+#[derive(Debug, Clone)]
+pub struct Node<'n, 'a> {
+    pub schema: &'n Map<'a>,
+    way: Vec<Down<'n>>,
+}
+
+/// The nodes by their path.
+pub type Flat<'n, 'a> = BTreeMap<String, Node<'n, 'a>>;
+
+/// Flattens the schema of one version.
+pub fn flatten<'n, 'a>(root: &'n Map<'a>, naming: Naming) -> Flat<'n, 'a> {
+    let mut flattening = Flattening { naming, path: "^".to_owned(), way: Vec::new(), flat: BTreeMap::new() };
+    flattening.node(root);
+    flattening.flat
+}
+
+impl Node<'_, '_> {
+    /// The way from the root of a CRD, whose version at `index` has this schema, to this node.
+    pub fn steps(&self, index: usize) -> Vec<Step> {
+        let mut steps: Vec<Step> =
+            vec!["spec".into(), "versions".into(), index.into(), "schema".into(), "openAPIV3Schema".into()];
+        for down in &self.way {
+            match *down {
+                Down::Keyword(keyword) => steps.push(keyword.into()),
+                Down::Item(keyword, at) => steps.extend([keyword.into(), at.into()]),
+                Down::Entry(keyword, name) => steps.extend([keyword.into(), name.into()]),
+            }
+        }
+        steps
+    }
+}
+
+struct Flattening<'n, 'a> {
+    naming: Naming,
+    path: String,
+    way: Vec<Down<'n>>,
+    flat: Flat<'n, 'a>,
+}
+
+impl<'n, 'a> Flattening<'n, 'a> {
+    /// The order is the tools' own: it decides which of several nodes on one path stays.
+    fn node(&mut self, schema: &'n Map<'a>) {
+        self.flat.insert(self.path.clone(), Node { schema, way: self.way.clone() });
+        match keywords::get(schema, "items") {
+            Some(Json::List(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.below(Down::Item("items", at), item);
+                }
+            }
+            Some(item) => self.below(Down::Keyword("items"), item),
+            None => {}
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let items = keywords::get(schema, keyword).and_then(Json::list).unwrap_or_default();
+            for (at, item) in items.iter().enumerate() {
+                self.below(Down::Item(keyword, at), item);
+            }
+        }
+        self.keyword(schema, "not");
+        self.entries(schema, "properties");
+        self.keyword(schema, "additionalProperties");
+        self.entries(schema, "patternProperties");
+        self.keyword(schema, "additionalItems");
+        self.entries(schema, "definitions");
+        self.entries(schema, "dependencies");
+    }
+
+    fn keyword(&mut self, schema: &'n Map<'a>, keyword: &'static str) {
+        if let Some(child) = keywords::get(schema, keyword) {
+            self.below(Down::Keyword(keyword), child);
+        }
+    }
+
+    fn entries(&mut self, schema: &'n Map<'a>, keyword: &'static str) {
+        if let Some(entries) = keywords::get(schema, keyword).and_then(Json::map) {
+            for (name, child) in entries.iter() {
+                self.below(Down::Entry(keyword, name), child);
+            }
+        }
+    }
+
+    /// What is no schema (`additionalProperties: true`) is no node.
+    fn below(&mut self, down: Down<'n>, child: &'n Json<'a>) {
+        let Some(schema) = child.map() else { return };
+        let length = self.path.len();
+        let name = match self.naming {
+            Naming::Crdify => crdify(down),
+            Naming::Kapp => kapp(down),
+        };
+        self.path.push_str(&name);
+        self.way.push(down);
+        self.node(schema);
+        self.way.pop();
+        self.path.truncate(length);
+    }
+}
+
+fn crdify(down: Down) -> String {
+    match down {
+        Down::Keyword(keyword) => format!(".{keyword}"),
+        Down::Item(keyword, at) => format!(".{keyword}[{at}]"),
+        Down::Entry("properties", name) => format!(".{name}"),
+        Down::Entry(keyword, name) => format!(".{keyword}[{name}]"),
+    }
+}
+
+fn kapp(down: Down) -> String {
+    match down {
+        Down::Keyword("items" | "additionalProperties") => "[*]".to_owned(),
+        Down::Item("items", at) => format!("[{at}]"),
+        Down::Entry("properties", name) => format!(".{name}"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{
+        "properties": {"list": {"items": {"type": "string"}}, "map": {"additionalProperties": {"not": {"required": ["a"]}}}},
+        "anyOf": [{"required": ["list"]}, {"required": ["map"]}],
+        "oneOf": [{"properties": {"list": {"maxItems": 3}}}],
+        "patternProperties": {"^x": {"additionalProperties": true}}
+    }"#;
+
+    fn paths(naming: Naming) -> Vec<String> {
+        let json = Json::parse(SCHEMA).unwrap();
+        flatten(json.map().unwrap(), naming).into_keys().collect()
+    }
+
+    #[test]
+    fn crdify_names_every_node() {
+        let expected = [
+            "^",
+            "^.anyOf[0]",
+            "^.anyOf[1]",
+            "^.list",
+            "^.list.items",
+            "^.map",
+            "^.map.additionalProperties",
+            "^.map.additionalProperties.not",
+            "^.oneOf[0]",
+            "^.oneOf[0].list",
+            "^.patternProperties[^x]",
+        ];
+        assert_eq!(paths(Naming::Crdify), expected);
+    }
+
+    #[test]
+    fn kapp_lays_alternatives_over_their_node() {
+        assert_eq!(paths(Naming::Kapp), ["^", "^.list", "^.list[*]", "^.map", "^.map[*]"]);
+        let json = Json::parse(SCHEMA).unwrap();
+        let flat = flatten(json.map().unwrap(), Naming::Kapp);
+        // The alternative of `oneOf` comes before the property, `patternProperties` after everything.
+        assert!(flat["^.list"].schema.get("items").is_some());
+        assert!(flat["^"].schema.get("additionalProperties").is_some());
+    }
+
+    #[test]
+    fn a_node_knows_its_place_in_the_crd() {
+        let json = Json::parse(SCHEMA).unwrap();
+        let flat = flatten(json.map().unwrap(), Naming::Crdify);
+        let steps: Vec<Step> = flat["^.oneOf[0].list"].steps(2);
+        let expected: Vec<Step> = vec![
+            "spec".into(),
+            "versions".into(),
+            2.into(),
+            "schema".into(),
+            "openAPIV3Schema".into(),
+            "oneOf".into(),
+            0.into(),
+            "properties".into(),
+            "list".into(),
+        ];
+        assert_eq!(steps, expected);
+    }
+}

@@ -1,0 +1,138 @@
+//! Other tools' verdicts, reproduced: `preset: kapp`, `olm-v1` and `crdify`.
+//!
+//! A team whose cluster asks one of these tools can see here what it will say. So nothing in this folder judges by its own
+//! lights: it looks at schemas as the tools do (flat tables of nodes, [`flatten`]), compares them as their Go types would
+//! ([`typed`]) and speaks in their words. Sources: crdify of March 2026 with the settings of operator-controller, kapp's
+//! `CRDUpgradeSafety` on the node tables of crd-schema-checker.
+//!
+//! One thing is not reproduced: the struct diff that crdify prints for an unhandled change. The short form that OLM makes of
+//! it stands for both.
+
+pub mod crdify;
+mod flatten;
+pub mod kapp;
+pub mod options;
+mod typed;
+pub mod validations;
+
+use std::collections::BTreeMap;
+
+use self::options::Options;
+use super::json::{Json, Map};
+use super::model::{Crd, CrdPair, Malformed, Side, plain};
+use crate::report::Severity;
+use crate::resource::Step;
+
+/// A tool, with its settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tool {
+    Kapp,
+    /// Also OLM v1, with [`Options::olm_v1`].
+    Crdify(Options),
+}
+
+/// A finding of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flagged {
+    /// The tool's own name: `type`, `existingFieldRemoval`, `NoScopeChange`.
+    pub validation: &'static str,
+    pub severity: Severity,
+    /// `v1`, or `v1alpha1 -> v1` for a pair of served versions.
+    pub version: Option<String>,
+    /// In the tool's own notation.
+    pub path: Option<String>,
+    pub text: String,
+    /// The line that the tool prints, behind `validating upgrade for CRD "N"`.
+    pub documented: String,
+    /// Where in the desired CRD to point.
+    pub at: Vec<Step>,
+    /// A change that none of kapp's validations takes: `failMode` decides.
+    pub unknown: bool,
+}
+
+impl Flagged {
+    fn new(validation: &'static str, version: Option<String>, path: Option<String>, text: String) -> Self {
+        let at = vec!["spec".into(), "versions".into()];
+        Flagged {
+            validation,
+            severity: Severity::Error,
+            version,
+            path,
+            text,
+            documented: String::new(),
+            at,
+            unknown: false,
+        }
+    }
+}
+
+/// What `gantry rules` can explain of a tool's validation: the rule about the same, or the check.
+pub fn explained_by(validation: &'static str) -> &'static str {
+    match validation {
+        "default" => "NoDefaultChanged",
+        "enum" => "NoEnumValueRemoved",
+        "maxItems" => "NoMaxItemsTightened",
+        "maxLength" => "NoMaxLengthTightened",
+        "maxProperties" => "NoMaxPropertiesTightened",
+        "maximum" => "NoMaximumTightened",
+        "minItems" => "NoMinItemsTightened",
+        "minLength" => "NoMinLengthTightened",
+        "minProperties" => "NoMinPropertiesTightened",
+        "minimum" => "NoMinimumTightened",
+        "nullable" => "NullableChange",
+        "pattern" => "PatternChange",
+        "required" => "NoRequiredFieldAdded",
+        "type" => "NoTypeChange",
+        validations::UNHANDLED | kapp::CHANGE_VALIDATOR => "UnknownChange",
+        crdify::SCOPE => kapp::NO_SCOPE_CHANGE,
+        crdify::STORED_VERSION_REMOVAL => kapp::NO_STORED_VERSION_REMOVED,
+        crdify::EXISTING_FIELD_REMOVAL => kapp::NO_EXISTING_FIELD_REMOVED,
+        kapp::NO_SCOPE_CHANGE | kapp::NO_STORED_VERSION_REMOVED | kapp::NO_EXISTING_FIELD_REMOVED => validation,
+        _ => "CRDUpgradeSafety",
+    }
+}
+
+/// What the tool says of a live CRD and the one that is to replace it, both as JSON text.
+pub fn judge(live: &str, desired: &str, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
+    let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
+    let schemas = Schemas::read(&pair)?;
+    Ok(match tool {
+        Tool::Kapp => kapp::judge(&pair, &schemas),
+        Tool::Crdify(options) => crdify::judge(&pair, &schemas, options),
+    })
+}
+
+/// The parsed schemas of both CRDs by version.
+pub struct Schemas<'a> {
+    live: BTreeMap<&'a str, Json<'a>>,
+    desired: BTreeMap<&'a str, Json<'a>>,
+    empty: Map<'a>,
+}
+
+impl<'a> Schemas<'a> {
+    fn read(pair: &'a CrdPair<'a>) -> Result<Self, Malformed> {
+        let of = |crd: &'a Crd<'a>, side| {
+            let versions = crd.spec.versions.iter().map(|version| {
+                let schema = Json::parse(version.schema().unwrap_or("{}"))
+                    .map_err(|error| Malformed { side, reason: plain(&error) })?;
+                Ok((version.name.as_str(), schema))
+            });
+            versions.collect::<Result<BTreeMap<_, _>, Malformed>>()
+        };
+        let (live, desired) = (of(&pair.live, Side::Live)?, of(&pair.desired, Side::Desired)?);
+        Ok(Schemas { live, desired, empty: Map::default() })
+    }
+
+    /// The live schema of a version; the empty one where there is none.
+    pub fn live(&self, version: &str) -> &Map<'a> {
+        self.live.get(version).and_then(Json::map).unwrap_or(&self.empty)
+    }
+
+    /// The desired schema of a version; the empty one where there is none.
+    pub fn desired(&self, version: &str) -> &Map<'a> {
+        self.desired.get(version).and_then(Json::map).unwrap_or(&self.empty)
+    }
+}
+
+#[cfg(test)]
+mod tests;

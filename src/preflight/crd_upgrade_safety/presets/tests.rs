@@ -1,0 +1,210 @@
+//! The tools' verdicts and words on pairs of our own; `tests/preset_verdicts.rs` holds them to real upgrades.
+
+use serde_json::{Value, json};
+
+use super::options::Conversion;
+use super::*;
+
+/// A CRD with these versions: name, served, schema of spec.
+fn crd(versions: &[(&str, bool, Value)]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .enumerate()
+        .map(|(i, (name, served, spec))| {
+            let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+            json!({"name": name, "served": served, "storage": i == 0, "schema": schema})
+        })
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "samples.test.example.com"},
+        "spec": {"scope": "Namespaced", "versions": versions},
+    })
+}
+
+fn lines(live: &Value, desired: &Value, tool: &Tool) -> Vec<String> {
+    judge(&live.to_string(), &desired.to_string(), tool).unwrap().into_iter().map(|f| f.documented).collect()
+}
+
+/// The lines of crdify for one node below `^.spec.x`, without their common beginning.
+fn of_x(live: &Value, desired: &Value, options: &Options) -> Vec<String> {
+    let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
+    let lines = lines(&around(live), &around(desired), &Tool::Crdify(options.clone()));
+    lines.into_iter().map(|line| line.strip_prefix("v1: ^.spec.x: ").unwrap_or(&line).to_owned()).collect()
+}
+
+#[test]
+fn crdify_says_of_each_keyword_what_it_says() {
+    for (live, desired, expected) in [
+        (json!({"default": 1}), json!({}), r#"default: default value removed : "1""#),
+        (json!({}), json!({"default": "a"}), r#"default: default added when there was none previously : "\"a\"""#),
+        (json!({"description": "a"}), json!({"description": ""}), r#"description: description changed : "a" -> """#),
+        (
+            json!({}),
+            json!({"enum": ["b", "a"]}),
+            r#"enum: enum constraint added when there was none previously : ["a" "b"]"#,
+        ),
+        (json!({"enum": ["a", "b"]}), json!({"enum": ["b", "c"]}), r#"enum: allowed enum values removed : ["a"]"#),
+        (json!({"enum": ["a"]}), json!({"enum": ["a", "b"]}), r#"enum: allowed enum values added : ["b"]"#),
+        (json!({}), json!({"maxLength": 3}), "maxLength: maximum constraint added when there was none previously : 3"),
+        (json!({"maximum": 2_000_000}), json!({"maximum": 1.5}), "maximum: maximum decreased : 2e+06 -> 1.5"),
+        (json!({"minItems": 1}), json!({"minItems": 2}), "minItems: minimum increased : 1 -> 2"),
+        (json!({}), json!({"nullable": true}), "nullable: nullable added : false -> true"),
+        (json!({"nullable": true}), json!({"nullable": false}), "nullable: nullable removed : true -> false"),
+        (json!({"pattern": "a"}), json!({}), r#"pattern: pattern removed : "a" -> """#),
+        (json!({"required": ["a"]}), json!({"required": ["c", "b"]}), "required: new required fields: [b c]"),
+        (json!({"type": "integer"}), json!({"type": "string"}), r#"type: type changed : "integer" -> "string""#),
+        (json!({"format": "int32"}), json!({}), r#"unhandled: unhandled changes found (Format "int32" -> "")"#),
+    ] {
+        assert_eq!(of_x(&live, &desired, &Options::default()), [expected], "{live} {desired}");
+    }
+    for (live, desired) in [
+        (json!({"enum": ["a"]}), json!({})),
+        (json!({"maxLength": 3}), json!({"maxLength": 4})),
+        (json!({"minimum": 1}), json!({"minimum": 0})),
+        (json!({"maxItems": 1}), json!({})),
+        (json!({"required": ["a"]}), json!({})),
+    ] {
+        let gone = of_x(&live, &desired, &Options::default());
+        let expected =
+            if live["enum"].is_null() { vec![] } else { vec![r#"enum: allowed enum values removed : ["a"]"#] };
+        assert_eq!(gone, expected, "{live} {desired}");
+    }
+}
+
+#[test]
+fn policies_allow_what_they_name() {
+    let options = Options {
+        enum_addition: true,
+        nullable_addition: true,
+        nullable_removal: true,
+        pattern_removal: true,
+        ..Options::default()
+    };
+    for (live, desired) in [
+        (json!({"enum": ["a"]}), json!({"enum": ["a", "b"]})),
+        (json!({}), json!({"nullable": true})),
+        (json!({"nullable": true}), json!({})),
+        (json!({"pattern": "a"}), json!({})),
+    ] {
+        assert!(of_x(&live, &desired, &options).is_empty(), "{live} {desired}");
+    }
+    assert_eq!(of_x(&json!({"description": "a"}), &json!({}), &Options::olm_v1()), [""; 0]);
+    let silent = Options { unhandled: None, ..Options::default() };
+    assert_eq!(of_x(&json!({"format": "a"}), &json!({}), &silent), [""; 0]);
+}
+
+#[test]
+fn a_removed_field_is_also_an_empty_one_and_what_is_below_is_told_too() {
+    let live =
+        json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"title": "t"}});
+    let around = |x: &Value| crd(&[("v1", true, json!({"properties": x}))]);
+    let found = lines(&around(&json!({"x": live})), &around(&json!({})), &Tool::Crdify(Options::olm_v1()));
+    assert_eq!(
+        found,
+        [
+            "existingFieldRemoval: crd/samples.test.example.com version/v1 field/^.spec.x may not be removed",
+            "existingFieldRemoval: crd/samples.test.example.com version/v1 field/^.spec.x.a may not be removed",
+            "existingFieldRemoval: crd/samples.test.example.com version/v1 field/^.spec.x.additionalProperties may not be removed",
+            r#"v1: ^.spec.x: type: type changed : "object" -> """#,
+            "v1: ^.spec.x: unhandled: unhandled changes found (AdditionalProperties <complex value> -> nil)",
+            r#"v1: ^.spec.x.a: type: type changed : "string" -> """#,
+            r#"v1: ^.spec.x.additionalProperties: unhandled: unhandled changes found (Title "t" -> "")"#,
+        ]
+    );
+}
+
+#[test]
+fn served_versions_are_compared_where_the_upgrade_makes_the_difference() {
+    let spec = |kind: &str| json!({"type": "object", "properties": {"x": {"type": kind}}});
+    let alike = crd(&[("v1", true, spec("string")), ("v1beta1", true, spec("string"))]);
+    let differing = crd(&[("v1", true, spec("string")), ("v1beta1", true, spec("integer"))]);
+    let unserved = crd(&[("v1", true, spec("string")), ("v1beta1", false, spec("integer"))]);
+    let crdify = Tool::Crdify(Options::default());
+    let change = r#"v1beta1: ^.spec.x: type: type changed : "string" -> "integer""#.to_owned();
+    let pair = r#"v1beta1 -> v1: ^.spec.x: type: type changed : "integer" -> "string""#.to_owned();
+    assert_eq!(lines(&alike, &differing, &crdify), [change.clone(), pair.clone()]);
+    assert_eq!(lines(&alike, &unserved, &crdify), std::slice::from_ref(&change));
+    assert!(lines(&differing, &differing, &crdify).is_empty());
+    // A webhook is trusted where the settings say so.
+    let mut by_webhook = differing.clone();
+    by_webhook["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    assert_eq!(lines(&alike, &by_webhook, &crdify), [change.clone(), pair]);
+    let ignore = Options { conversion: Conversion::Ignore, ..Options::default() };
+    assert_eq!(lines(&alike, &by_webhook, &Tool::Crdify(ignore)), [change]);
+}
+
+#[test]
+fn stored_versions_and_scope_are_looked_at_on_the_whole_crd() {
+    let spec = json!({"type": "object"});
+    let mut live =
+        crd(&[("v1", true, spec.clone()), ("v1alpha1", true, spec.clone()), ("v1beta1", true, spec.clone())]);
+    live["status"] = json!({"storedVersions": ["v1alpha1", "v1beta1", "v1"]});
+    let mut desired = crd(&[("v1", true, spec)]);
+    desired["spec"]["scope"] = json!("Cluster");
+    let crdify = [
+        "scope: scope changed : \"Namespaced\" -> \"Cluster\"",
+        "storedVersionRemoval: stored versions removed : [v1alpha1 v1beta1]",
+    ];
+    assert_eq!(lines(&live, &desired, &Tool::Crdify(Options::default())), crdify);
+    let kapp = [
+        "\"NoScopeChange\" validation failed: scope changed from \"Namespaced\" to \"Cluster\"",
+        "\"NoStoredVersionRemoved\" validation failed: stored version \"v1alpha1\" removed",
+    ];
+    assert_eq!(lines(&live, &desired, &Tool::Kapp), kapp);
+}
+
+#[test]
+fn what_a_finding_sends_people_to_is_there() {
+    for name in crate::preflight::crd_upgrade_safety::options::finding_names() {
+        let explained = explained_by_known(name);
+        assert!(crate::preflight::explain::explain(explained).is_ok(), "{name}: {explained}");
+    }
+}
+
+/// The name itself for a rule of ours, which needs no translation.
+fn explained_by_known(name: &'static str) -> &'static str {
+    let ours = crate::preflight::crd_upgrade_safety::rules::RULES.iter().any(|rule| rule.doc.name == name);
+    if ours { name } else { explained_by(name) }
+}
+
+#[test]
+fn kapp_takes_what_it_judges_and_nothing_else() {
+    let of = |live: Value, desired: Value| {
+        let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
+        lines(&around(&live), &around(&desired), &Tool::Kapp)
+    };
+    let said =
+        |text: &str| vec![format!("\"ChangeValidator\" validation failed: version \"v1\", field \"^.spec.x\"{text}")];
+    assert_eq!(
+        of(json!({}), json!({"maxItems": 3})),
+        said(": maximum items constraint added when one did not exist previously: 3")
+    );
+    assert_eq!(
+        of(json!({"minLength": 1}), json!({"minLength": 2})),
+        said(": minimum length constraint increased from 1 to 2")
+    );
+    assert_eq!(
+        of(json!({}), json!({"required": ["a"]})),
+        said(": new values added as required when previously no required fields existed: [a]")
+    );
+    assert_eq!(of(json!({"enum": ["a"]}), json!({"enum": ["a", "b"]})), [""; 0]);
+    // kapp has no opinion on texts for people, and so they are unknown to it.
+    let unknown = said(" has unknown change, refusing to determine that change is safe");
+    assert_eq!(of(json!({"description": "a"}), json!({"description": "b"})), unknown);
+    assert_eq!(of(json!({"type": "string"}), json!({"type": "integer"})), unknown);
+}
+
+#[test]
+fn kapp_ends_the_comparison_of_a_version_where_a_field_goes() {
+    let live =
+        crd(&[("v1", true, json!({"properties": {"list": {"items": {"type": "string"}}, "x": {"minimum": 1}}}))]);
+    let desired = crd(&[("v1", true, json!({"properties": {"list": {}, "x": {"minimum": 2}}}))]);
+    assert_eq!(
+        lines(&live, &desired, &Tool::Kapp),
+        [
+            "\"NoExistingFieldRemoved\" validation failed: crd/samples.test.example.com version/v1 field/^.spec.list[*] may not be removed",
+            "\"ChangeValidator\" validation failed: calculating schema diff for CRD version \"v1\"",
+        ]
+    );
+}

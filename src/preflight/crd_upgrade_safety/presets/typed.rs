@@ -1,0 +1,196 @@
+//! Schemas as the API's Go types hold them: what crdify and kapp compare.
+//!
+//! The types keep what the API knows and drop every other keyword. Empty text, `false`, empty lists and empty maps are the
+//! same as nothing; lists are compared in their order, documentation included.
+
+use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::keywords::{self, Shape};
+use crate::validation::gotext;
+
+/// The fields of a CEL rule, and whether an empty text in it is the same as none.
+const RULE_FIELDS: &[(&str, bool)] = &[
+    ("rule", true),
+    ("message", true),
+    ("messageExpression", true),
+    ("fieldPath", true),
+    ("reason", false),
+    ("optionalOldSelf", false),
+];
+
+/// A keyword whose typed value differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference<'n, 'a> {
+    pub keyword: &'n str,
+    pub live: Option<&'n Json<'a>>,
+    pub desired: Option<&'n Json<'a>>,
+}
+
+/// The typed value of a keyword.
+pub fn get<'n, 'a>(schema: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
+    keywords::shape(keyword)?;
+    keywords::get(schema, keyword)
+}
+
+/// The keywords that differ, sorted, without those in `without`.
+pub fn differences<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>, without: &[&str]) -> Vec<Difference<'n, 'a>> {
+    let looked_at = |keyword: &str| !without.contains(&keyword);
+    let mut found = Vec::new();
+    for (keyword, _) in live.iter().filter(|(keyword, _)| looked_at(keyword)) {
+        let (one, other) = (get(live, keyword), get(desired, keyword));
+        if !same(keyword, one, other) {
+            found.push(Difference { keyword, live: one, desired: other });
+        }
+    }
+    for (keyword, _) in desired.iter().filter(|(keyword, _)| looked_at(keyword) && live.get(keyword).is_none()) {
+        if let other @ Some(_) = get(desired, keyword) {
+            found.push(Difference { keyword, live: None, desired: other });
+        }
+    }
+    found.sort_by_key(|difference| difference.keyword);
+    found
+}
+
+fn same(keyword: &str, a: Option<&Json>, b: Option<&Json>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return a.is_none() && b.is_none() };
+    match (keywords::shape(keyword), a, b) {
+        (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), Json::Map(_), Json::Map(_)) => {
+            same_schema(a, b)
+        }
+        (Some(Shape::Schemas | Shape::SchemaOrSchemas), Json::List(a), Json::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b))
+        }
+        (Some(Shape::Named), Json::Map(a), Json::Map(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|((k, a), (l, b))| k == l && same_schema(a, b))
+        }
+        (Some(Shape::Rules), Json::List(a), Json::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_rule(a, b))
+        }
+        _ => a == b,
+    }
+}
+
+fn same_schema(a: &Json, b: &Json) -> bool {
+    match (a, b) {
+        (Json::Map(a), Json::Map(b)) => differences(a, b, &[]).is_empty(),
+        _ => a == b,
+    }
+}
+
+fn same_rule(a: &Json, b: &Json) -> bool {
+    let (Json::Map(a), Json::Map(b)) = (a, b) else { return a == b };
+    fn field<'n, 'a>(rule: &'n Map<'a>, name: &str, empty_is_none: bool) -> Option<&'n Json<'a>> {
+        let value = rule.get(name).filter(|value| !matches!(value, Json::Null))?;
+        (!empty_is_none || value.text() != Some("")).then_some(value)
+    }
+    RULE_FIELDS.iter().all(|(name, empty)| field(a, name, *empty) == field(b, name, *empty))
+}
+
+/// `Format "int32" -> ""`: a difference in the short form that OLM makes of crdify's struct diff.
+pub fn told(difference: &Difference) -> String {
+    let keyword = difference.keyword;
+    let pointer = matches!(keywords::shape(keyword), Some(Shape::Number | Shape::KeptText))
+        || keyword == "x-kubernetes-preserve-unknown-fields";
+    let value = |value: Option<&Json>| match (value, keywords::shape(keyword)) {
+        (None, Some(Shape::Text)) => "\"\"".to_owned(),
+        (None, Some(Shape::Flag)) if !pointer => "false".to_owned(),
+        (None, _) => "nil".to_owned(),
+        (Some(Json::Text(text)), _) => format!("{}{}", if pointer { "&" } else { "" }, gotext::quote(&short(text))),
+        (Some(scalar @ (Json::Bool(_) | Json::Int(_) | Json::Float(_))), _) => {
+            format!("{}{scalar}", if pointer { "&" } else { "" })
+        }
+        (Some(Json::List(items)), Some(Shape::Set)) => {
+            let items: Vec<String> = items.iter().take(10).map(|item| short(&item.to_string())).collect();
+            format!("{{{}}}", items.join(", "))
+        }
+        (Some(_), _) => "<complex value>".to_owned(),
+    };
+    let (before, after) = (value(difference.live), value(difference.desired));
+    let changed = if before == after { " (changed)" } else { "" };
+    format!("{} {before} -> {after}{changed}", go_name(keyword))
+}
+
+fn short(text: &str) -> String {
+    super::super::words::cut(text)
+}
+
+/// The name of the Go field that holds a keyword.
+fn go_name(keyword: &str) -> String {
+    match keyword {
+        "$ref" => return "Ref".into(),
+        "$schema" => return "Schema".into(),
+        "id" => return "ID".into(),
+        _ => {}
+    }
+    let (prefix, rest) = keyword.strip_prefix("x-kubernetes-").map_or(("", keyword), |rest| ("X", rest));
+    let words = rest.split('-').map(|word| {
+        let mut chars = word.chars();
+        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect::<String>())
+    });
+    format!("{prefix}{}", words.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keywords_of(live: &str, desired: &str) -> Vec<String> {
+        let (live, desired) = (Json::parse(live).unwrap(), Json::parse(desired).unwrap());
+        let found = differences(live.map().unwrap(), desired.map().unwrap(), &["properties"]);
+        found.iter().map(|difference| difference.keyword.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_the_types_hold_alike_is_the_same() {
+        for (live, desired) in [
+            (r#"{"nullable":false,"pattern":"","enum":[],"definitions":{},"x-unknown":1}"#, "{}"),
+            (
+                r#"{"x-kubernetes-validations":[{"rule":"a","message":""}]}"#,
+                r#"{"x-kubernetes-validations":[{"rule":"a"}]}"#,
+            ),
+            (r#"{"anyOf":[{"x-unknown":1}]}"#, r#"{"anyOf":[{}]}"#),
+            (r#"{"properties":{"a":{}}}"#, "{}"),
+        ] {
+            assert!(keywords_of(live, desired).is_empty() && keywords_of(desired, live).is_empty(), "{live} {desired}");
+        }
+    }
+
+    #[test]
+    fn what_the_types_tell_apart_differs() {
+        for (live, desired, keyword) in [
+            (r#"{"not":{}}"#, "{}", "not"),
+            (r#"{"anyOf":[{"description":"a"}]}"#, r#"{"anyOf":[{"description":"b"}]}"#, "anyOf"),
+            (r#"{"anyOf":[{"type":"a"},{}]}"#, r#"{"anyOf":[{},{"type":"a"}]}"#, "anyOf"),
+            (r#"{"required":["a","b"]}"#, r#"{"required":["b","a"]}"#, "required"),
+            (
+                r#"{"additionalProperties":{"properties":{"a":{"title":"x"}}}}"#,
+                r#"{"additionalProperties":{"properties":{"a":{}}}}"#,
+                "additionalProperties",
+            ),
+            (
+                r#"{"x-kubernetes-validations":[{"rule":"a","optionalOldSelf":false}]}"#,
+                r#"{"x-kubernetes-validations":[{"rule":"a"}]}"#,
+                "x-kubernetes-validations",
+            ),
+            (r#"{"additionalProperties":false}"#, "{}", "additionalProperties"),
+        ] {
+            assert_eq!(keywords_of(live, desired), [keyword], "{live} {desired}");
+        }
+    }
+
+    #[test]
+    fn differences_are_told_as_olm_does() {
+        for (keyword, live, desired, expected) in [
+            ("format", Some(r#""int32""#), None, r#"Format "int32" -> """#),
+            ("x-kubernetes-list-type", None, Some(r#""atomic""#), r#"XListType nil -> &"atomic""#),
+            ("x-kubernetes-preserve-unknown-fields", Some("true"), None, "XPreserveUnknownFields &true -> nil"),
+            ("exclusiveMinimum", Some("true"), None, "ExclusiveMinimum true -> false"),
+            ("x-kubernetes-list-map-keys", None, Some(r#"["name"]"#), r#"XListMapKeys nil -> {"name"}"#),
+            ("anyOf", Some("[{}]"), Some("[{},{}]"), "AnyOf <complex value> -> <complex value> (changed)"),
+        ] {
+            let live = live.map(|text| Json::parse(text).unwrap());
+            let desired = desired.map(|text| Json::parse(text).unwrap());
+            let difference = Difference { keyword, live: live.as_ref(), desired: desired.as_ref() };
+            assert_eq!(told(&difference), expected);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The question that is put to a proof layer, and the shape of its answer.
+//!
+//! Rules look at keywords; whether an object breaks is another question. [`super::decide`] puts the two together. Without
+//! a proof layer ([`Unproven`]) nothing is decided, and what the documents call unknown falls to `failMode`.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use crate::report::{Breaks, Verdict, Witness};
+
+/// One version that both CRDs have.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub version: &'a str,
+    pub namespaced: bool,
+    /// `openAPIV3Schema`, as JSON text.
+    pub live_schema: &'a str,
+    pub desired_schema: &'a str,
+    /// Whether the version has the status subresource.
+    pub live_status: bool,
+    pub desired_status: bool,
+}
+
+/// What is proven of a version, or of one node in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proof {
+    pub verdict: Verdict,
+    /// Why it is undecided, or what makes it so.
+    pub reason: Option<String>,
+    pub breaks: Vec<Breaks>,
+    pub witnesses: Vec<Witness>,
+}
+
+/// What is proven of a version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VersionProof {
+    pub whole: Proof,
+    /// By path (`^.spec.pollInterval`), for nodes that changed.
+    pub nodes: BTreeMap<String, Proof>,
+}
+
+impl VersionProof {
+    /// What is proven of a node: of the node itself, else what holds for the whole version.
+    pub fn of(&self, path: &str) -> Option<&Proof> {
+        let whole = matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
+        self.nodes.get(path).or(whole)
+    }
+}
+
+/// Somebody who can tell what a change of a schema does to objects.
+pub trait Prover: Debug + Send + Sync {
+    /// `None` where nothing can be said at all.
+    fn prove(&self, question: &Question<'_>) -> Option<VersionProof>;
+}
+
+/// Decides nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unproven;
+
+impl Prover for Unproven {
+    fn prove(&self, _: &Question<'_>) -> Option<VersionProof> {
+        None
+    }
+}

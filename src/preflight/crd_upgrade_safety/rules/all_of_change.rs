@@ -1,0 +1,53 @@
+//! `allOf` added, changed or removed.
+
+use super::{Claim, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, LOOSENS, judge};
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+const EFFECTS: Effects = Effects {
+    keyword: "allOf",
+    added: Effect {
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        verdict: None,
+        so: "what does not fit all of it is refused from now on",
+        help: "leave it out of this version, or bring it in a new version only",
+    },
+    changed: Effect {
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        verdict: None,
+        so: "objects that were valid until now may be refused",
+        help: "keep it as it is in this version, or change it in a new version only",
+    },
+    removed: LOOSENS,
+};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "AllOfChange",
+        summary: "allOf of a field is added, changed or removed",
+        forbids: "Any change of `allOf` or of anything below it. The reference documents call it an unknown \
+            change.",
+        why: "`allOf` adds conditions: objects that do not meet a new one were valid until now. If it goes as \
+            a whole, nothing is refused.",
+        example: Example::Fields {
+            live: "\
+size:
+  type: integer
+",
+            desired: "\
+size:
+  type: integer
+  allOf:
+  - multipleOf: 8
+",
+        },
+        what_to_do: "Leave the condition as it is in this version, or change it in a new one.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    weight: Weight::Unknown,
+    claims: &[Claim::all(EFFECTS.keyword)],
+    hides_others: false,
+    judge: Judge::Node(|pair| judge(pair, &EFFECTS)),
+};

@@ -1,0 +1,56 @@
+//! The kind gets another name.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "KindChanged",
+        summary: "the kind of a CRD changes",
+        forbids: "Another `spec.names.kind` or `spec.names.plural`. The API server refuses both.",
+        why: "Objects say which kind they are, and stored ones say the old name. The API server refuses the \
+            change for that reason.",
+        example: Example::Crd {
+            live: "\
+spec:
+  names:
+    kind: Sample
+    plural: samples
+",
+            desired: "\
+spec:
+  names:
+    kind: Example
+    plural: samples
+",
+        },
+        what_to_do: "Keep the name. Where another one is needed, define a new kind in a CRD of its own, move the \
+            objects to it, then delete the old CRD.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
+        severity: Severity::Error,
+    },
+    weight: Weight::Beyond { semantic: Severity::Error },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let (was, now) = (&pair.live.spec.names, &pair.desired.spec.names);
+    [("kind", &was.kind, &now.kind), ("plural", &was.plural, &now.plural)]
+        .into_iter()
+        .filter(|(_, was, now)| was != now)
+        .map(|(name, was, now)| {
+            let said = Said {
+                message: format!("{name} may not be changed from {was} to {now}; the API server refuses it"),
+                help: format!("keep {name}: {was}, or define a new kind in a CRD of its own and move the objects"),
+                at: vec!["spec".into(), "names".into(), name.into()],
+                label: Some(format!("was {was} in the live CRD")),
+                ..Said::default()
+            };
+            Found { version: None, said }
+        })
+        .collect()
+}

@@ -1,0 +1,86 @@
+//! `x-kubernetes-list-map-keys` of a list that stays a map.
+
+use super::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
+use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+const EFFECTS: Effects = Effects {
+    keyword: "x-kubernetes-list-map-keys",
+    added: Effect {
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
+        verdict: None,
+        so: "items with equal keys are refused from now on",
+        help: "leave it out of this version, or bring it in a new version only",
+    },
+    changed: Effect {
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
+        verdict: None,
+        so: "items with equal keys are refused, and under server-side apply items change their owners",
+        help: "keep it as it is in this version, or change it in a new version only",
+    },
+    removed: Effect {
+        breaks: &[Breaks::Behaviour],
+        verdict: None,
+        so: "under server-side apply items change their owners",
+        help: "keep it as it is in this version, or change it in a new version only",
+    },
+};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "ListMapKeysChange",
+        summary: "the keys of a list of map type change",
+        forbids: "Another `x-kubernetes-list-map-keys` where `x-kubernetes-list-type` stays `map`. The reference \
+            documents call it an unknown change.",
+        why: "Items whose keys are equal are refused: with fewer keys, items that were different are not any \
+            more. Under server-side apply the keys say which item belongs to whom, so owners of items \
+            change.",
+        example: Example::Fields {
+            live: "\
+ports:
+  type: array
+  x-kubernetes-list-type: map
+  x-kubernetes-list-map-keys: [name, port]
+  items:
+    type: object
+    required: [name, port]
+    properties:
+      name:
+        type: string
+      port:
+        type: integer
+",
+            desired: "\
+ports:
+  type: array
+  x-kubernetes-list-type: map
+  x-kubernetes-list-map-keys: [name]
+  items:
+    type: object
+    required: [name, port]
+    properties:
+      name:
+        type: string
+      port:
+        type: integer
+",
+        },
+        what_to_do: "Keep the keys in this version, or add a list of another name.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
+        severity: Severity::Error,
+    },
+    weight: Weight::Unknown,
+    claims: &[Claim::all(EFFECTS.keyword)],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    // Where the type of the list changes as well, the keys come or go with it: one cause.
+    if pair.change("x-kubernetes-list-type").is_some() {
+        return None;
+    }
+    keyword_change::judge(pair, &EFFECTS)
+}

@@ -1,0 +1,79 @@
+//! `x-kubernetes-list-type` added, changed or removed.
+
+use super::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
+use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity, Verdict};
+
+const KEYWORD: &str = "x-kubernetes-list-type";
+
+/// A list without a type is atomic.
+const SAME: Effect = Effect {
+    breaks: &[],
+    verdict: Some(Verdict::Equal),
+    so: "a list without a type is atomic, so nothing changes",
+    help: "this breaks nothing; a waiver or the rule's enforcement lets it pass",
+};
+
+const UNIQUE: Effect = Effect {
+    breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
+    verdict: None,
+    so: "lists with two equal items (for a map: equal keys) are refused from now on",
+    help: "look for lists with equal items first, or bring it in a new version only",
+};
+
+const ATOMIC: Effect = Effect {
+    breaks: &[Breaks::Behaviour],
+    verdict: Some(Verdict::Widening),
+    so: "nothing is refused; under server-side apply the list has one owner instead of one for each item",
+    help: "look at managedFields: where several managers apply items of this list, they will overwrite each other",
+};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "ListTypeChange",
+        summary: "the type of a list (atomic, set, map) is added, changed or removed",
+        forbids: "Any change of `x-kubernetes-list-type`, and of the keys that come or go with it. The reference \
+            documents call it an unknown change.",
+        why: "A `set` refuses equal items and a `map` items with equal keys: lists that hold some were valid until \
+            now. `atomic` is what a list without a type is, so it changes nothing; a `set` or `map` that becomes \
+            atomic refuses nothing, but changes who owns its items under server-side apply.",
+        example: Example::Fields {
+            live: "\
+hosts:
+  type: array
+  items:
+    type: string
+",
+            desired: "\
+hosts:
+  type: array
+  x-kubernetes-list-type: set
+  items:
+    type: string
+",
+        },
+        what_to_do: "Look for lists with equal items in the objects that exist; bring the type in a new version if \
+            there may be some.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
+        severity: Severity::Error,
+    },
+    weight: Weight::Unknown,
+    claims: &[Claim::all(KEYWORD)],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change(KEYWORD)?;
+    let kind = |value: Option<&Json>| value.and_then(Json::text).unwrap_or("atomic").to_owned();
+    let (was, now) = (kind(change.live), kind(change.desired));
+    let effect = match (was.as_str(), now.as_str()) {
+        ("atomic", "atomic") => SAME,
+        (_, "atomic") => ATOMIC,
+        _ => UNIQUE,
+    };
+    Some(keyword_change::said(pair, change, &effect))
+}

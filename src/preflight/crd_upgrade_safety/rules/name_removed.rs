@@ -1,0 +1,73 @@
+//! A short name, a category, the singular or the list kind goes.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "NameRemoved",
+        summary: "a short name, category, singular or list kind goes (warning)",
+        forbids: "Nothing: it warns of `shortNames` and `categories` that the live CRD has and the desired one \
+            lacks, and of another `singular` or `listKind`.",
+        why: "People and scripts type these names: `kubectl get sm` and `kubectl get all` no longer find the \
+            objects. Generated clients decode lists by their kind.",
+        example: Example::Crd {
+            live: "\
+spec:
+  names:
+    shortNames: [sm, sample]
+",
+            desired: "\
+spec:
+  names:
+    shortNames: [sm]
+",
+        },
+        what_to_do: "Keep the name. It costs nothing.",
+        breaks: &[Breaks::Readers],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Warning },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let (was, now) = (&pair.live.spec.names, &pair.desired.spec.names);
+    let mut found = Vec::new();
+    let lists = [
+        ("shortNames", "short name", &was.short_names, &now.short_names),
+        ("categories", "category", &was.categories, &now.categories),
+    ];
+    for (key, word, was, now) in lists {
+        let (was, now) = (was.as_deref().unwrap_or_default(), now.as_deref().unwrap_or_default());
+        let gone: Vec<&str> = was.iter().filter(|name| !now.contains(name)).map(String::as_str).collect();
+        if !gone.is_empty() {
+            let gone = words::listed(&gone);
+            found.push(found_at(key, format!("{word} {gone} goes"), format!("keep {gone} in spec.names.{key}"), &gone));
+        }
+    }
+    let singles = [("singular", was.singular(), now.singular()), ("listKind", was.list_kind(), now.list_kind())];
+    for (key, was, now) in singles
+        .into_iter()
+        .filter(|(_, was, now)| was != now && pair.live.spec.names.kind == pair.desired.spec.names.kind)
+    {
+        found.push(found_at(key, format!("{key} changes from {was} to {now}"), format!("keep {key}: {was}"), &was));
+    }
+    found
+}
+
+fn found_at(key: &str, message: String, help: String, was: &str) -> Found {
+    let said = Said {
+        message,
+        help,
+        at: vec!["spec".into(), "names".into(), key.into()],
+        label: Some(format!("the live CRD has {was}")),
+        ..Said::default()
+    };
+    Found { version: None, said }
+}

@@ -1,0 +1,65 @@
+//! `oneOf` added, changed or removed.
+
+use super::{Claim, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, LOOSENS, judge};
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+const EFFECTS: Effects = Effects {
+    keyword: "oneOf",
+    added: Effect {
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        verdict: None,
+        so: "what fits none of it, or more than one, is refused from now on",
+        help: "leave it out of this version, or bring it in a new version only",
+    },
+    changed: Effect {
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        verdict: None,
+        so: "objects that were valid until now may be refused",
+        help: "keep it as it is in this version, or change it in a new version only",
+    },
+    removed: LOOSENS,
+};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "OneOfChange",
+        summary: "oneOf of a field is added, changed or removed",
+        forbids: "Any change of `oneOf` or of anything below it. The reference documents call it an unknown \
+            change.",
+        why: "Objects that fit none of the alternatives, or more than one, were valid until now. One \
+            alternative more can refuse what fits an old one as well. If it goes as a whole, nothing is \
+            refused.",
+        example: Example::Fields {
+            live: "\
+storage:
+  type: object
+  properties:
+    disk:
+      type: string
+    bucket:
+      type: string
+",
+            desired: "\
+storage:
+  type: object
+  properties:
+    disk:
+      type: string
+    bucket:
+      type: string
+  oneOf:
+  - required: [disk]
+  - required: [bucket]
+",
+        },
+        what_to_do: "Leave the condition as it is in this version, or change it in a new one.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    weight: Weight::Unknown,
+    claims: &[Claim::all(EFFECTS.keyword)],
+    hides_others: false,
+    judge: Judge::Node(|pair| judge(pair, &EFFECTS)),
+};

@@ -1,0 +1,65 @@
+//! A column of `kubectl get` goes.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "PrinterColumnRemoved",
+        summary: "kubectl get no longer shows a column (note)",
+        forbids: "Nothing: it notes an `additionalPrinterColumns` entry that a version of the live CRD has and the \
+            same version of the desired one lacks.",
+        why: "People miss it, and scripts that cut the output of `kubectl get` into columns read another one.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns:
+    - name: Color
+      type: string
+      jsonPath: .spec.color
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Nothing, or keep the column. Scripts should read `-o json`.",
+        breaks: &[Breaks::Readers],
+        severity: Severity::Info,
+    },
+    weight: Weight::Beyond { semantic: Severity::Info },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (live, index, desired) in pair.common_versions() {
+        let kept = desired.printer_columns();
+        let gone: Vec<&str> = live.printer_columns().into_iter().filter(|name| !kept.contains(name)).collect();
+        if gone.is_empty() {
+            continue;
+        }
+        let columns = words::listed(&gone);
+        let said = Said {
+            message: format!("kubectl get no longer shows {columns} of {}", live.name),
+            help: format!("keep {columns} in additionalPrinterColumns of {} if scripts read it", live.name),
+            at: vec!["spec".into(), "versions".into(), index.into(), "additionalPrinterColumns".into()],
+            label: Some(format!("the live CRD has {columns}")),
+            ..Said::default()
+        };
+        found.push(Found { version: Some(live.name.clone()), said });
+    }
+    found
+}

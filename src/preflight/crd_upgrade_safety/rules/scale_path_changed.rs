@@ -1,0 +1,80 @@
+//! The scale subresource reads or writes other fields.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "ScalePathChanged",
+        summary: "the scale subresource points at other fields (warning)",
+        forbids: "Nothing: it warns of another `specReplicasPath`, `statusReplicasPath` or `labelSelectorPath`.",
+        why: "Autoscalers and `kubectl scale` write another field from now on, and read another one.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      scale:
+        specReplicasPath: .spec.replicas
+        statusReplicasPath: .status.replicas
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      scale:
+        specReplicasPath: .spec.size
+        statusReplicasPath: .status.replicas
+",
+        },
+        what_to_do: "Keep the paths in this version, or keep both fields in step until nobody uses the old one.",
+        breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Warning },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+const PATHS: &[&str] = &["specReplicasPath", "statusReplicasPath", "labelSelectorPath"];
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (live, index, desired) in pair.common_versions() {
+        let (Some(was), Some(now)) = (live.scale(), desired.scale()) else { continue };
+        for path in PATHS {
+            let text = |scale: &Map| scale.get(path).and_then(Json::text).unwrap_or_default().to_owned();
+            let (was, now) = (text(was), text(now));
+            if was == now {
+                continue;
+            }
+            let shown = |path: &str| if path.is_empty() { "none".to_owned() } else { path.to_owned() };
+            let said = Said {
+                message: format!("{path} of {} changes from {} to {}", live.name, shown(&was), shown(&now)),
+                help: format!("keep {path}: {} in {}", shown(&was), live.name),
+                at: vec![
+                    "spec".into(),
+                    "versions".into(),
+                    index.into(),
+                    "subresources".into(),
+                    "scale".into(),
+                    (*path).into(),
+                ],
+                label: Some(format!("was {} in the live CRD", shown(&was))),
+                ..Said::default()
+            };
+            found.push(Found { version: Some(live.name.clone()), said });
+        }
+    }
+    found
+}

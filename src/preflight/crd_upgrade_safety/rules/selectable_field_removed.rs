@@ -1,0 +1,64 @@
+//! Objects can no longer be selected by a field.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "SelectableFieldRemoved",
+        summary: "objects can no longer be selected by a field (warning)",
+        forbids: "Nothing: it warns of a `selectableFields` entry that a version of the live CRD has and the same \
+            version of the desired one lacks.",
+        why: "Requests that select by the field (`--field-selector`, a watch of a controller) are refused from \
+            now on.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    selectableFields:
+    - jsonPath: .spec.color
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Keep the entry in this version.",
+        breaks: &[Breaks::Readers],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Error },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (live, index, desired) in pair.common_versions() {
+        let kept = desired.selectable_fields();
+        let gone: Vec<&str> = live.selectable_fields().into_iter().filter(|field| !kept.contains(field)).collect();
+        if gone.is_empty() {
+            continue;
+        }
+        let fields = words::listed(&gone);
+        let said = Said {
+            message: format!("objects of {} can no longer be selected by {fields}", live.name),
+            help: format!("keep {fields} in selectableFields of {}", live.name),
+            at: vec!["spec".into(), "versions".into(), index.into(), "selectableFields".into()],
+            label: Some(format!("the live CRD has {fields}")),
+            ..Said::default()
+        };
+        found.push(Found { version: Some(live.name.clone()), said });
+    }
+    found
+}

@@ -1,0 +1,127 @@
+//! Two served versions no longer hold the same objects.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::compare;
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::model::{Crd, CrdPair};
+use crate::preflight::crd_upgrade_safety::versions;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "ServedVersionsDiffer",
+        summary: "two served versions no longer hold the same objects (warning)",
+        forbids: "Nothing: it warns of a pair of served versions whose schemas differ in a way that a rule would \
+            object to within one version, where no webhook converts, and where the live CRD did not have \
+            that difference already. The lower version in Kubernetes' order is compared with the higher one.",
+        why: "Without a webhook an object is the same at every version. What one version accepts and another \
+            does not can be written through the one and is invalid, or cut short, at the other.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              port:
+                type: integer
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              port:
+                type: integer
+  - name: v1
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              port:
+                type: string
+",
+        },
+        what_to_do: "Make the versions hold the same objects, convert by a webhook, or do not serve both.",
+        breaks: &[Breaks::Writers, Breaks::Readers],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Warning },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+/// Places named in the message.
+const NAMED: usize = 3;
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    if pair.desired.converts_by_webhook() {
+        return Vec::new();
+    }
+    let known = versions::served_pairs(&pair.live);
+    let mut found = Vec::new();
+    for (lower, higher) in versions::served_pairs(&pair.desired) {
+        let text =
+            |crd: &Crd, name: &str| crd.version(name).and_then(|(_, version)| version.schema()).map(str::to_owned);
+        if known.contains(&(lower, higher))
+            && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v))
+        {
+            continue;
+        }
+        let mut differences = between(&pair.desired, lower, higher);
+        if known.contains(&(lower, higher)) {
+            let had = between(&pair.live, lower, higher);
+            differences.retain(|difference| !had.contains(difference));
+        }
+        if differences.is_empty() {
+            continue;
+        }
+        let mut places: Vec<String> =
+            differences.iter().take(NAMED).map(|(path, rule, _)| format!("{path} ({rule})")).collect();
+        if differences.len() > NAMED {
+            places.push(format!("{} more", differences.len() - NAMED));
+        }
+        let index = pair.desired.version(higher).map_or(0, |(index, _)| index);
+        let said = Said {
+            message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)),
+            help: format!("make {lower} and {higher} alike there, convert by a webhook, or stop to serve one of them"),
+            at: vec!["spec".into(), "versions".into(), index.into(), "schema".into(), "openAPIV3Schema".into()],
+            label: Some(format!("differs from {lower}, and does not in the live CRD")),
+            ..Said::default()
+        };
+        found.push(Found { version: Some(format!("{lower} -> {higher}")), said });
+    }
+    found
+}
+
+/// What the rules say of two versions of one CRD: path, rule and message.
+fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, String)> {
+    let schema = |name: &str| crd.version(name).and_then(|(_, version)| version.schema()).unwrap_or("{}");
+    let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
+    // A schema that cannot be judged is an error of its own version.
+    let violations = compare::schemas(crd.name(), lower, 0, &live, &desired).unwrap_or_default();
+    violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.said.message)).collect()
+}

@@ -1,0 +1,60 @@
+//! The status becomes a subresource.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "StatusSubresourceAdded",
+        summary: "a version gets the status subresource (warning)",
+        forbids: "Nothing: it warns of `subresources.status` where the same version of the live CRD has none.",
+        why: "From now on the API server ignores `status` in every write of the object itself, without a word. \
+            A controller that writes its status that way goes on and reports nothing.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      status: {}
+",
+        },
+        what_to_do: "Teach the controller to write `/status` first; it can do so as soon as the subresource is there.",
+        breaks: &[Breaks::Writers, Breaks::Data],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Warning },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    pair.common_versions()
+        .filter(|(live, _, desired)| !live.has_status() && desired.has_status())
+        .map(|(live, index, _)| {
+            let said = Said {
+                message: format!(
+                    "status becomes a subresource of {}: writes of the object itself no longer change it",
+                    live.name
+                ),
+                help: "make sure that whoever reports a status writes it through /status".into(),
+                at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), "status".into()],
+                label: Some("no status subresource in the live CRD".into()),
+                ..Said::default()
+            };
+            Found { version: Some(live.name.clone()), said }
+        })
+        .collect()
+}

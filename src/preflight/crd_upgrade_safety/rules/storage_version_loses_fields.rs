@@ -1,0 +1,128 @@
+//! A new storage version lacks fields of another version.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::fields;
+use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "StorageVersionLosesFields",
+        summary: "the new storage version lacks fields that objects of another version have (warning)",
+        forbids: "Nothing: it warns of a storage version that moves to one whose schema lacks fields of another \
+            served or stored version, where no webhook converts. Under `preset: semantic` it is an error.",
+        why: "Without a webhook an object only changes the name of its version on the way to storage, and then \
+            loses what the schema of the storage version does not know. It still reads as before until it is \
+            next written; then the fields are gone.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              host:
+                type: string
+              legacy:
+                type: string
+  - name: v1beta1
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              host:
+                type: string
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              host:
+                type: string
+              legacy:
+                type: string
+  - name: v1beta1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              host:
+                type: string
+",
+        },
+        what_to_do: "Give the new storage version every field of the others, or convert by a webhook, before the \
+            storage version moves.",
+        breaks: &[Breaks::Data, Breaks::Readers],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Error },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
+    let (Some(was), Some(now)) = (pair.live.storage_version(), pair.desired.storage_version()) else {
+        return Vec::new();
+    };
+    if was.name == now.name || pair.desired.converts_by_webhook() {
+        return Vec::new();
+    }
+    let index = pair.desired.version(&now.name).map_or(0, |(index, _)| index);
+    let stored = pair.live.stored_versions();
+    let others = pair
+        .live
+        .spec
+        .versions
+        .iter()
+        .filter(|version| version.name != now.name && (version.served || stored.contains(&version.name.as_str())));
+    let mut found = Vec::new();
+    for version in others {
+        // A schema that cannot be read is an error of its own version.
+        let schemas = (Json::parse(version.schema().unwrap_or("{}")), Json::parse(now.schema().unwrap_or("{}")));
+        let (Ok(from), Ok(to)) = schemas else { continue };
+        let fields = fields::lost(&from, &to);
+        if fields.is_empty() {
+            continue;
+        }
+        let listed = words::listed(&fields);
+        let said = Said {
+            message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name),
+            help: format!("give {} these fields, or convert by a webhook, before the storage version moves", now.name),
+            at: vec!["spec".into(), "versions".into(), index.into(), "storage".into()],
+            label: Some(format!("{} has {listed} in the live CRD; {} has not", version.name, now.name)),
+            ..Said::default()
+        };
+        found.push(Found { version: Some(version.name.clone()), said });
+    }
+    found
+}

@@ -1,0 +1,73 @@
+//! Objects are written at another version.
+
+use super::{Found, Judge, Rule, Said, Weight, storage_version_loses_fields};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::Severity;
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "StorageVersionMoved",
+        summary: "objects are stored at another version from now on (note)",
+        forbids: "Nothing: it notes a storage version that is another one than in the live CRD.",
+        why: "Objects stay stored as they are until they are next written, so `status.storedVersions` names \
+            both versions from now on, and the old one cannot be removed before every object was written \
+            once. A way back needs the same.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+  - name: v1beta1
+    served: true
+    storage: false
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: false
+  - name: v1beta1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Nothing now. Before the old version is removed, write every object once (`gantry rules \
+            NoStoredVersionRemoved`).",
+        breaks: &[],
+        severity: Severity::Info,
+    },
+    weight: Weight::Beyond { semantic: Severity::Info },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let (Some(was), Some(now)) = (pair.live.storage_version(), pair.desired.storage_version()) else {
+        return Vec::new();
+    };
+    // If the old one is gone, another rule says so.
+    if was.name == now.name || pair.desired.version(&was.name).is_none() {
+        return Vec::new();
+    }
+    // Where fields are lost by it, that says more.
+    if !storage_version_loses_fields::judge(pair).is_empty() {
+        return Vec::new();
+    }
+    let index = pair.desired.version(&now.name).map_or(0, |(index, _)| index);
+    let said = Said {
+        message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name),
+        help: format!(
+            "objects stay stored at {} until they are next written: keep it until all of them were",
+            was.name
+        ),
+        at: vec!["spec".into(), "versions".into(), index.into(), "storage".into()],
+        label: Some(format!("the live CRD stores at {}", was.name)),
+        ..Said::default()
+    };
+    vec![Found { version: Some(now.name.clone()), said }]
+}

@@ -1,0 +1,64 @@
+//! A subresource goes.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "SubresourceRemoved",
+        summary: "the status or scale subresource goes (warning)",
+        forbids: "Nothing: it warns of `subresources.status` or `subresources.scale` that a version of the live \
+            CRD has and the same version of the desired one lacks.",
+        why: "Whoever writes `/status` or `/scale` gets a 404 from now on: controllers that report, \
+            autoscalers, `kubectl scale`. Without the status subresource, whoever may write the object may \
+            write its status.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      status: {}
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Keep the subresource, or take it away in a new version only.",
+        breaks: &[Breaks::Writers, Breaks::Readers],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Error },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (live, index, desired) in pair.common_versions() {
+        let gone = [
+            ("status", live.has_status() && !desired.has_status()),
+            ("scale", live.scale().is_some() && desired.scale().is_none()),
+        ];
+        for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
+            let said = Said {
+                message: format!("the {name} subresource goes from {}", live.name),
+                help: format!("keep subresources.{name} in {}", live.name),
+                at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), name.into()],
+                label: Some(format!("the live CRD has the {name} subresource")),
+                ..Said::default()
+            };
+            found.push(Found { version: Some(live.name.clone()), said });
+        }
+    }
+    found
+}

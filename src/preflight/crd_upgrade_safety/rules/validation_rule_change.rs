@@ -1,0 +1,135 @@
+//! CEL rules (`x-kubernetes-validations`) added, changed or removed.
+
+use super::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
+use crate::preflight::crd_upgrade_safety::keywords;
+use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::words;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::{Breaks, Severity, Verdict};
+
+const KEYWORD: &str = "x-kubernetes-validations";
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "ValidationRuleChange",
+        summary: "CEL rules of a field are added, changed or removed",
+        forbids: "Any change of `x-kubernetes-validations`: a rule that comes, goes or is written differently, another \
+            `optionalOldSelf`, another message, reason or fieldPath. The order of the rules is no change. The \
+            reference documents call it an unknown change.",
+        why: "What a new rule refuses was valid until now: it may be in stored objects, and whoever sends it is \
+            refused from now on. A rule that speaks of `oldSelf` refuses updates, never creation. A rule that goes, \
+            or one that only says something else about itself, refuses nothing.",
+        example: Example::Fields {
+            live: "\
+replicas:
+  type: integer
+",
+            desired: "\
+replicas:
+  type: integer
+  x-kubernetes-validations:
+  - rule: self % 2 == 1
+    message: must be odd
+",
+        },
+        what_to_do: "Make the new rule accept everything that is accepted today, or bring it in a new version.",
+        breaks: &[Breaks::StoredObjects, Breaks::Writers],
+        severity: Severity::Error,
+    },
+    weight: Weight::Unknown,
+    claims: &[Claim::all(KEYWORD)],
+    hides_others: false,
+    judge: Judge::Node(judge),
+};
+
+/// What became of the rules of a node; each group by what the rules say.
+#[derive(Debug, Default)]
+struct Changes {
+    added: Vec<String>,
+    removed: Vec<String>,
+    /// The same condition, but it says something else about itself.
+    reworded: Vec<String>,
+    /// The same condition, but `optionalOldSelf` differs: it is asked in other cases.
+    other_cases: Vec<String>,
+}
+
+fn judge(pair: &NodePair) -> Option<Said> {
+    let change = pair.change(KEYWORD)?;
+    let (live, desired) = (list(change.live), list(change.desired));
+    let changes = compare(&live, &desired);
+    let transition = changes.added.iter().any(|rule| rule.contains("oldSelf"));
+    let harmless = changes.added.is_empty() && changes.other_cases.is_empty();
+    let verdict = match (harmless, changes.removed.is_empty()) {
+        (true, true) => Some(Verdict::Equal),
+        (true, false) => Some(Verdict::Widening),
+        (false, _) => None,
+    };
+    let effect = Effect {
+        breaks: if harmless { &[] } else { &[Breaks::StoredObjects, Breaks::Writers] },
+        verdict,
+        so: match (harmless, transition) {
+            (true, _) => "nothing is refused by that",
+            (false, true) => "what the new rules do not allow is refused from now on, updates among it",
+            (false, false) => "what the new rules do not allow is refused from now on",
+        },
+        help: if harmless {
+            "this alone breaks nothing; a waiver or the rule's enforcement lets it pass"
+        } else {
+            "make the new rules accept what is accepted today, or bring them in a new version only"
+        },
+    };
+    let parts: Vec<String> = [
+        ("added", &changes.added),
+        ("removed", &changes.removed),
+        ("asked in other cases (optionalOldSelf)", &changes.other_cases),
+        ("with another message, reason or fieldPath", &changes.reworded),
+    ]
+    .into_iter()
+    .filter(|(_, rules)| !rules.is_empty())
+    .map(|(what, rules)| format!("{what}: {}", words::listed(rules)))
+    .collect();
+    let told = format!("{KEYWORD} changed: {}", parts.join("; "));
+    let message = format!(
+        "CEL rules of {} change in {}: {}; {}",
+        pair.place.field(),
+        pair.place.version,
+        parts.join("; "),
+        effect.so
+    );
+    Some(keyword_change::unknown(pair, change, &told, &effect).message(message))
+}
+
+fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {
+    rules.and_then(Json::list).unwrap_or_default().iter().filter_map(Json::map).collect()
+}
+
+fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
+    let mut changes = Changes::default();
+    let mut gone: Vec<&Map> = Vec::new();
+    let mut come: Vec<&Map> = Vec::new();
+    let in_list = |rule: &Map, list: &[&Map]| {
+        list.iter().any(|other| keywords::same_rule(&Json::Map(rule.clone()), &Json::Map((*other).clone())))
+    };
+    gone.extend(live.iter().filter(|rule| !in_list(rule, desired)));
+    come.extend(desired.iter().filter(|rule| !in_list(rule, live)));
+    for rule in &gone {
+        match come.iter().position(|other| condition(other) == condition(rule)) {
+            Some(at) => {
+                let other = come.remove(at);
+                let cases =
+                    |rule: &Map| rule.get("optionalOldSelf").is_some_and(|flag| matches!(flag, Json::Bool(true)));
+                let list = if cases(rule) == cases(other) { &mut changes.reworded } else { &mut changes.other_cases };
+                list.push(condition(rule).to_owned());
+            }
+            None => changes.removed.push(condition(rule).to_owned()),
+        }
+    }
+    changes.added.extend(come.into_iter().map(|rule| condition(rule).to_owned()));
+    changes
+}
+
+fn condition<'n>(rule: &'n Map<'_>) -> &'n str {
+    rule.get("rule").and_then(Json::text).unwrap_or_default()
+}

@@ -1,0 +1,56 @@
+//! A version is marked as deprecated.
+
+use super::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::Severity;
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "VersionDeprecated",
+        summary: "a version is marked as deprecated (note)",
+        forbids: "Nothing: it notes a version with `deprecated: true` where the live CRD has none.",
+        why: "Nothing breaks. Every client that uses the version is warned by the API server from now on, and \
+            logs fill.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    deprecated: true
+",
+        },
+        what_to_do: "Nothing. Tell those who use the version.",
+        breaks: &[],
+        severity: Severity::Info,
+    },
+    weight: Weight::Beyond { semantic: Severity::Info },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    pair.common_versions()
+        .filter(|(live, _, desired)| !live.deprecated && desired.deprecated)
+        .map(|(live, index, _)| {
+            let said = Said {
+                message: format!("version {} is deprecated from now on", live.name),
+                help: format!("nothing breaks; who uses {} is warned by the server", live.name),
+                at: vec!["spec".into(), "versions".into(), index.into(), "deprecated".into()],
+                label: Some("not deprecated in the live CRD".into()),
+                ..Said::default()
+            };
+            Found { version: Some(live.name.clone()), said }
+        })
+        .collect()
+}

@@ -1,0 +1,71 @@
+//! Versions in Kubernetes' own order, and which of them are served together.
+
+use std::cmp::Ordering;
+
+use super::model::Crd;
+
+/// How mature a version is; the later, the higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Alpha,
+    Beta,
+    Stable,
+}
+
+/// Kubernetes' order of versions, the lowest first: names that do not follow the pattern come before all others,
+/// v1alpha1 before v1beta1 before v1 before v2. (`CompareKubeAwareVersionStrings` of apimachinery.)
+pub fn compare(a: &str, b: &str) -> Ordering {
+    match (parse(a), parse(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(_), None) => Ordering::Greater,
+        (None, Some(_)) => Ordering::Less,
+        // The alphabetically first one is the highest.
+        (None, None) => b.cmp(a),
+    }
+}
+
+/// `v2beta1`: the stage, then the major number, then the minor one.
+fn parse(name: &str) -> Option<(Stage, u64, u64)> {
+    let rest = name.strip_prefix('v')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let major = number(&rest[..digits])?;
+    let rest = &rest[digits..];
+    if rest.is_empty() {
+        return Some((Stage::Stable, major, 0));
+    }
+    let (stage, minor) = match rest.strip_prefix("alpha") {
+        Some(minor) => (Stage::Alpha, minor),
+        None => (Stage::Beta, rest.strip_prefix("beta")?),
+    };
+    Some((stage, major, number(minor)?))
+}
+
+/// A number from 1, without leading zeros.
+fn number(text: &str) -> Option<u64> {
+    let fine = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    fine.then(|| text.parse().ok()).flatten()
+}
+
+/// Each pair of served versions, the lower one first.
+pub fn served_pairs<'c>(crd: &'c Crd<'_>) -> Vec<(&'c str, &'c str)> {
+    let mut served: Vec<&str> =
+        crd.spec.versions.iter().filter(|version| version.served).map(|version| version.name.as_str()).collect();
+    served.sort_by(|a, b| compare(a, b));
+    let mut pairs = Vec::new();
+    for (at, lower) in served.iter().enumerate() {
+        pairs.extend(served[at + 1..].iter().map(|higher| (*lower, *higher)));
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_as_kubernetes_does() {
+        let mut names = ["v10", "v1", "foo10", "v1beta2", "v3beta1", "v12alpha1", "foo1", "v11alpha2", "v2", "v01"];
+        names.sort_by(|a, b| compare(a, b));
+        assert_eq!(names, ["v01", "foo10", "foo1", "v11alpha2", "v12alpha1", "v1beta2", "v3beta1", "v1", "v2", "v10"]);
+    }
+}

@@ -1,0 +1,430 @@
+//! What a new definition does to one object that exists.
+//!
+//! ```text
+//! storage ─► stored version: pruned, defaulted ─► version of the request: pruned ─► defaulted, judged ─► storage version: pruned
+//! ```
+//!
+//! That is the way of an object through the API server when a client reads it and writes it back. [`Judge`] goes it under
+//! the desired definition and, only where that does something to the object, under the live one: what is so already
+//! today is not the upgrade's doing.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::cause::{self, Keyword};
+use super::crd::Compiled;
+use super::defaults::ChangedDefault;
+use super::object::{Item, Keep};
+use super::place::{self, Place};
+use super::question::Ask;
+use super::ratchet::{self, Refusal};
+use crate::resource::Step;
+use crate::validation::{FieldError, Pruned, Undecided};
+
+/// What happens to an object, worst first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Harm {
+    /// See [`Refusal`].
+    Refused(Refusal),
+    Pruned(Loss),
+    /// Filled in: the value that the object gets.
+    Defaulted(Fill),
+    /// A manager wrote it at a version that goes.
+    WrittenAt {
+        manager: String,
+        removed: bool,
+    },
+    /// It is or may be stored at a version that goes.
+    StoredAt,
+    /// A rule or pattern of the desired schema that could not be evaluated.
+    Undecided(String),
+}
+
+/// When a field is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// Nobody can read it any more, and the next write of the object drops it.
+    OnRead,
+    /// The next write drops it, at whatever version: the storage version has no place for it.
+    OnWrite,
+    /// Whoever reads and writes at this version drops it.
+    AtVersion,
+    /// Nobody can read it any more, where the object is still stored at this version, which nobody can see.
+    IfStored,
+}
+
+/// When and how surely a field is filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fill {
+    OnRead,
+    /// When it is next written at this version.
+    OnWrite,
+    /// It has the default of today. If that is not stored, it turns into the new one.
+    IfNotStored,
+}
+
+/// One thing that happens to one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    pub harm: Harm,
+    pub version: Arc<str>,
+    /// `spec.list[*].x`
+    pub pattern: String,
+    /// Where in the desired schema of the version the reason stands.
+    pub keyword: Keyword,
+    /// In this object, where that says more than the pattern.
+    pub path: Option<String>,
+    /// For a person, made harmless by `redact`.
+    pub value: String,
+}
+
+/// What the objects of one list are asked.
+#[derive(Debug, Default)]
+pub struct Judge {
+    /// `g.example.com`
+    pub group: String,
+    pub live: Side,
+    pub desired: Side,
+    /// The version at which objects are stored: the list was read at it, or relabelled to it.
+    pub stored: Option<Arc<str>>,
+    /// The versions to judge at; with a webhook only the one that was listed.
+    pub fits: Vec<Arc<str>>,
+    /// Those of them at which nobody can write: objects may be stored at them, and no more.
+    pub only_stored: Vec<Arc<str>>,
+    /// The storage version, where it moves.
+    pub stores: Option<Arc<str>>,
+    pub leaving: Vec<Leaving>,
+    pub changed_defaults: Vec<ChangedDefault>,
+    /// Unknown fields are kept today.
+    pub keeps_unknown_fields: bool,
+    pub redact: bool,
+}
+
+/// The compiled versions of one definition.
+#[derive(Debug, Default)]
+pub struct Side(pub Vec<Compiled>);
+
+impl Side {
+    pub fn at(&self, version: &str) -> Option<&Compiled> {
+        self.0.iter().find(|compiled| &*compiled.name == version)
+    }
+}
+
+/// A version that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaving {
+    pub version: Arc<str>,
+    pub ask: Ask,
+    /// What is written is stored at it.
+    pub is_storage: bool,
+}
+
+impl Judge {
+    /// How much of the record of managers is needed.
+    pub fn keep(&self) -> Keep {
+        match (self.changed_defaults.is_empty(), self.leaving.is_empty()) {
+            (false, _) => Keep::Fields,
+            (true, false) => Keep::Writers,
+            (true, true) => Keep::Nothing,
+        }
+    }
+
+    /// Whether nothing happens to the object, found out in the cheapest way and with its own tree as the scratch pad. Most
+    /// objects of most upgrades end here. `false` is no verdict: then [`Judge::object`] has to look at it as it was.
+    pub fn leaves_alone(&self, item: &mut Item) -> bool {
+        let [version] = self.fits.as_slice() else { return false };
+        if self.only_stored.contains(version) {
+            return false;
+        }
+        let is_plain = self.stored.as_ref() == Some(version)
+            && self.stores.is_none()
+            && self.leaving.is_empty()
+            && self.changed_defaults.is_empty();
+        let Some(desired) = self.desired.at(version).filter(|desired| is_plain && !desired.has_transitions) else {
+            return false;
+        };
+        item.value["apiVersion"] = format!("{}/{version}", self.group).into();
+        let prepared = desired.schema.prepare(&mut item.value);
+        prepared.is_ok_and(|(pruned, defaulted)| pruned.is_empty() && defaulted.is_empty())
+            && desired.schema.validate(&item.value, None).is_accepted()
+    }
+
+    /// Everything that happens to one object.
+    pub fn object(&self, item: &Item) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.leaves(item, &mut effects);
+        // As it is read tomorrow, at the version in which it is stored.
+        let read = self.read(item, &mut effects);
+        let mut lost_at_storage = None;
+        if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
+            let mut object = self.relabelled(&read, &storage.name);
+            if let Ok(pruned) = storage.schema.fit(&mut object) {
+                self.lost(&pruned, storage, &item.value, Loss::OnWrite, &mut effects);
+            }
+            lost_at_storage = Some(&storage.name);
+        }
+        for version in self.fits.iter().filter_map(|version| self.desired.at(version)) {
+            self.request(item, &read, version, lost_at_storage == Some(&version.name), &mut effects);
+        }
+        effects
+    }
+
+    fn relabelled(&self, object: &Value, version: &str) -> Value {
+        let mut object = object.clone();
+        object["apiVersion"] = format!("{}/{version}", self.group).into();
+        object
+    }
+
+    /// Reading from storage: pruned and defaulted at the stored version.
+    fn read(&self, item: &Item, effects: &mut Vec<Effect>) -> Value {
+        let mut object = match &self.stored {
+            Some(stored) => self.relabelled(&item.value, stored),
+            None => return item.value.clone(),
+        };
+        let Some(desired) = self.stored.as_ref().and_then(|stored| self.desired.at(stored)) else { return object };
+        let before = object.clone();
+        let Ok((pruned, defaulted)) = desired.schema.prepare(&mut object) else { return before };
+        if pruned.is_empty() && defaulted.is_empty() && self.changed_defaults.is_empty() {
+            return object;
+        }
+        let live = self.live.at(&desired.name);
+        let mut today = before.clone();
+        let so_already = live.and_then(|live| live.schema.prepare(&mut today).ok()).unwrap_or_default();
+        let pruned: Vec<Pruned> = pruned
+            .into_iter()
+            .filter(|lost| self.keeps_unknown_fields || !so_already.0.iter().any(|known| known.path == lost.path))
+            .collect();
+        self.lost(&pruned, desired, &before, Loss::OnRead, effects);
+        self.filled(&defaulted, desired, &object, &today, Fill::OnRead, effects);
+        for changed in &self.changed_defaults {
+            for place in changed.places_in(&before) {
+                let names: Option<Vec<&str>> = place
+                    .iter()
+                    .map(|step| match step {
+                        Step::Key(key) => Some(key.as_str()),
+                        Step::Index(_) => None,
+                    })
+                    .collect();
+                if names.is_some_and(|names| item.is_owned(&names)) {
+                    continue;
+                }
+                let words = match &changed.desired {
+                    Some(value) => {
+                        let value = cause::shown(value, false);
+                        format!("the default becomes {value}, and whether theirs is stored cannot be seen")
+                    }
+                    None => "the default goes, and whether theirs is stored cannot be seen".to_owned(),
+                };
+                effects.push(Effect {
+                    harm: Harm::Defaulted(Fill::IfNotStored),
+                    version: desired.name.clone(),
+                    pattern: changed.pattern.clone(),
+                    keyword: Keyword { at: changed.at.clone(), words },
+                    path: path_beside(&text_of(&place), &changed.pattern),
+                    value: cause::shown(&changed.live, self.redact),
+                });
+            }
+        }
+        object
+    }
+
+    /// A client reads the object at a version and writes it back.
+    fn request(&self, item: &Item, read: &Value, version: &Compiled, prunes_known: bool, effects: &mut Vec<Effect>) {
+        let only_stored = self.only_stored.contains(&version.name);
+        let mut old = self.relabelled(read, &version.name);
+        let converted = self.stored.as_ref().is_none_or(|stored| *stored != version.name);
+        if converted {
+            let Ok(pruned) = version.schema.fit(&mut old) else { return };
+            if !pruned.is_empty() && !prunes_known {
+                let so_already = self.live.at(&version.name).map(|live| {
+                    let mut today = self.relabelled(&item.value, &version.name);
+                    live.schema.fit(&mut today).unwrap_or_default()
+                });
+                let pruned: Vec<Pruned> = pruned
+                    .into_iter()
+                    .filter(|lost| {
+                        let known = |known: &Vec<Pruned>| known.iter().any(|known| known.path == lost.path);
+                        self.keeps_unknown_fields || !so_already.as_ref().is_some_and(known)
+                    })
+                    .collect();
+                let loss = if only_stored { Loss::IfStored } else { Loss::AtVersion };
+                self.lost(&pruned, version, &item.value, loss, effects);
+            }
+        }
+        if only_stored {
+            return;
+        }
+        let mut new = old.clone();
+        let defaulted = if converted { version.schema.default(&mut new) } else { Vec::new() };
+        if !defaulted.is_empty() {
+            let today = self.today(item, version);
+            self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
+        }
+        let outcome = version.schema.validate(&new, None);
+        let moves = if version.has_transitions && outcome.errors.is_empty() {
+            version.schema.validate(&new, Some(&old)).errors
+        } else {
+            Vec::new()
+        };
+        if outcome.is_accepted() && moves.is_empty() {
+            return;
+        }
+        let today =
+            self.live.at(&version.name).map(|live| (live, live.schema.validate(&self.today(item, version), None)));
+        for error in outcome.errors.iter().chain(&moves).filter(|error| !is_notice(error)) {
+            let place = place::resolve(&error.path, &version.raw, &new);
+            let keyword = cause::of(error, &place, &version.raw);
+            let so_already = today.as_ref().is_some_and(|(live, today)| {
+                today.errors.iter().filter(|known| known.path == error.path && known.kind == error.kind).any(|known| {
+                    let known = cause::of(known, &place::resolve(&known.path, &live.raw, &new), &live.raw);
+                    known.at.last() == keyword.at.last() && (!is_rule(&keyword) || known.words == keyword.words)
+                        || is_rule(&keyword) && known.words == keyword.words
+                })
+            });
+            if so_already {
+                continue;
+            }
+            let refusal = ratchet::refusal(version, error, &place, &new, &old);
+            effects.push(self.effect(Harm::Refused(refusal), version, &place, &error.path, keyword, &new));
+        }
+        for Undecided { path, rule, reason } in &outcome.undecided {
+            let known = |known: &Undecided| known.path == *path && known.rule == *rule;
+            if today.as_ref().is_some_and(|(_, today)| today.undecided.iter().any(known)) {
+                continue;
+            }
+            let place = place::resolve(path, &version.raw, &new);
+            let keyword = Keyword { at: place.schema.clone(), words: rule.clone() };
+            effects.push(self.effect(Harm::Undecided(reason.clone()), version, &place, path, keyword, &new));
+        }
+    }
+
+    /// The object as it is read and written today at this version.
+    fn today(&self, item: &Item, version: &Compiled) -> Value {
+        let mut today = self.relabelled(&item.value, &version.name);
+        if let Some(live) = self.live.at(&version.name)
+            && live.schema.fit(&mut today).is_ok()
+        {
+            live.schema.default(&mut today);
+        }
+        today
+    }
+
+    fn lost(&self, pruned: &[Pruned], version: &Compiled, object: &Value, loss: Loss, effects: &mut Vec<Effect>) {
+        for lost in pruned {
+            let place = place::resolve(&lost.path, &version.raw, object);
+            let mut at = place.schema.clone();
+            at.push("properties".into());
+            let keyword = Keyword { at, words: String::new() };
+            let value = cause::shown(&lost.value, self.redact);
+            effects.push(Effect {
+                value,
+                ..self.effect(Harm::Pruned(loss), version, &place, &lost.path, keyword, &Value::Null)
+            });
+        }
+    }
+
+    /// What is filled in and is not what today's definition makes of it.
+    fn filled(
+        &self,
+        defaulted: &[crate::validation::Defaulted],
+        version: &Compiled,
+        object: &Value,
+        today: &Value,
+        fill: Fill,
+        effects: &mut Vec<Effect>,
+    ) {
+        for filled in defaulted {
+            let place = place::resolve(&filled.path, &version.raw, object);
+            let value = place::value_at(object, &place.steps);
+            if value == place::value_at(today, &place.steps) {
+                continue;
+            }
+            let mut at = place.schema.clone();
+            at.push("default".into());
+            let keyword =
+                Keyword { at, words: format!("default {}", cause::shown(value.unwrap_or(&Value::Null), false)) };
+            effects.push(self.effect(Harm::Defaulted(fill), version, &place, &filled.path, keyword, object));
+        }
+    }
+
+    fn leaves(&self, item: &Item, effects: &mut Vec<Effect>) {
+        for leaving in &self.leaving {
+            let nothing = Keyword { at: Vec::new(), words: String::new() };
+            let effect = |harm, value| Effect {
+                harm,
+                version: leaving.version.clone(),
+                pattern: String::new(),
+                keyword: nothing.clone(),
+                path: None,
+                value,
+            };
+            if leaving.is_storage && leaving.ask == Ask::Removed {
+                effects.push(effect(Harm::StoredAt, String::new()));
+            }
+            let api_version = format!("{}/{}", self.group, leaving.version);
+            let mut last: Vec<(&str, Option<&str>)> = Vec::new();
+            for entry in item.managed.iter().filter(|entry| entry.api_version == api_version) {
+                match last.iter_mut().find(|(manager, _)| *manager == entry.manager) {
+                    Some((_, time)) => *time = (*time).max(entry.time.as_deref()),
+                    None => last.push((&entry.manager, entry.time.as_deref())),
+                }
+            }
+            for (manager, time) in last {
+                let removed = leaving.ask == Ask::Removed;
+                let manager = crate::text::cut(manager, 128).into_owned();
+                let when = time.map_or(String::new(), |time| format!("last {time}"));
+                effects.push(effect(Harm::WrittenAt { manager, removed }, when));
+            }
+        }
+    }
+
+    fn effect(
+        &self,
+        harm: Harm,
+        version: &Compiled,
+        place: &Place,
+        path: &str,
+        keyword: Keyword,
+        object: &Value,
+    ) -> Effect {
+        let value = match place::value_at(object, &place.steps) {
+            // A whole object says little about what is wrong in it.
+            Some(value) if !place.steps.is_empty() => cause::shown(value, self.redact),
+            _ => String::new(),
+        };
+        Effect {
+            harm,
+            version: version.name.clone(),
+            path: path_beside(path, &place.pattern),
+            pattern: place.pattern.clone(),
+            keyword,
+            value,
+        }
+    }
+}
+
+/// The server adds it to say that it left rules out. It refuses nothing by itself.
+pub(super) fn is_notice(error: &FieldError) -> bool {
+    error.path == "<nil>" && error.detail.starts_with("some validation rules were not checked")
+}
+
+fn is_rule(keyword: &Keyword) -> bool {
+    keyword.at.iter().rev().take(2).any(|step| *step == Step::from("x-kubernetes-validations"))
+}
+
+fn path_beside(path: &str, pattern: &str) -> Option<String> {
+    (path != pattern && path != "<nil>").then(|| path.to_owned())
+}
+
+fn text_of(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) if text.is_empty() => text.push_str(key),
+            Step::Key(key) => text.push_str(&format!(".{key}")),
+            Step::Index(index) => text.push_str(&format!("[{index}]")),
+        }
+    }
+    text
+}

@@ -1,0 +1,285 @@
+//! The custom resources among the manifests: would the server take them? Asked of the definition that will be in force
+//! when they are written: the one among the manifests, else the live one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::cause;
+use super::crd::{Compiled, Conversion, Crd};
+use super::merge;
+use super::place;
+use super::question;
+use super::rules;
+use super::survey::Found;
+use crate::plan::{Change, in_parallel, is_built_in};
+use crate::preflight::rule::RuleDoc;
+use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::problem::did_you_mean;
+use crate::resource::{ObjectRef, RawObject, Resource, Step};
+use crate::target::Wanted;
+use crate::validation::FieldError;
+
+/// Metadata that a manifest may set.
+const METADATA: [&str; 7] =
+    ["annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences"];
+
+/// A definition and where it comes from.
+struct Definition {
+    crd: Crd,
+    /// How versions are converted when the objects are written.
+    conversion: Conversion,
+    /// `the CRD among the manifests`, `the live CRD`
+    whose: &'static str,
+    name: String,
+}
+
+pub async fn check(context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let changes = &context.plan.changes;
+    let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, change) in changes.iter().enumerate() {
+        if !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
+            wanted.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
+        }
+    }
+    let mut definitions: Vec<(Definition, Vec<usize>)> = Vec::new();
+    for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
+        let name = &change.desired.object.name;
+        let Some(objects) = wanted.remove(name) else { continue };
+        let live = change.live.as_ref().and_then(|live| Crd::parse(&live.raw).ok());
+        match Crd::parse(&change.desired.raw) {
+            Ok(crd) => {
+                let conversion = question::conversion(&crd, live.as_ref().unwrap_or(&crd));
+                let whose = "the CRD among the manifests";
+                definitions.push((Definition { crd, conversion, whose, name: name.clone() }, objects));
+            }
+            Err(reason) => found.unchecked.push(CouldNotCheck {
+                message: format!("custom resources of {name} cannot be validated: its manifest: {reason}"),
+                help: Some("write the CRD as apiextensions.k8s.io/v1".into()),
+            }),
+        }
+    }
+    match live_crds(context, wanted.keys()).await {
+        Ok(crds) => {
+            for ((name, objects), raw) in wanted.into_iter().zip(crds) {
+                // An aggregated API serves it, which says by itself what it takes.
+                let Some(raw) = raw else { continue };
+                match Crd::parse(&raw) {
+                    Ok(crd) => {
+                        let conversion = question::conversion(&crd, &crd);
+                        definitions.push((Definition { crd, conversion, whose: "the live CRD", name }, objects));
+                    }
+                    Err(reason) => found.unchecked.push(CouldNotCheck {
+                        message: format!("custom resources of {name} cannot be validated: the live CRD: {reason}"),
+                        help: None,
+                    }),
+                }
+            }
+        }
+        Err(unchecked) => found.unchecked.extend(unchecked),
+    }
+    let work = definitions.iter().flat_map(|(definition, objects)| by_version(definition, objects, changes));
+    let mut jobs: Vec<(usize, &Definition, Arc<Compiled>)> = Vec::new();
+    for version in work.collect::<Vec<_>>() {
+        match version {
+            Ok(more) => jobs.extend(more),
+            Err(error) => found.unchecked.push(error),
+        }
+    }
+    jobs.sort_by_key(|(index, ..)| *index);
+    let judged = in_parallel(&jobs, |(index, definition, version)| {
+        Judging { change: &changes[*index], index: *index, definition, version, context }.judge()
+    });
+    judged.into_iter().for_each(|judged| found.extend(judged));
+    found
+}
+
+type Jobs<'a> = Vec<(usize, &'a Definition, Arc<Compiled>)>;
+
+/// Compiles each version that some manifest is written at once.
+fn by_version<'a>(
+    definition: &'a Definition,
+    objects: &[usize],
+    changes: &[Change],
+) -> Vec<Result<Jobs<'a>, CouldNotCheck>> {
+    let mut versions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for index in objects {
+        versions.entry(&changes[*index].resource.version).or_default().push(*index);
+    }
+    let compile = |(name, objects): (&str, Vec<usize>)| {
+        let version = definition.crd.version(name)?;
+        Some(match version.compile() {
+            Ok(compiled) => {
+                let compiled = Arc::new(compiled);
+                Ok(objects.into_iter().map(|index| (index, definition, Arc::clone(&compiled))).collect())
+            }
+            Err(reason) => Err(CouldNotCheck {
+                message: format!(
+                    "custom resources of {} cannot be validated: the schema of {name} in {}: {reason}",
+                    definition.name, definition.whose
+                ),
+                help: Some("write it as a structural schema: kubectl apply --dry-run=server says what is wrong".into()),
+            }),
+        })
+    };
+    versions.into_iter().filter_map(compile).collect()
+}
+
+async fn live_crds(
+    context: &Context<'_>,
+    names: impl Iterator<Item = &String>,
+) -> Result<Vec<Option<RawObject>>, Vec<CouldNotCheck>> {
+    let wanted: Vec<Wanted> = names
+        .map(|name| Wanted {
+            resource: Resource::crd(),
+            object: ObjectRef {
+                api_version: "apiextensions.k8s.io/v1".into(),
+                kind: "CustomResourceDefinition".into(),
+                namespace: None,
+                name: name.clone(),
+            },
+        })
+        .collect();
+    match context.target.read(&wanted, &|_, _| ()).await {
+        Ok(live) => Ok(live.into_iter().map(|live| live.map(|live| live.raw)).collect()),
+        Err(error) => Err(error
+            .problems()
+            .iter()
+            .map(|problem| CouldNotCheck {
+                message: format!("custom resources cannot be validated without their CRDs: {}", problem.message),
+                help: problem.help.clone(),
+            })
+            .collect()),
+    }
+}
+
+struct Judging<'a> {
+    change: &'a Change,
+    index: usize,
+    definition: &'a Definition,
+    version: &'a Compiled,
+    context: &'a Context<'a>,
+}
+
+impl Judging<'_> {
+    fn judge(&self) -> Found {
+        let mut found = Found::default();
+        let manifest = self.change.desired.raw.value();
+        let mut fitted = manifest.clone();
+        match self.version.schema.fit(&mut fitted) {
+            Ok(pruned) => found.violations.extend(pruned.iter().map(|lost| self.unknown(&lost.path, &manifest))),
+            Err(error) => {
+                found.violations.push(self.refused(&error, &manifest));
+                return found;
+            }
+        }
+        let old = self.old();
+        let mut new = merge::intent(manifest.clone(), self.version.status_subresource);
+        if let Some((raw, _)) = &old {
+            new = merge::merge(raw, &new, &self.version.raw, self.context.field_manager);
+        }
+        if self.version.schema.prepare(&mut new).is_err() {
+            return found;
+        }
+        let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
+        let errors = outcome.errors.iter().filter(|error| !super::judge::is_notice(error));
+        found.violations.extend(errors.map(|error| self.refused(error, &manifest)));
+        found.unchecked.extend(outcome.undecided.iter().map(|undecided| CouldNotCheck {
+            message: format!(
+                "{}: a rule for {} could not be evaluated: {}: {}",
+                self.change.desired.object, undecided.path, undecided.rule, undecided.reason
+            ),
+            help: Some("ask the server: kubectl apply --dry-run=server".into()),
+        }));
+        found
+    }
+
+    /// The live object at the version of the manifest, as it is and as it is read. `None` for a create, and where only
+    /// a webhook knows what it looks like at that version: then the manifest has to be right by itself.
+    fn old(&self) -> Option<(Value, Value)> {
+        let mut raw = self.change.live.as_ref()?.raw.value();
+        let api_version = self.definition.crd.api_version(&self.version.name);
+        if raw["apiVersion"] != api_version.as_str() {
+            if self.definition.conversion == Conversion::Webhook {
+                return None;
+            }
+            raw["apiVersion"] = api_version.into();
+        }
+        let mut old = raw.clone();
+        let is_stored = self.definition.crd.storage().is_some_and(|storage| storage.name == self.version.name);
+        let read = if is_stored {
+            self.version.schema.prepare(&mut old).map(drop)
+        } else {
+            self.version.schema.fit(&mut old).map(drop)
+        };
+        read.is_ok().then_some((raw, old))
+    }
+
+    fn refused(&self, error: &FieldError, manifest: &Value) -> Violation {
+        let place = place::resolve(&error.path, &self.version.raw, manifest);
+        let words = cause::of(error, &place, &self.version.raw).words;
+        let said = if self.context.redact {
+            format!("{}: {words}", if place.pattern.is_empty() { "<nil>" } else { &error.path })
+        } else {
+            error.to_string()
+        };
+        let message = format!("{} refuses it: {said}", self.definition.whose);
+        let help =
+            format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
+        self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
+    }
+
+    fn unknown(&self, path: &str, manifest: &Value) -> Violation {
+        let place = place::resolve(path, &self.version.raw, manifest);
+        let (name, parent) = match place.steps.split_last() {
+            Some((Step::Key(name), parent)) => (name.as_str(), parent),
+            _ => (path, &[][..]),
+        };
+        let near = did_you_mean(name, self.known(parent, path).iter().map(String::as_str)).map(str::to_owned);
+        let near = near.filter(|near| near != name);
+        let message =
+            format!("unknown field {path:?}: {} does not have it in {}", self.definition.whose, self.version.name);
+        let help = match &near {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "take it out, or add it to the CRD first".to_owned(),
+        };
+        let label = near.map_or_else(|| "unknown field".to_owned(), |near| format!("did you mean {near:?}?"));
+        self.violation(&rules::MANIFEST_UNKNOWN_FIELD, message, help, &place, label)
+    }
+
+    /// The fields that could stand where an unknown one does.
+    fn known(&self, parent: &[Step], path: &str) -> Vec<String> {
+        if path.starts_with("metadata.") && parent.len() == 1 {
+            return METADATA.map(str::to_owned).to_vec();
+        }
+        let mut node = Some(&*self.version.raw);
+        for step in parent {
+            node = node.and_then(|node| match step {
+                Step::Key(key) => node
+                    .get("properties")
+                    .and_then(|properties| properties.get(key))
+                    .or_else(|| node.get("additionalProperties")),
+                Step::Index(_) => node.get("items"),
+            });
+        }
+        let properties = node.and_then(|node| node.get("properties")).and_then(Value::as_object);
+        properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn violation(
+        &self,
+        doc: &'static RuleDoc,
+        message: String,
+        help: String,
+        place: &place::Place,
+        label: String,
+    ) -> Violation {
+        Violation {
+            path: (!place.pattern.is_empty()).then(|| place.pattern.clone()),
+            label: Some(label),
+            ..Violation::of(doc, self.index, Some(self.version.name.to_string()), message, help, place.steps.clone())
+        }
+    }
+}

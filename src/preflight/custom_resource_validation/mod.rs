@@ -1,0 +1,176 @@
+//! `CustomResourceValidation`: does the upgrade of a CRD harm the objects that exist, and would the server take the
+//! custom resources among the manifests?
+//!
+//! ```text
+//! question ─► pass ─► survey (list, judge on all cores) ─► group ─► findings
+//!             which lists       object ─► judge ─► ratchet
+//! manifests ─► merge ─► findings
+//! ```
+//!
+//! An object is held against the desired definition as the API server would hold it: [`crate::validation`] does that.
+//! What is so already today is not the upgrade's doing and is not reported.
+
+mod cause;
+mod crd;
+mod defaults;
+mod group;
+mod judge;
+mod manifests;
+mod merge;
+mod object;
+mod pass;
+mod place;
+mod question;
+mod ratchet;
+mod rules;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use futures::stream::{self, StreamExt};
+
+use self::crd::Crd;
+use self::survey::{Found, Upgrade};
+use super::registry::CheckEntry;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck};
+use crate::config::ConfigReader;
+use crate::plan::{Change, in_parallel};
+use crate::resource::RawObject;
+use crate::target::selector::Selector;
+
+const NAME: &str = "CustomResourceValidation";
+
+/// CRDs whose objects are listed at the same time.
+const AT_ONCE: usize = 4;
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "objects that exist must survive the upgrade of their CRD, and those among the manifests must be valid",
+    docs: "docs/checks/CustomResourceValidation.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |reader| {
+        options(reader);
+    },
+    build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
+};
+
+/// The check's configuration, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The namespaces whose objects are judged; none for all.
+    pub namespaces: Vec<String>,
+    pub label_selector: Option<String>,
+    /// Objects on one page of a list.
+    pub page_size: u32,
+    /// Objects that the output for people shows of each finding.
+    pub max_examples: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct CustomResourceValidation {
+    pub options: Options,
+}
+
+/// Reads the check's own keys.
+fn options(reader: &mut ConfigReader<'_>) -> Options {
+    let namespaces = reader.names(
+        "namespaces",
+        "Only the objects of these namespaces are judged; all, if the list is empty. Cluster-scoped objects always are.",
+    );
+    let selector = "Only the objects with these labels are judged, in Kubernetes' own syntax: app=web,tier in (a, b).";
+    let label_selector = reader.parsed("labelSelector", selector, |text| Selector::parse(text).map(drop));
+    let page_size =
+        reader.number("pageSize", "Objects on one page of a list. Two pages are in memory at a time.", 1..=10_000, 500);
+    let max_examples = reader.number(
+        "maxExamples",
+        "Objects that the output for people shows of each finding; -v and JSON have all of them.",
+        0..=100_000,
+        10,
+    );
+    Options {
+        namespaces,
+        label_selector,
+        page_size: u32::try_from(page_size).unwrap_or(u32::MAX),
+        max_examples: usize::try_from(max_examples).unwrap_or(usize::MAX),
+    }
+}
+
+impl Check for CustomResourceValidation {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let (upgrades, unchecked) = upgrades(&context.plan.changes).await?;
+            let mut found = Found { unchecked, ..Found::default() };
+            // In order, whatever list comes to its end first.
+            let mut surveys = stream::iter(upgrades)
+                .map(|upgrade| survey::survey(upgrade, &self.options, &context))
+                .buffered(AT_ONCE);
+            while let Some(surveyed) = surveys.next().await {
+                found.extend(surveyed);
+            }
+            drop(surveys);
+            found.extend(manifests::check(&context).await);
+            Ok(Answer::Checked { violations: found.violations, unchecked: found.unchecked })
+        })
+    }
+}
+
+/// A CRD of the plan that is live already.
+struct Pair {
+    change: usize,
+    name: String,
+    live: RawObject,
+    desired: RawObject,
+}
+
+/// The CRDs that may harm an object, in the order of the plan. Of all others nothing is listed.
+async fn upgrades(changes: &[Change]) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
+    let pairs: Vec<Pair> = changes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, change)| {
+            let live = change.live.as_ref().filter(|_| change.desired.object.is_crd())?;
+            Some(Pair {
+                change: index,
+                name: change.desired.object.name.clone(),
+                live: live.raw.clone(),
+                desired: change.desired.raw.clone(),
+            })
+        })
+        .collect();
+    // Comparing is work for processors. It must not hold up the threads that wait for the network.
+    let compared = tokio::task::spawn_blocking(move || in_parallel(&pairs, compare)).await;
+    let compared = match compared {
+        Ok(compared) => compared,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => return Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
+    };
+    let mut upgrades = Vec::new();
+    let mut unchecked = Vec::new();
+    for compared in compared {
+        match compared {
+            Ok(upgrade) => upgrades.extend(upgrade),
+            Err(error) => unchecked.push(error),
+        }
+    }
+    Ok((upgrades, unchecked))
+}
+
+fn compare(pair: &Pair) -> Result<Option<Upgrade>, CouldNotCheck> {
+    let read = |raw: &RawObject, whose: &str, help: String| {
+        Crd::parse(raw).map_err(|reason| CouldNotCheck {
+            message: format!("{whose} {} cannot be compared: {reason}", pair.name),
+            help: Some(help),
+        })
+    };
+    let live =
+        read(&pair.live, "the live CRD", format!("look at what is live: kubectl get crd {} -o yaml", pair.name))?;
+    let desired = read(
+        &pair.desired,
+        "the manifest of CRD",
+        "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
+    )?;
+    let questions = question::can_break(&live, &desired);
+    let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions };
+    Ok((!upgrade.questions.is_empty()).then_some(upgrade))
+}

@@ -1,0 +1,146 @@
+//! At which versions the objects are listed, and what those of each list are asked.
+//!
+//! Without a conversion webhook one list is enough: the forms of an object differ in `apiVersion` alone. With one, only
+//! the webhook knows the other forms, and it is asked through the server, which can do that for versions that are
+//! served today.
+
+use std::sync::Arc;
+
+use super::crd::{Compiled, Conversion, Version};
+use super::defaults;
+use super::judge::{Judge, Leaving, Side};
+use super::question::{self, Ask};
+use super::survey::Upgrade;
+use crate::preflight::CouldNotCheck;
+
+/// One list.
+pub struct Pass {
+    /// The version to list at.
+    pub version: Arc<str>,
+    pub judge: Judge,
+}
+
+#[derive(Default)]
+pub struct Passes {
+    pub passes: Vec<Pass>,
+    /// Versions whose objects nobody can ask for yet.
+    pub not_judged: Vec<Arc<str>>,
+    /// Versions that go and that are named in `status.storedVersions`, without being the storage version.
+    pub perhaps_stored: Vec<Arc<str>>,
+}
+
+/// # Errors
+/// A schema that cannot be compiled; objects that no version serves.
+pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> {
+    let Upgrade { live, desired, questions, .. } = upgrade;
+    let asked = |ask: Ask| questions.iter().filter(move |question| question.ask == ask).map(|q| q.version.clone());
+    let fits: Vec<Arc<str>> = asked(Ask::Fits).collect();
+    let stored = live.storage().map(|version| version.name.clone());
+    let is_served = |version: &Arc<str>| live.served(version).is_some();
+    let leaving: Vec<Leaving> = questions
+        .iter()
+        .filter(|question| matches!(question.ask, Ask::Unserved | Ask::Removed))
+        .map(|question| Leaving {
+            version: question.version.clone(),
+            ask: question.ask,
+            is_storage: stored.as_ref() == Some(&question.version),
+        })
+        .collect();
+    let perhaps_stored = leaving
+        .iter()
+        .filter(|leaving| leaving.ask == Ask::Removed && !leaving.is_storage)
+        .map(|leaving| leaving.version.clone())
+        .filter(|version| live.stored_versions.iter().any(|stored| **stored == **version))
+        .collect();
+    let mut passes = Passes { perhaps_stored, ..Passes::default() };
+
+    let any = stored.iter().filter(|version| is_served(version)).cloned();
+    let any =
+        any.chain(live.versions.iter().filter(|version| version.served).map(|version| version.name.clone())).next();
+    let Some(any) = any else {
+        return Err(CouldNotCheck {
+            message: format!("no version of the live CRD {} is served: its objects cannot be listed", upgrade.name),
+            help: Some("serve a version, then run again".into()),
+        });
+    };
+    let (before, after) = (question::conversion(live, live), question::conversion(desired, live));
+    let judge =
+        |fits: Vec<Arc<str>>, stored: Option<Arc<str>>, leaving: Vec<Leaving>| -> Result<Judge, CouldNotCheck> {
+            // Where its schema stays, reading from storage changes nothing.
+            let stored = stored.filter(|stored| fits.contains(stored));
+            let stores = if after == Conversion::Relabel { asked(Ask::Stores).next() } else { None };
+            let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
+            let live_side = compile(live.versions.iter(), &names, "the live CRD", upgrade)?;
+            let desired_side = compile(desired.versions.iter(), &names, "the manifest of CRD", upgrade)?;
+            let pair = stored.as_ref().and_then(|stored| Some((live_side.at(stored)?, desired_side.at(stored)?)));
+            let changed_defaults =
+                pair.map(|(live, desired)| defaults::changed(&live.raw, &desired.raw)).unwrap_or_default();
+            Ok(Judge {
+                group: live.group.clone(),
+                live: live_side,
+                desired: desired_side,
+                stored,
+                only_stored: fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect(),
+                fits,
+                stores,
+                leaving,
+                changed_defaults,
+                keeps_unknown_fields: live.keeps_unknown_fields && !desired.keeps_unknown_fields,
+                redact,
+            })
+        };
+
+    match (before, after) {
+        (Conversion::Relabel, Conversion::Relabel) => {
+            passes.passes.push(Pass { judge: judge(fits, stored, leaving)?, version: any });
+        }
+        (Conversion::Webhook, Conversion::Webhook) => {
+            let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
+            passes.not_judged = unknown.into_iter().filter(|version| desired.served(version).is_some()).collect();
+            let mut leaving = Some(leaving);
+            if !leaving.as_ref().is_some_and(Vec::is_empty) && !askable.contains(&any) {
+                let judge = judge(Vec::new(), None, leaving.take().unwrap_or_default())?;
+                passes.passes.push(Pass { judge, version: any });
+            }
+            for version in askable {
+                let stored = stored.clone().filter(|stored| *stored == version);
+                let judge = judge(vec![version.clone()], stored, leaving.take().unwrap_or_default())?;
+                passes.passes.push(Pass { judge, version });
+            }
+        }
+        // What is stored stays; what the other versions show of it is for the new conversion to say.
+        (Conversion::Relabel, Conversion::Webhook) => {
+            let (known, unknown): (Vec<_>, Vec<_>) =
+                fits.into_iter().partition(|version| stored.as_ref() == Some(version));
+            passes.not_judged = unknown.into_iter().filter(|version| desired.served(version).is_some()).collect();
+            passes.passes.push(Pass { judge: judge(known, stored, leaving)?, version: any });
+        }
+        (Conversion::Webhook, Conversion::Relabel) => {
+            if stored.as_ref() == Some(&any) {
+                passes.passes.push(Pass { judge: judge(fits, stored, leaving)?, version: any });
+            } else {
+                passes.not_judged = fits.into_iter().filter(|version| desired.served(version).is_some()).collect();
+                passes.passes.push(Pass { judge: judge(Vec::new(), None, leaving)?, version: any });
+            }
+        }
+    }
+    Ok(passes)
+}
+
+fn compile<'v>(
+    versions: impl Iterator<Item = &'v Version>,
+    names: &[Arc<str>],
+    whose: &str,
+    upgrade: &Upgrade,
+) -> Result<Side, CouldNotCheck> {
+    let compiled: Result<Vec<Compiled>, CouldNotCheck> = versions
+        .filter(|version| names.contains(&version.name))
+        .map(|version| {
+            version.compile().map_err(|reason| CouldNotCheck {
+                message: format!("the schema of {} in {whose} {} cannot be read: {reason}", version.name, upgrade.name),
+                help: Some("write it as a structural schema: kubectl apply --dry-run=server says what is wrong".into()),
+            })
+        })
+        .collect();
+    compiled.map(Side)
+}

@@ -1,0 +1,77 @@
+//! How much of a refused object may still be written: the server forgives, on an update, what was wrong before and is
+//! left alone.
+//!
+//! What counts as left alone is asked of the validator itself: an update is judged whose old object differs from the new
+//! one in the places in question, once in nothing but metadata, once in its neighbourhood, once in the value itself.
+
+use serde_json::{Value, json};
+
+use super::crd::Compiled;
+use super::place::{self, Place};
+use crate::resource::Step;
+use crate::validation::FieldError;
+
+/// Which writes are refused, from most to least. A new object like it is refused in each case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// Every update, even of a label or a finalizer.
+    AnyUpdate,
+    /// Every update that changes anything directly in this field: `spec`.
+    AnyChangeOf(String),
+    /// An update that touches the value, or what it is missing in, and leaves it wrong.
+    Touched,
+    /// No update.
+    CreateOnly,
+}
+
+/// A field that no schema describes: it makes two objects differ and changes nothing else.
+const MARK: &str = "gantry.dev/differs";
+
+/// What becomes of updates of an object whose `new` form has `error`.
+pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Value, old: &Value) -> Refusal {
+    let remains = |old: &Value| {
+        let found = version.schema.validate(new, Some(old)).errors;
+        found.iter().any(|found| found.path == error.path && found.kind == error.kind && found.detail == error.detail)
+    };
+    let mut before = old.clone();
+    before["metadata"]["labels"][MARK] = json!("");
+    if remains(&before) {
+        return Refusal::AnyUpdate;
+    }
+    if let Some(Step::Key(part)) = place.steps.first() {
+        mark(&mut before, &place.steps[..1]);
+        if remains(&before) {
+            return Refusal::AnyChangeOf(part.clone());
+        }
+    }
+    for depth in 1..place.steps.len() {
+        mark(&mut before, &place.steps[..depth]);
+    }
+    if let Some(value) = place::value_at_mut(&mut before, &place.steps) {
+        *value = other(value);
+    }
+    if remains(&before) { Refusal::Touched } else { Refusal::CreateOnly }
+}
+
+/// Makes the object at these steps another one, if it is one.
+fn mark(object: &mut Value, steps: &[Step]) {
+    if let Some(Value::Object(map)) = place::value_at_mut(object, steps) {
+        map.insert(MARK.to_owned(), json!(""));
+    }
+}
+
+/// A value of the same type that is not the same.
+fn other(value: &Value) -> Value {
+    match value {
+        Value::Null => json!(""),
+        Value::Bool(flag) => json!(!flag),
+        Value::Number(number) => number.as_i64().map_or(json!(0.5), |number| json!(number.wrapping_add(1))),
+        Value::String(text) => json!(format!("{text}-")),
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Object(map) => {
+            let mut map = map.clone();
+            map.insert(MARK.to_owned(), json!(""));
+            Value::Object(map)
+        }
+    }
+}

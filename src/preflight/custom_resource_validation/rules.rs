@@ -1,0 +1,27 @@
+//! The rules of this check in words; `judge` and `manifests` find what they speak of.
+
+mod existing;
+mod manifest;
+mod versions;
+
+pub use existing::{DATA_PRUNED, DEFAULTED, REFUSED, REFUSED_ON_UPDATE, REFUSED_WHEN_TOUCHED};
+pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD};
+pub use versions::{NOT_CONVERTED, NOT_JUDGED, REMOVED_VERSION};
+
+use crate::preflight::rule::RuleDoc;
+
+/// Every rule, sorted by name.
+pub fn docs() -> Vec<&'static RuleDoc> {
+    vec![
+        &DATA_PRUNED,
+        &DEFAULTED,
+        &REFUSED,
+        &REFUSED_ON_UPDATE,
+        &REFUSED_WHEN_TOUCHED,
+        &MANIFEST_REFUSED,
+        &MANIFEST_UNKNOWN_FIELD,
+        &REMOVED_VERSION,
+        &NOT_CONVERTED,
+        &NOT_JUDGED,
+    ]
+}

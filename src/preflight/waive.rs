@@ -1,0 +1,164 @@
+//! Waivers: findings that may pass, with a reason. Applied to the findings of every check, after they were weighed.
+//!
+//! A waived finding stays in the report. A waiver that has expired does not hold any more and says so; one that fits
+//! nothing is told as well, because it may be misspelt, or what it was written for may be gone.
+
+use wildmatch::WildMatch;
+
+use crate::config::Waiver;
+use crate::date::Date;
+use crate::problem::Problem;
+use crate::report::{CheckReport, CheckStatus, Finding, Severity, Waived};
+
+/// What is waived in this run.
+#[derive(Debug, Clone, Copy)]
+pub struct Waivers<'a> {
+    pub list: &'a [Waiver],
+    /// In UTC; a waiver holds on the day on which it expires.
+    pub today: Date,
+}
+
+impl Waivers<'_> {
+    /// Waives findings, and answers what is to be said of the waivers themselves.
+    ///
+    /// `rules_of_all` are the rules of every check that there is, `rules_that_ran` those of the checks that came to an end
+    /// in this run: a waiver for the rule of another check is not missed.
+    pub fn apply(&self, reports: &mut [CheckReport], rules_of_all: &[&str], rules_that_ran: &[&str]) -> Vec<Problem> {
+        let mut used = vec![false; self.list.len()];
+        for finding in reports.iter_mut().flat_map(|report| &mut report.findings) {
+            for (waiver, used) in self.list.iter().zip(&mut used) {
+                if !waiver.fits(finding) {
+                    continue;
+                }
+                *used = true;
+                if !self.is_over(waiver) && finding.severity != Severity::Waived {
+                    finding.severity = Severity::Waived;
+                    finding.waived = Some(Waived {
+                        reason: waiver.reason.clone(),
+                        expires: waiver.expires.map(|date| date.to_string()),
+                    });
+                }
+            }
+        }
+        let whole = reports.iter().all(|report| report.status != CheckStatus::Failed);
+        let mut problems = Vec::new();
+        for (waiver, used) in self.list.iter().zip(used) {
+            let rule = waiver.rule.as_deref().map(WildMatch::new);
+            let fits = |names: &[&str]| rule.as_ref().is_none_or(|rule| names.iter().any(|name| rule.matches(name)));
+            if self.is_over(waiver) {
+                let expires = waiver.expires.map(|date| date.to_string()).unwrap_or_default();
+                problems.push(waiver.problem(
+                    format!("the waiver ({}) expired on {expires} and no longer holds", waiver.reason),
+                    "mend what it was for, give it a new day, or take it out",
+                ));
+            } else if !used && rule.is_some() && !fits(rules_of_all) {
+                problems.push(waiver.problem(
+                    format!(
+                        "the waiver ({}) fits no rule: {:?}",
+                        waiver.reason,
+                        waiver.rule.as_deref().unwrap_or_default()
+                    ),
+                    "gantry rules lists them",
+                ));
+            } else if !used && whole && fits(rules_that_ran) {
+                problems.push(waiver.problem(
+                    format!("the waiver ({}) fits no finding of this run", waiver.reason),
+                    "take it out if what it was for is gone, or mend its patterns",
+                ));
+            }
+        }
+        problems
+    }
+
+    fn is_over(&self, waiver: &Waiver) -> bool {
+        waiver.expires.is_some_and(|last_day| last_day < self.today)
+    }
+}
+
+impl Waiver {
+    fn fits(&self, finding: &Finding) -> bool {
+        let matches = |pattern: &Option<String>, texts: &[&str]| {
+            pattern.as_deref().is_none_or(|pattern| {
+                let pattern = WildMatch::new(pattern);
+                texts.iter().any(|text| pattern.matches(text))
+            })
+        };
+        let object = finding.object.to_string();
+        matches(&self.object, &[&finding.object.name, &object])
+            && matches(&self.version, finding.version.as_deref().as_slice())
+            && matches(&self.path, finding.path.as_deref().as_slice())
+            && matches(&self.rule, &[&finding.rule])
+    }
+
+    fn problem(&self, message: String, help: &str) -> Problem {
+        let problem = Problem::new(message).help(help);
+        match &self.at {
+            Some(at) => problem.at(at.clone()),
+            None => problem,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Mode, samples};
+
+    fn waiver(rule: &str, path: Option<&str>, expires: Option<&str>) -> Waiver {
+        Waiver {
+            object: Some("samples.*".into()),
+            version: None,
+            path: path.map(str::to_owned),
+            rule: Some(rule.into()),
+            reason: "agreed".into(),
+            expires: expires.and_then(Date::parse),
+            at: None,
+        }
+    }
+
+    fn apply(list: &[Waiver]) -> (Vec<Severity>, Vec<String>) {
+        let finding = samples::removed_field("v1alpha1", 24);
+        let mut reports = vec![CheckReport {
+            name: "CRDUpgradeSafety".into(),
+            mode: Mode::Error,
+            status: CheckStatus::Blocked,
+            message: None,
+            unchecked: Vec::new(),
+            findings: vec![finding],
+        }];
+        let today = Date::parse("2026-11-21").unwrap();
+        let rules = ["NoExistingFieldRemoved", "NoTypeChange"];
+        let problems = Waivers { list, today }.apply(&mut reports, &rules, &rules);
+        let severities = reports[0].findings.iter().map(|finding| finding.severity).collect();
+        (severities, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn a_waiver_holds_to_the_end_of_its_day() {
+        for (expires, severity) in
+            [(None, Severity::Waived), (Some("2026-11-21"), Severity::Waived), (Some("2026-11-20"), Severity::Error)]
+        {
+            let (severities, problems) = apply(&[waiver("NoExisting*", None, expires)]);
+            assert_eq!(severities, [severity]);
+            assert_eq!(problems.len(), usize::from(severity == Severity::Error), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_bracket_is_itself_and_no_pattern() {
+        let (severities, _) = apply(&[waiver("*", Some("^.spec.pollInterval"), None)]);
+        assert_eq!(severities, [Severity::Waived]);
+        let (severities, problems) = apply(&[waiver("*", Some("^.spec.[p]ollInterval"), None)]);
+        assert_eq!(severities, [Severity::Error]);
+        assert_eq!(problems, ["the waiver (agreed) fits no finding of this run"]);
+    }
+
+    #[test]
+    fn a_waiver_that_fits_nothing_is_told_with_the_reason() {
+        let (_, problems) = apply(&[waiver("NoTypeChange", None, None), waiver("NoSuchRule", None, None)]);
+        assert_eq!(
+            problems,
+            ["the waiver (agreed) fits no finding of this run", "the waiver (agreed) fits no rule: \"NoSuchRule\""]
+        );
+    }
+}

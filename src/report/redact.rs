@@ -1,0 +1,102 @@
+//! `--redact`: what kind of value, instead of which.
+//!
+//! Values of objects may be secret. What a finding quotes of the schema (a maximum, an enum) is not: it is the definition's.
+
+use serde_json::Value;
+
+use super::{ErrorEntry, Finding};
+
+impl Finding {
+    /// Takes the values out of the witnesses. Kind, version and name of the object stay.
+    pub fn redact(&mut self) {
+        for witness in &mut self.witnesses {
+            redact_object(&mut witness.object);
+            witness.old_object.iter_mut().for_each(redact_object);
+            witness.message = without_values(&witness.message);
+        }
+    }
+}
+
+impl ErrorEntry {
+    /// Takes values out of the server's words about a field that it refuses.
+    pub fn redact(&mut self) {
+        self.message = without_values(&self.message);
+    }
+}
+
+fn redact_object(object: &mut Value) {
+    let Some(map) = object.as_object_mut() else { return redact_value(object) };
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            ("apiVersion" | "kind", _) => {}
+            ("metadata", Value::Object(metadata)) => {
+                metadata.iter_mut().filter(|(key, _)| *key != "name" && *key != "namespace").for_each(|(_, value)| {
+                    redact_value(value);
+                });
+            }
+            (_, value) => redact_value(value),
+        }
+    }
+}
+
+fn redact_value(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(redact_value),
+        Value::Array(items) => items.iter_mut().for_each(redact_value),
+        Value::Null => {}
+        Value::Bool(_) => *value = "(boolean)".into(),
+        Value::Number(_) => *value = "(number)".into(),
+        Value::String(_) => *value = "(string)".into(),
+    }
+}
+
+/// `spec.x: Invalid value: "abc": should match …` without all that follows the kind of refusal: what stands there may
+/// quote the value once more.
+pub fn without_values(text: &str) -> String {
+    const KINDS: [&str; 3] = ["Invalid value: ", "Unsupported value: ", "Duplicate value: "];
+    let line = |line: &str| {
+        let found = KINDS.iter().filter_map(|kind| Some((line.find(kind)?, kind.len()))).min();
+        match found {
+            Some((at, length)) => format!("{} (hidden)", &line[..at + length - 2]),
+            None => line.to_owned(),
+        }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::samples;
+
+    #[test]
+    fn witnesses_keep_their_shape_and_lose_their_values() {
+        let mut finding = samples::removed_field("v1", 1);
+        finding.witnesses[0].object["metadata"]["labels"] = json!({"a": "s3cret"});
+        finding.witnesses[0].old_object =
+            Some(json!({"kind": "Sample", "spec": {"list": [true, 7, null, {"x": "s3cret"}]}}));
+        finding.witnesses[0].message = "spec.x: Invalid value: \"s3cret\": no".into();
+        finding.redact();
+        let witness = &finding.witnesses[0];
+        assert_eq!(witness.object["metadata"], json!({"name": "x", "labels": {"a": "(string)"}}));
+        assert_eq!(witness.object["spec"], json!({"pollInterval": "(string)"}));
+        let old = witness.old_object.as_ref().unwrap();
+        assert_eq!(old["spec"]["list"], json!(["(boolean)", "(number)", null, {"x": "(string)"}]));
+        assert_eq!(
+            (old["kind"].as_str(), witness.message.as_str()),
+            (Some("Sample"), "spec.x: Invalid value (hidden)")
+        );
+    }
+
+    #[test]
+    fn words_of_the_server_lose_what_follows_the_kind_of_refusal() {
+        let text = "the API server refused it: \n  spec.a: Invalid value: \"x\": in body\n  spec.b: Required value";
+        assert_eq!(
+            without_values(text),
+            "the API server refused it: \n  spec.a: Invalid value (hidden)\n  spec.b: Required value"
+        );
+        assert_eq!(without_values("spec.a: Unsupported value: \"x\": supported"), "spec.a: Unsupported value (hidden)");
+    }
+}

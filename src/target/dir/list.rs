@@ -1,0 +1,115 @@
+//! Lists of the folder's objects, as a server would answer them.
+
+use std::vec;
+
+use serde_json::Value;
+
+use super::state::{Identity, State};
+use super::{DirTarget, live};
+use crate::manifest::Manifest;
+use crate::problem::Problem;
+use crate::resource::Resource;
+use crate::target::Gvk;
+use crate::target::list::{ListError, ListRequest, Page};
+use crate::target::selector::Selector;
+
+/// The pages of one list. The folder is as it was when the list began.
+pub struct DirPages {
+    api_version: String,
+    selector: Option<Selector>,
+    page_size: usize,
+    objects: Result<vec::IntoIter<(Identity, Manifest)>, ListError>,
+}
+
+impl DirTarget {
+    /// Lists from the folder as it was when it was opened or last written to.
+    pub fn list(&self, request: &ListRequest<'_>) -> DirPages {
+        let resource = request.resource;
+        let selector = request.label_selector.map(Selector::parse).transpose().map_err(|error| {
+            let shown = crate::text::sanitize(request.label_selector.unwrap_or_default()).into_owned();
+            Problem::new(format!("{shown:?} is no label selector: {error}"))
+                .help("write it as for kubectl: app=web,!canary")
+        });
+        let (selector, objects) = match selector {
+            Ok(selector) => (selector, self.objects(resource, request.namespace)),
+            Err(problem) => (None, Err(ListError::Other(problem))),
+        };
+        DirPages {
+            api_version: api_version(resource),
+            selector,
+            page_size: request.page_size.max(1) as usize,
+            objects: objects.map(Vec::into_iter),
+        }
+    }
+
+    fn objects(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<(Identity, Manifest)>, ListError> {
+        let state = self.state();
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        if state.resource(&gvk).is_none() {
+            let problem = Problem::new(format!("the folder serves no {} of {}", resource.kind, api_version(resource)))
+                .help("is its CustomResourceDefinition in the folder, and does it serve this version?");
+            return Err(ListError::NotServed(problem));
+        }
+        let wanted = |identity: &Identity| namespace.is_none() || identity.namespace.as_deref() == namespace;
+        let objects: Vec<_> = state.of_kind(&resource.group, &resource.kind).filter(|(id, _)| wanted(id)).collect();
+        check_conversion(&state, resource, &objects)?;
+        Ok(objects.into_iter().map(|(identity, manifest)| (identity.clone(), manifest.clone())).collect())
+    }
+}
+
+/// Versions that differ in name alone are converted here; anything else takes the CRD's webhook, and a folder has none.
+fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &Manifest)]) -> Result<(), ListError> {
+    if state.custom(&resource.group, &resource.kind).is_some_and(|custom| custom.converts_by_name) {
+        return Ok(());
+    }
+    let asked = api_version(resource);
+    let Some((_, other)) = objects.iter().find(|(_, manifest)| manifest.object.api_version != asked) else {
+        return Ok(());
+    };
+    let said = format!("{} is stored at {} and wanted at {asked}", other.object, other.object.api_version);
+    let problem = Problem::new(format!("{said}: that takes the conversion webhook, and a folder cannot ask it"))
+        .at(other.origin.location())
+        .help("check against a cluster, or convert the objects in the folder first");
+    Err(ListError::Conversion { said, problem })
+}
+
+fn api_version(resource: &Resource) -> String {
+    match resource.group.as_str() {
+        "" => resource.version.clone(),
+        group => format!("{group}/{}", resource.version),
+    }
+}
+
+impl DirPages {
+    /// See [`crate::target::list::Pages::next`].
+    pub fn next_page(&mut self) -> Result<Option<Page>, ListError> {
+        let objects = self.objects.as_mut().map_err(|error| error.clone())?;
+        let mut page = Vec::new();
+        while page.len() < self.page_size {
+            let Some((identity, manifest)) = objects.next() else { break };
+            let object = at_version(&manifest, &identity, &self.api_version);
+            let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+            if self.selector.as_ref().is_none_or(|selector| selector.matches(labels)) {
+                page.push(object.to_string());
+            }
+        }
+        if page.is_empty() {
+            return Ok(None);
+        }
+        // As a server, which does not look ahead for what a selector leaves.
+        let remaining = self.selector.is_none().then_some(objects.len() as u64).filter(|left| *left > 0);
+        Ok(Some(Page::of(page, remaining)))
+    }
+}
+
+/// The object as the server would answer it: at the version asked for, and with its namespace.
+fn at_version(manifest: &Manifest, identity: &Identity, api_version: &str) -> Value {
+    let mut value = live(manifest).raw.value();
+    value["apiVersion"] = api_version.into();
+    if let (Some(namespace), Some(metadata)) =
+        (&identity.namespace, value.get_mut("metadata").and_then(Value::as_object_mut))
+    {
+        metadata.insert("namespace".into(), namespace.as_str().into());
+    }
+    value
+}

@@ -1,0 +1,219 @@
+//! The pages of one list, each fetched while the caller looks at the one before it.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::errors::{self, words};
+use super::transport::{Call, Failure, Transport, encode};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use crate::target::list::{ListError, ListRequest, MissingRight, Page};
+
+/// What the objects of a page should come to at most, in bytes, judging by the page before. An object may be as large as
+/// 1.5 MB, so a number of objects alone bounds nothing.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Where the list goes on; empty at its beginning and at its end.
+type Token = String;
+
+pub struct KubePages {
+    transport: Arc<Transport>,
+    query: Arc<Query>,
+    /// The most objects on any page, and on the next one.
+    page_size: u32,
+    limit: u32,
+    /// The one page that is being fetched. Dropping it ends the request.
+    ahead: JoinSet<Result<(Page, Token), Failure>>,
+    state: State,
+}
+
+/// What every page of the list is asked with.
+struct Query {
+    resource: Resource,
+    namespace: Option<String>,
+    /// Path and query, without limit and token.
+    uri: String,
+}
+
+enum State {
+    /// Nothing has come yet.
+    Fresh {
+        is_second_try: bool,
+    },
+    /// The page that is ahead goes on where the one before it ended.
+    Going {
+        is_second_try: bool,
+        token_was_renewed: bool,
+    },
+    Over(Result<(), ListError>),
+}
+
+impl KubePages {
+    pub(super) fn new(transport: &Arc<Transport>, request: &ListRequest<'_>) -> Self {
+        let ListRequest { resource, namespace, label_selector, page_size } = *request;
+        let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
+        let mut uri = resource.path(namespace.as_deref().map(encode).as_deref(), None);
+        uri.push('?');
+        if let Some(selector) = label_selector {
+            uri.push_str("labelSelector=");
+            uri.push_str(&encode(selector));
+            uri.push('&');
+        }
+        let page_size = page_size.max(1);
+        KubePages {
+            transport: Arc::clone(transport),
+            query: Arc::new(Query { resource: resource.clone(), namespace, uri }),
+            page_size,
+            limit: page_size,
+            ahead: JoinSet::new(),
+            state: State::Fresh { is_second_try: false },
+        }
+    }
+
+    /// See [`crate::target::list::Pages::next`].
+    pub(in crate::target) async fn next(&mut self) -> Result<Option<Page>, ListError> {
+        loop {
+            if let State::Over(end) = &self.state {
+                return end.clone().map(|()| None);
+            }
+            if self.ahead.is_empty() {
+                self.fetch(Token::new());
+            }
+            // Not empty, so there is an answer, unless the runtime is about to end.
+            let Some(Ok(answer)) = self.ahead.join_next().await else {
+                let problem = Problem::new(format!("the list of {} was given up", self.query.resource.plural));
+                return Err(self.fail(ListError::Other(problem)));
+            };
+            let (is_second_try, token_was_renewed) = match self.state {
+                State::Going { is_second_try, token_was_renewed } => (is_second_try, token_was_renewed),
+                State::Fresh { is_second_try } => (is_second_try, false),
+                State::Over(_) => continue,
+            };
+            match answer {
+                Ok((page, token)) if token.is_empty() => {
+                    self.state = State::Over(Ok(()));
+                    return Ok(Some(page));
+                }
+                Ok((page, token)) => {
+                    self.state = State::Going { is_second_try, token_was_renewed: false };
+                    self.limit = fitting(self.page_size, &page);
+                    self.fetch(token);
+                    return Ok(Some(page));
+                }
+                Err(Failure::Refused(status)) if status.code == 410 => {
+                    // The token of the refusal goes on after the last object of the page before, in a newer snapshot:
+                    // no object comes twice. That does for a look at each object, and a list that takes longer than
+                    // the server keeps snapshots (five minutes) comes to an end.
+                    let token = status.metadata.and_then(|metadata| metadata.continue_).unwrap_or_default();
+                    if !token.is_empty() && !token_was_renewed {
+                        self.state = State::Going { is_second_try, token_was_renewed: true };
+                        self.fetch(token);
+                    } else if is_second_try {
+                        let error = ListError::Other(self.dropped_twice());
+                        return Err(self.fail(error));
+                    } else {
+                        self.state = State::Fresh { is_second_try: true };
+                        return Err(ListError::Expired);
+                    }
+                }
+                Err(failure) => {
+                    let error = self.explain(failure);
+                    return Err(self.fail(error));
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, token: Token) {
+        let (transport, query) = (Arc::clone(&self.transport), Arc::clone(&self.query));
+        let mut uri = format!("{}limit={}", query.uri, self.limit);
+        self.ahead.spawn(async move {
+            if !token.is_empty() {
+                uri.push_str("&continue=");
+                uri.push_str(&encode(&token));
+            }
+            let answer = transport.send(&Call { uri, ..query.call() }).await?;
+            Page::read(answer.body).map_err(|_| Failure::sent(errors::nonsense(transport.peer(), 200, "no list")))
+        });
+    }
+
+    fn fail(&mut self, error: ListError) -> ListError {
+        self.state = State::Over(Err(error.clone()));
+        error
+    }
+
+    fn explain(&self, failure: Failure) -> ListError {
+        let (code, said) = match &failure {
+            Failure::Refused(status) => (status.code, words(&status.message)),
+            Failure::Lost { .. } => (0, String::new()),
+        };
+        let problem = failure.into_problem(&self.query.call(), self.transport.peer());
+        match code {
+            403 => ListError::Forbidden { right: Box::new(self.query.right()), problem },
+            404 => ListError::NotServed(problem),
+            500 if said.contains("conversion webhook for ") => ListError::Conversion { said, problem },
+            _ => ListError::Other(problem),
+        }
+    }
+
+    fn dropped_twice(&self) -> Problem {
+        let Resource { plural, group, .. } = &self.query.resource;
+        let dot = if group.is_empty() { "" } else { "." };
+        let server = &self.transport.peer().server;
+        Problem::new(format!("{server} dropped the list of {plural}{dot}{group} twice while it was read"))
+            .help("the list takes longer than the server keeps it: run again, or list fewer objects on a page")
+    }
+}
+
+/// How many objects of the size of those on `page` go on one, `most` at most.
+fn fitting(most: u32, page: &Page) -> u32 {
+    let one = page.bytes() / page.len().max(1);
+    u32::try_from(MOST_BYTES / one.max(1)).unwrap_or(u32::MAX).clamp(1, most)
+}
+
+impl Query {
+    fn call(&self) -> Call<'_> {
+        Call { verb: "list", resource: Some(&self.resource), namespace: self.namespace.as_deref(), ..Call::default() }
+    }
+
+    fn right(&self) -> MissingRight {
+        MissingRight {
+            verb: "list",
+            group: self.resource.group.clone(),
+            resource: self.resource.plural.clone(),
+            namespace: self.namespace.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::stand_in;
+    use super::*;
+
+    #[tokio::test]
+    async fn large_objects_make_smaller_pages_and_small_ones_no_larger() {
+        // Pages of one object each: 10 bytes, a megabyte, nine megabytes, 10 bytes.
+        let sizes = [10, 1 << 20, 9 << 20, 10];
+        let (target, seen) = stand_in::target(move |seen| {
+            let number: usize = seen.uri.split("continue=").nth(1).map_or(0, |token| token.parse().unwrap());
+            let token = if number + 1 < sizes.len() { (number + 1).to_string() } else { String::new() };
+            let item = json!({"text": "x".repeat(sizes[number])});
+            stand_in::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
+        });
+        let resource = Resource::crd();
+        let request = ListRequest { resource: &resource, namespace: None, label_selector: Some("a=b"), page_size: 500 };
+        let mut pages = target.list(&request);
+        let mut count = 0;
+        while let Some(page) = pages.next().await.unwrap() {
+            count += page.len();
+        }
+        assert_eq!(count, sizes.len());
+        let start = format!("{}?labelSelector=a%3Db&limit=", resource.path(None, None));
+        let uris: Vec<String> = seen.lock().unwrap().iter().map(|seen| seen.uri.replace(&start, "")).collect();
+        assert_eq!(uris, ["500", "500&continue=1", "7&continue=2", "1&continue=3"]);
+    }
+}

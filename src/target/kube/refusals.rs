@@ -1,0 +1,255 @@
+//! What the API server's refusal of a request means, in one line and with the next step.
+
+use kube::core::Status;
+
+use super::errors::{via, words};
+use super::secret;
+use super::transport::{Call, Peer};
+use crate::problem::Problem;
+
+/// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
+pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+    let problem = explain(call, status, peer);
+    match call.body.filter(|_| is_secret(call)) {
+        Some(body) => Problem { message: secret::without_values(&problem.message, body), ..problem },
+        None => problem,
+    }
+}
+
+fn is_secret(call: &Call<'_>) -> bool {
+    call.resource.is_some_and(|resource| resource.group.is_empty() && resource.plural == "secrets")
+}
+
+fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+    match status.code {
+        401 => unauthorized(peer),
+        403 => forbidden(call, status, peer),
+        404 => not_found(call, status),
+        407 => Problem::new(format!("{} wants a user name and password", via(peer)))
+            .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
+        413 => Problem::new(format!("{} is too large for the API server", what(call)))
+            .help("an API server takes requests of 3 MB and stores objects of 1.5 MB: split the object or shorten it"),
+        429 => Problem::new(format!("the API server {} is too busy (429), even after some tries", peer.server))
+            .help("run again later"),
+        503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
+            .help("`kubectl get apiservices` names the API that is down; run again when it is up"),
+        400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
+            .help("correct the manifest and run the same command again"),
+        _ => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))),
+    }
+}
+
+fn unauthorized(peer: &Peer) -> Problem {
+    let whose = match &peer.user {
+        Some(user) => format!("the credentials of user {:?}", words(user)),
+        None => "the credentials".to_owned(),
+    };
+    let context = &peer.context;
+    Problem::new(format!("{} does not accept {whose} (context {context:?}): expired or invalid", peer.server))
+        .help("log in again; `kubectl auth whoami` with the same context shows whether the server knows you")
+}
+
+/// What a 403 of the RBAC authorizer says: `User "u" cannot get resource "r" in API group "g" at the cluster scope`.
+struct Denied<'a> {
+    user: &'a str,
+    verb: &'a str,
+    resource: &'a str,
+    group: &'a str,
+    namespace: Option<&'a str>,
+}
+
+impl<'a> Denied<'a> {
+    fn parse(message: &'a str) -> Option<Self> {
+        let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
+        let (verb, rest) = rest.split_once(" resource \"")?;
+        let (resource, rest) = rest.split_once("\" in API group \"")?;
+        let (group, rest) = rest.split_once('"')?;
+        let namespace = rest.strip_prefix(" in the namespace \"").and_then(|rest| Some(rest.split_once('"')?.0));
+        Some(Denied { user, verb, resource, group, namespace })
+    }
+}
+
+/// User, verb and path of `User "u" cannot get path "/api/v1"`, which discovery may meet.
+fn denied_path(message: &str) -> Option<(&str, &str, &str)> {
+    let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
+    let (verb, rest) = rest.split_once(" path \"")?;
+    Some((user, verb, rest.split_once('"')?.0))
+}
+
+/// What an API server calls whoever sends no credentials, or a client certificate of a CA that it does not know.
+const ANONYMOUS: &str = "system:anonymous";
+
+fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+    let (user, may_not, role) = if let Some(denied) = Denied::parse(&status.message) {
+        let [user, verb, resource, group] = [denied.user, denied.verb, denied.resource, denied.group].map(words);
+        let dot = if group.is_empty() { "" } else { "." };
+        let (place, role) = match denied.namespace.map(words) {
+            Some(namespace) => (format!("in namespace {namespace:?}"), format!("a Role in namespace {namespace:?}")),
+            None => ("at the cluster scope".to_owned(), "a ClusterRole".to_owned()),
+        };
+        let rule = format!("{{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [{verb:?}]}}");
+        (user, format!("may not {verb} {resource}{dot}{group} {place}"), format!("{role} with the rule {rule}"))
+    } else if let Some((user, verb, path)) = denied_path(&status.message) {
+        let [user, verb, path] = [user, verb, path].map(words);
+        let rule = format!("{{nonResourceURLs: [{path:?}], verbs: [{verb:?}]}}");
+        (user, format!("may not {verb} path {path}"), format!("a ClusterRole with the rule {rule}"))
+    } else {
+        // A webhook, a policy, a namespace that is being deleted: no rule would help.
+        return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
+    };
+    if user == ANONYMOUS {
+        let whom = peer.user.as_ref().map_or_else(|| "us".to_owned(), |user| format!("user {:?}", words(user)));
+        let (server, context) = (&peer.server, &peer.context);
+        return Problem::new(format!("{server} takes {whom} (context {context:?}) for anonymous, who {may_not}"))
+            .help("are there credentials for this user in the kubeconfig, and of this very cluster? Log in again");
+    }
+    Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
+}
+
+fn not_found(call: &Call<'_>, status: &Status) -> Problem {
+    let details = status.details.as_ref();
+    match (details.filter(|details| details.kind == "namespaces"), call.resource) {
+        (Some(details), Some(resource)) if resource.plural != "namespaces" => {
+            Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), what(call)))
+                .help("put the namespace among the manifests, or create it first")
+        }
+        (_, Some(resource)) if details.is_none_or(|details| details.name.is_empty()) => {
+            let version = match resource.group.as_str() {
+                "" => resource.version.clone(),
+                group => format!("{group}/{}", resource.version),
+            };
+            Problem::new(format!("the API server does not serve {} of {version} (any more)", resource.kind))
+                .help("was its CustomResourceDefinition deleted, or is the version no longer served? Run again")
+        }
+        _ => Problem::new(format!("the API server does not find {}: {}", what(call), said(status))),
+    }
+}
+
+/// The server's words: its causes one after the other where it names them.
+fn causes(status: &Status) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for cause in status.details.iter().flat_map(|details| &details.causes) {
+        let line = match (cause.field.as_str(), cause.message.as_str()) {
+            ("", message) => words(message),
+            (field, message) => format!("{}: {}", words(field), words(message)),
+        };
+        if !line.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    // A message is one line: a break in it would be shown as `\n`, since it might be somebody's who draws lines of ours.
+    if lines.is_empty() { said(status) } else { lines.join("; ") }
+}
+
+fn said(status: &Status) -> String {
+    // `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`
+    let message = status.message.strip_prefix("failed to create typed patch object (");
+    let message = message.and_then(|rest| Some(rest.split_once("): ")?.1)).unwrap_or(&status.message);
+    let lines: Vec<String> = message.lines().map(without_go).collect();
+    match words(&lines.join("\n")) {
+        empty if empty.is_empty() => format!("it gave no reason ({})", status.code),
+        message => message,
+    }
+}
+
+/// `expected string, got &value.valueUnstructured{Value:true}` without the names of Go's types: only a short value says
+/// more than that the type is another one.
+fn without_go(line: &str) -> String {
+    let Some((expected, got)) = line.split_once(", got &value.valueUnstructured{Value:") else {
+        return line.to_owned();
+    };
+    match got.strip_suffix('}') {
+        Some(value) if value.len() <= 60 && !value.contains(['{', '(']) => format!("{expected}, got {value}"),
+        _ => expected.to_owned(),
+    }
+}
+
+/// `customresourcedefinitions.apiextensions.k8s.io "x"`, `/apis/apps/v1`.
+fn what(call: &Call<'_>) -> String {
+    let Some(resource) = call.resource else { return call.uri.clone() };
+    let mut what = resource.plural.clone();
+    if !resource.group.is_empty() {
+        what = format!("{what}.{}", resource.group);
+    }
+    if let Some(name) = call.name {
+        what = format!("{what} {:?}", words(name));
+    }
+    if let (true, Some(namespace)) = (resource.namespaced, call.namespace) {
+        what = format!("{what} in namespace {:?}", words(namespace));
+    }
+    what
+}
+
+fn to_do(call: &Call<'_>) -> String {
+    match call.verb {
+        // Whoever applies names the object.
+        "patch" => "it".to_owned(),
+        "" => format!("to answer {}", what(call)),
+        verb => format!("to {verb} {}", what(call)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resource::Resource;
+    use crate::target::kube::stand_in;
+
+    fn explained(code: u16, message: &str) -> (String, String) {
+        let resource = Resource { plural: "samples".into(), group: "g.io".into(), namespaced: true, ..Resource::crd() };
+        let call = Call::get(&resource, Some("n"), "x");
+        let status = serde_json::from_value(json!({"message": message, "code": code})).unwrap();
+        let problem = refused(&call, &status, &stand_in::peer());
+        (problem.message, problem.help.unwrap_or_default())
+    }
+
+    #[test]
+    fn forbidden_names_user_verb_and_resource_and_the_rule_to_ask_for() {
+        let (message, help) = explained(
+            403,
+            r#"samples.g.io "x" is forbidden: User "system:serviceaccount:ci:deployer" cannot get resource "samples" in API group "g.io" in the namespace "n": RBAC: role not found"#,
+        );
+        assert_eq!(message, r#"user "system:serviceaccount:ci:deployer" may not get samples.g.io in namespace "n""#);
+        assert_eq!(
+            help,
+            r#"ask for a Role in namespace "n" with the rule {apiGroups: ["g.io"], resources: ["samples"], verbs: ["get"]}, bound to that user"#
+        );
+        let (message, help) =
+            explained(403, r#"x: User "a b" cannot list resource "nodes" in API group "" at the cluster scope"#);
+        assert_eq!(message, r#"user "a b" may not list nodes at the cluster scope"#);
+        assert!(help.starts_with("ask for a ClusterRole with the rule"), "{help}");
+    }
+
+    #[test]
+    fn whom_the_server_does_not_know_is_not_sent_to_ask_for_rights() {
+        let (message, help) = explained(
+            403,
+            r#"x: User "system:anonymous" cannot get resource "pods" in API group "" in the namespace "n""#,
+        );
+        let expected = r#"https://10.0.0.1:6443 takes user "dev" (context "staging") for anonymous, who may not get pods in namespace "n""#;
+        assert_eq!(message, expected);
+        assert!(help.contains("Log in again") && !help.contains("Role"), "{help}");
+        let (message, help) = explained(403, r#"forbidden: User "dev" cannot get path "/apis""#);
+        assert_eq!(message, r#"user "dev" may not get path /apis"#);
+        assert!(help.contains(r#"a ClusterRole with the rule {nonResourceURLs: ["/apis"], verbs: ["get"]}"#), "{help}");
+    }
+
+    #[test]
+    fn forbidden_by_something_else_than_a_rule_offers_none() {
+        let message = r#"admission webhook "policy.example.com" denied the request: no"#;
+        let (told, help) = explained(403, message);
+        assert_eq!(told, format!(r#"the API server refused to get samples.g.io "x" in namespace "n": {message}"#));
+        assert_eq!(help, "");
+    }
+
+    #[test]
+    fn expired_credentials_are_named_with_their_user_and_context() {
+        let (message, _) = explained(401, "Unauthorized");
+        assert_eq!(
+            message,
+            r#"https://10.0.0.1:6443 does not accept the credentials of user "dev" (context "staging"): expired or invalid"#
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! The end of a take-over. A forced apply takes the fields that it changes; what it sets to the value that is there
+//! already stays with the former manager, too, and would be a conflict as soon as it changes. For a deploy tool that
+//! wrote with plain updates there is no one left to own its half, so its record gives up what we are on record for.
+//!
+//! Fields that the manifest does not set stay as they are and stay the tool's: nothing is removed.
+//!
+//! Source: `managedFields` may be written by a patch, as `kubectl apply --server-side` does for the same end
+//! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#migration-between-client-side-and-server-side-apply>).
+
+use serde_json::{Value, json};
+
+use super::json;
+use super::transport::{Call, Failure, Transport};
+use crate::resource::{Live, Resource};
+use crate::target::fields::Fields;
+use crate::target::{Apply, Operation, client_side_tool};
+
+/// How often a record is written that moved in the meantime.
+const TRIES: u32 = 5;
+
+/// Brings the records of `live`, which was just applied to, up to date. It is a service to the next deploy, so a failure
+/// is a warning.
+pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>, mut live: Live) -> Live {
+    let Apply { resource, object, .. } = apply;
+    let read = Call::get(resource, namespace, &object.name);
+    for _ in 0..TRIES {
+        let Some(patch) = patch(&live, apply.field_manager) else { return live };
+        let write = Call { verb: "patch", body: Some(&patch), ..read.clone() };
+        match transport.send(&write).await {
+            Ok(answer) => return json::live(&answer.body, resource).unwrap_or(live),
+            // Somebody wrote meanwhile.
+            Err(Failure::Refused(status)) if matches!(status.code, 409 | 422) => {}
+            Err(_) => break,
+        }
+        match again(transport, &read, resource).await {
+            Some(now) if now.uid == live.uid => live = now,
+            _ => break,
+        }
+    }
+    transport.warn(format!(
+        "{object} was written, but the record of the tool that owned its fields before could not be changed; the next \
+         change may need --force-conflicts again"
+    ));
+    live
+}
+
+async fn again(transport: &Transport, read: &Call<'_>, resource: &Resource) -> Option<Live> {
+    json::live(&transport.send(read).await.ok()?.body, resource)
+}
+
+/// The JSON patch that takes our fields from the records of deploy tools; `None` where they have none of them.
+fn patch(live: &Live, field_manager: &str) -> Option<String> {
+    let object = live.raw.value();
+    let entries = object.pointer("/metadata/managedFields")?.as_array()?;
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let ours = entries.iter().find(|entry| {
+        text(entry, "manager") == field_manager
+            && text(entry, "operation") == "Apply"
+            && text(entry, "subresource").is_empty()
+    })?;
+    let fields = Fields::from_json(&ours["fieldsV1"]);
+    let mut changed = false;
+    let kept: Vec<Value> = entries
+        .iter()
+        .filter_map(|entry| {
+            let is_update = text(entry, "operation") == "Update" && text(entry, "subresource").is_empty();
+            let is_tool = is_update && client_side_tool(&text(entry, "manager"), Operation::Update).is_some();
+            if !is_tool || entry["apiVersion"] != ours["apiVersion"] {
+                return Some(entry.clone());
+            }
+            let mut theirs = Fields::from_json(&entry["fieldsV1"]);
+            changed |= theirs.subtract(&fields);
+            let mut entry = entry.clone();
+            entry["fieldsV1"] = theirs.to_json();
+            (!theirs.is_empty()).then_some(entry)
+        })
+        .collect();
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": live.uid},
+        {"op": "replace", "path": "/metadata/managedFields", "value": kept},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version},
+    ]);
+    changed.then(|| patch.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::RawObject;
+
+    fn live(entries: Value) -> Live {
+        let object = json!({"metadata": {"managedFields": entries}});
+        Live { raw: RawObject::from_value(&object), uid: "u".into(), resource_version: "7".into() }
+    }
+
+    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsV1": fields})
+    }
+
+    #[test]
+    fn a_tool_gives_up_what_is_ours_and_keeps_the_rest() {
+        let ours = entry("gantry", "Apply", json!({"f:data": {"f:a": {}}}));
+        let applier = entry("kubectl", "Apply", json!({"f:data": {"f:a": {}}}));
+        let tool = entry("kubectl-client-side-apply", "Update", json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}));
+        let emptied = entry("kubectl-create", "Update", json!({"f:data": {"f:a": {}}}));
+        let patch = patch(&live(json!([ours, applier, tool, emptied])), "gantry").unwrap();
+        let patch: Value = serde_json::from_str(&patch).unwrap();
+        let left = entry("kubectl-client-side-apply", "Update", json!({"f:data": {".": {}, "f:b": {}}}));
+        assert_eq!(patch[1]["value"], json!([ours, applier, left]));
+        assert_eq!((&patch[0]["value"], &patch[2]["value"]), (&json!("u"), &json!("7")));
+    }
+
+    #[test]
+    fn nothing_is_written_where_nothing_is_shared_with_a_tool() {
+        let ours = entry("gantry", "Apply", json!({"f:data": {"f:a": {}}}));
+        let controller = entry("some-controller", "Update", json!({"f:data": {"f:a": {}}}));
+        let tool = entry("helm", "Update", json!({"f:data": {"f:b": {}}}));
+        assert_eq!(patch(&live(json!([ours, controller, tool])), "gantry"), None);
+        assert_eq!(patch(&live(json!([tool])), "gantry"), None);
+    }
+}

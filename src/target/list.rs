@@ -1,0 +1,193 @@
+//! Lists of live objects, a page at a time: what a cluster of a hundred thousand objects can be judged by in little
+//! memory.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{dir, kube};
+use crate::problem::Problem;
+use crate::resource::Resource;
+
+/// Which objects to list.
+#[derive(Debug, Clone, Copy)]
+pub struct ListRequest<'a> {
+    /// The resource at the version at which the objects are wanted.
+    pub resource: &'a Resource,
+    /// `None`: those of all namespaces.
+    pub namespace: Option<&'a str>,
+    /// In Kubernetes' syntax; [`super::selector::Selector::parse`] tells whether it is one.
+    pub label_selector: Option<&'a str>,
+    /// The most objects on a page; 0 counts as 1. Two pages are in memory at a time. A cluster is asked for fewer where
+    /// the objects turn out to be large.
+    pub page_size: u32,
+}
+
+/// Some of the objects, as JSON text and where in it each of them stands. No tree is built.
+#[derive(Debug)]
+pub struct Page {
+    text: String,
+    items: Vec<Range<usize>>,
+    remaining: Option<u64>,
+}
+
+impl Page {
+    /// The JSON of each object, in the server's order: by namespace, then by name. Objects of custom kinds are whole;
+    /// those of a built-in kind carry neither `apiVersion` nor `kind`, which are the resource's.
+    pub fn items(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.items.iter().map(|item| &self.text[item.clone()])
+    }
+
+    /// How many objects are on the page. It may be none, and the list may go on all the same.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many objects follow after this page, where the server tells; with a label selector it never does.
+    pub fn remaining(&self) -> Option<u64> {
+        self.remaining
+    }
+
+    /// Length of the text in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Puts a page together from the JSON of its objects.
+    pub(super) fn of(objects: impl IntoIterator<Item = impl AsRef<str>>, remaining: Option<u64>) -> Self {
+        let mut text = String::new();
+        let mut items = Vec::new();
+        for object in objects {
+            let start = text.len();
+            text.push_str(object.as_ref());
+            items.push(start..text.len());
+        }
+        Page { text, items, remaining }
+    }
+
+    /// Reads the API server's answer to a list, and where the list goes on (empty at its end).
+    pub(super) fn read(text: String) -> serde_json::Result<(Self, String)> {
+        let list: List<'_> = serde_json::from_str(&text)?;
+        // Each item is a slice of the text.
+        let place = |item: &RawValue| {
+            let start = item.get().as_ptr() as usize - text.as_ptr() as usize;
+            start..start + item.get().len()
+        };
+        let items = list.items.unwrap_or_default().into_iter().map(place).collect();
+        let ListMetadata { token, remaining } = list.metadata;
+        Ok((Page { items, remaining, text }, token))
+    }
+}
+
+/// Both members must be there: without its metadata nobody knows whether a list goes on.
+#[derive(Deserialize)]
+struct List<'a> {
+    metadata: ListMetadata,
+    /// `null` is how Go writes a list that was never made.
+    #[serde(borrow, deserialize_with = "Deserialize::deserialize")]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct ListMetadata {
+    #[serde(rename = "continue", default)]
+    token: String,
+    #[serde(rename = "remainingItemCount", default)]
+    remaining: Option<u64>,
+}
+
+/// The right to list that a user lacks: one RBAC rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingRight {
+    pub verb: &'static str,
+    /// Empty for the core group.
+    pub group: String,
+    /// The plural name.
+    pub resource: String,
+    /// Where a Role would do; `None` takes a ClusterRole.
+    pub namespace: Option<String>,
+}
+
+/// Why a list did not come to its end. What was listed so far is no complete answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListError {
+    /// The user may not list these objects.
+    Forbidden { right: Box<MissingRight>, problem: Problem },
+    /// No such resource is served at this version.
+    NotServed(Problem),
+    /// The server has dropped the snapshot that the list was read from, and gave no token to go on with. The source
+    /// starts from the beginning at the next call of [`Pages::next`]: forget what came from it so far. It says so once;
+    /// a second time is an [`Other`](Self::Other).
+    Expired,
+    /// The objects could not be converted to the version asked for: the conversion webhook cannot be reached, refuses
+    /// or answers nonsense. `said` is the API server's message, made harmless.
+    Conversion { said: String, problem: Problem },
+    /// Anything else.
+    Other(Problem),
+}
+
+impl ListError {
+    /// What to tell the user. `None` for [`Expired`](Self::Expired), which is no end.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            ListError::Forbidden { problem, .. }
+            | ListError::NotServed(problem)
+            | ListError::Conversion { problem, .. }
+            | ListError::Other(problem) => Some(problem),
+            ListError::Expired => None,
+        }
+    }
+}
+
+/// The pages of one list, in order. Dropping it ends the list; nothing goes on behind.
+pub struct Pages(pub(super) Source);
+
+pub(super) enum Source {
+    Kube(kube::KubePages),
+    Dir(dir::DirPages),
+}
+
+impl Pages {
+    /// The next page, or `None` after the last one. While the caller looks at a page, the one after it is fetched.
+    ///
+    /// On a cluster each object that exists throughout comes exactly once: either from one snapshot, or, where the
+    /// server has dropped the snapshot and offers it, the rest of the list from a newer one.
+    ///
+    /// May be dropped and called again. After an error other than [`ListError::Expired`] it answers that error for ever.
+    pub async fn next(&mut self) -> Result<Option<Page>, ListError> {
+        match &mut self.0 {
+            Source::Kube(pages) => pages.next().await,
+            Source::Dir(pages) => pages.next_page(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_slices_of_the_answer() {
+        let text =
+            r#"{"kind":"L","items":[ {"a":"}]"},{"b":[1, 2]} ],"metadata":{"continue":"t","remainingItemCount":7}}"#;
+        let (page, token) = Page::read(text.into()).unwrap();
+        assert_eq!(page.items().collect::<Vec<_>>(), [r#"{"a":"}]"}"#, r#"{"b":[1, 2]}"#]);
+        assert_eq!((page.len(), page.remaining(), token.as_str()), (2, Some(7), "t"));
+    }
+
+    #[test]
+    fn an_empty_list_is_told_from_what_is_no_list() {
+        for text in [r#"{"items":[],"metadata":{}}"#, r#"{"metadata":{"resourceVersion":"1"},"items":null}"#] {
+            let (page, token) = Page::read(text.into()).unwrap();
+            assert!(page.is_empty() && token.is_empty() && page.remaining().is_none());
+        }
+        for text in ["", "{}", "[]", r#"{"items":[]}"#, r#"{"metadata":{}}"#, r#"{"metadata":{},"items":[{}"#] {
+            assert!(Page::read(text.into()).is_err(), "{text}");
+        }
+    }
+}

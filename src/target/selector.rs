@@ -1,0 +1,310 @@
+//! Label selectors in Kubernetes' own syntax: `app=web,tier in (a, b),!canary`.
+//!
+//! A cluster reads them itself. This is for a target without a server, and for whoever wants to refuse a mistyped one
+//! before the first request. The grammar and its messages are those of the API server's `labels.Parse`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::validation::names;
+
+/// A parsed label selector. All of its requirements must hold; an empty one selects everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector(Vec<Requirement>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    Exists,
+    Absent,
+    /// `=`, `==`, `in`.
+    In(BTreeSet<String>),
+    /// `!=`, `notin`: holds, too, where the label is missing.
+    NotIn(BTreeSet<String>),
+    GreaterThan(i64),
+    LessThan(i64),
+}
+
+impl Selector {
+    /// Reads a selector. The error is the API server's own sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        Parser { tokens: tokens(text), at: 0 }.selector().map(Selector)
+    }
+
+    /// Whether an object with these labels (`metadata.labels`) is selected.
+    pub fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
+        self.0.iter().all(|requirement| {
+            let label = labels.and_then(|labels| labels.get(&requirement.key)).map(|v| v.as_str().unwrap_or_default());
+            let number = || label.and_then(|label| label.parse::<i64>().ok());
+            match &requirement.test {
+                Test::Exists => label.is_some(),
+                Test::Absent => label.is_none(),
+                Test::In(values) => label.is_some_and(|label| values.contains(label)),
+                Test::NotIn(values) => label.is_none_or(|label| !values.contains(label)),
+                Test::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
+                Test::LessThan(bound) => number().is_some_and(|number| number < *bound),
+            }
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token<'a> {
+    /// `=`, `==`, `!=`, `!`, `<`, `>`, `(`, `)` or `,`.
+    Symbol(&'a str),
+    /// Everything else, `in` and `notin` included.
+    Word(&'a str),
+    End,
+}
+
+impl<'a> Token<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Token::Symbol(text) | Token::Word(text) => text,
+            Token::End => "",
+        }
+    }
+}
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+/// The tokens, the longest symbol first. The last one is the end.
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "<", ">", "(", ")", ","];
+    let is_symbol = |c: char| SYMBOLS.iter().any(|symbol| symbol.starts_with(c));
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
+        let length = symbol
+            .map_or_else(|| rest.find(|c| is_space(c) || is_symbol(c)).unwrap_or(rest.len()), |symbol| symbol.len());
+        let (token, after) = rest.split_at(length);
+        tokens.push(if symbol.is_some() { Token::Symbol(token) } else { Token::Word(token) });
+        rest = after.trim_start_matches(is_space);
+    }
+    tokens.push(Token::End);
+    tokens
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        self.tokens.get(self.at).copied().unwrap_or(Token::End)
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn selector(mut self) -> Result<Vec<Requirement>, String> {
+        let mut requirements = Vec::new();
+        loop {
+            match self.peek() {
+                Token::End => return Ok(requirements),
+                Token::Word(_) | Token::Symbol("!") => {}
+                other if requirements.is_empty() => {
+                    return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
+                }
+                other => return Err(format!("found '{}', expected: identifier after ','", other.text())),
+            }
+            let requirement = self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
+            requirements.push(requirement);
+            match self.next() {
+                Token::End => return Ok(requirements),
+                Token::Symbol(",") if self.peek() == Token::End => {
+                    return Err("found '', expected: identifier after ','".into());
+                }
+                Token::Symbol(",") => {}
+                other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+            }
+        }
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let is_absent = self.peek() == Token::Symbol("!");
+        if is_absent {
+            self.next();
+        }
+        let Token::Word(key) = self.next() else {
+            let found = self.tokens[self.at - 1].text();
+            return Err(format!("found '{found}', expected: identifier"));
+        };
+        refuse("<nil>", key, &names::qualified(key))?;
+        let ends = matches!(self.peek(), Token::End | Token::Symbol(","));
+        let test = match (is_absent, ends) {
+            (true, _) => Test::Absent,
+            (false, true) => Test::Exists,
+            (false, false) => self.test(key)?,
+        };
+        Ok(Requirement { key: key.to_owned(), test })
+    }
+
+    fn test(&mut self, key: &str) -> Result<Test, String> {
+        let operator = self.next().text();
+        let values = match operator {
+            "in" | "notin" => self.values()?,
+            "=" | "==" | "!=" | ">" | "<" => BTreeSet::from([self.value()?]),
+            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+        };
+        let number = |values: &BTreeSet<String>| {
+            let value = values.first().map_or("", String::as_str);
+            let not_one = "for 'Gt', 'Lt' operators, the value must be an integer";
+            value.parse::<i64>().map_err(|_| format!("values[0]: Invalid value: {value:?}: {not_one}"))
+        };
+        let test = match operator {
+            ">" => Test::GreaterThan(number(&values)?),
+            "<" => Test::LessThan(number(&values)?),
+            _ => {
+                for (index, value) in values.iter().enumerate() {
+                    refuse(&format!("values[{index}][{key}]"), value, &names::label_value(value))?;
+                }
+                if matches!(operator, "!=" | "notin") { Test::NotIn(values) } else { Test::In(values) }
+            }
+        };
+        Ok(test)
+    }
+
+    /// One value, which may be missing: `a=` is the empty one.
+    fn value(&mut self) -> Result<String, String> {
+        match self.peek() {
+            Token::End | Token::Symbol(",") => Ok(String::new()),
+            Token::Word(word) => {
+                self.next();
+                Ok(word.to_owned())
+            }
+            other => Err(format!("found '{}', expected: identifier", other.text())),
+        }
+    }
+
+    /// A list in parentheses. Where a value is missing it is the empty one.
+    fn values(&mut self) -> Result<BTreeSet<String>, String> {
+        let open = self.next();
+        if open != Token::Symbol("(") {
+            return Err(format!("found '{}' expected: '('", open.text()));
+        }
+        let mut values = BTreeSet::new();
+        loop {
+            match self.peek() {
+                Token::Word(word) => {
+                    self.next();
+                    values.insert(word.to_owned());
+                }
+                Token::Symbol("," | ")") => {
+                    values.insert(String::new());
+                }
+                other => return Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
+            }
+            match self.next() {
+                Token::Symbol(",") => {}
+                Token::Symbol(")") => return Ok(values),
+                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            }
+        }
+    }
+}
+
+fn refuse(path: &str, value: &str, reasons: &[String]) -> Result<(), String> {
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    // The examples are joined otherwise than where the server judges the labels of an object.
+    let reasons = reasons.join("; ").replace(",  or ", ", or ");
+    Err(format!("{path}: Invalid value: {value:?}: {reasons}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selects(selector: &str, labels: &Value) -> bool {
+        Selector::parse(selector).unwrap_or_else(|e| panic!("{selector}: {e}")).matches(labels.as_object())
+    }
+
+    #[test]
+    fn requirements_hold_as_on_the_server() {
+        let labels = json!({"app": "web", "n": "10", "empty": ""});
+        for selector in [
+            "",
+            " ",
+            "app",
+            "app=web",
+            "app == web",
+            "app!=db",
+            "missing!=db",
+            "app in (db, web)",
+            "app notin (db)",
+            "missing notin (db)",
+            "!missing",
+            "! missing",
+            "n>9",
+            "n<11",
+            "empty=",
+            "empty",
+            "empty in ()",
+            "app in (,web)",
+            "app=web,n>9,!missing",
+            "in!=x",
+            "app in (in,web)",
+        ] {
+            assert!(selects(selector, &labels), "{selector}");
+        }
+        for selector in [
+            "app=db",
+            "app!=web",
+            "app in (db)",
+            "app notin (db,web)",
+            "!app",
+            "missing",
+            "n>10",
+            "n<10",
+            "app>1",
+            "missing>1",
+            "empty!=",
+            "app=web,missing",
+            "app=",
+            "missing=",
+        ] {
+            assert!(!selects(selector, &labels), "{selector}");
+        }
+        assert!(selects("!a", &Value::Null) && !selects("a", &Value::Null));
+    }
+
+    #[test]
+    fn a_mistyped_selector_is_refused_in_the_server_s_words() {
+        for (selector, message) in [
+            ("app web", "unable to parse requirement: found 'web', expected: in, notin, =, ==, !=, gt, lt"),
+            ("app=web=db", "found '=', expected: ',' or 'end of string'"),
+            ("=web", "found '=', expected: !, identifier, or 'end of string'"),
+            ("app,", "found '', expected: identifier after ','"),
+            ("app,,b", "found ',', expected: identifier after ','"),
+            ("app in web", "unable to parse requirement: found 'web' expected: '('"),
+            ("app in (web", "unable to parse requirement: found '', expected: ',' or ')'"),
+            ("!", "unable to parse requirement: found '', expected: identifier"),
+            (
+                "a>x",
+                "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer",
+            ),
+        ] {
+            assert_eq!(Selector::parse(selector), Err(message.to_owned()), "{selector}");
+        }
+        for selector in ["-a=b", "a/b/c", "a=b c", "a=-", "a in (x y)", "(a)", "a=(b)", "ä=b", "a={}"] {
+            assert!(Selector::parse(selector).is_err(), "{selector}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Manifests in a folder of their own, for tests of `deploy` and `check`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::control_plane::kubeconfig;
+use super::{Gantry, Isolated, control_plane, isolated};
+
+/// A folder for manifests, and the names that they use.
+pub struct Bed {
+    pub folder: TempDir,
+    pub names: Isolated,
+}
+
+impl Bed {
+    pub fn new() -> Self {
+        Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() }
+    }
+
+    pub fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.folder.path().join(file), text).expect("write a file");
+    }
+
+    /// `gantry`, started in the folder.
+    pub fn gantry(&self, kubeconfig: PathBuf, arguments: &[&str]) -> Gantry {
+        Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path()).args(arguments)
+    }
+
+    pub fn deploy(&self, kubeconfig: PathBuf, more: &[&str]) -> Gantry {
+        self.gantry(kubeconfig, &["deploy", "-f", "manifests.yaml"]).args(more)
+    }
+
+    pub fn namespace(&self) -> String {
+        format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {}}}\n", self.names.namespace)
+    }
+
+    /// A CRD of the kind Sample with these properties (YAML flow).
+    pub fn crd(&self, fields: &str) -> String {
+        let group = &self.names.group;
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: samples.{group}}}
+spec:
+  group: {group}
+  scope: Namespaced
+  names: {{plural: samples, singular: sample, kind: Sample, listKind: SampleList}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {{{fields}}}
+"
+        )
+    }
+
+    pub fn config_map(&self, name: &str, value: &str) -> String {
+        let namespace = &self.names.namespace;
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{key: {value}}}\n"
+        )
+    }
+
+    pub fn sample(&self) -> String {
+        let Isolated { group, namespace } = &self.names;
+        format!("apiVersion: {group}/v1\nkind: Sample\nmetadata: {{name: one, namespace: {namespace}}}\nfirst: x\n")
+    }
+
+    pub fn crd_path(&self) -> String {
+        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.{}", self.names.group)
+    }
+
+    pub fn config_map_path(&self, name: &str) -> String {
+        format!("/api/v1/namespaces/{}/configmaps/{name}", self.names.namespace)
+    }
+
+    pub fn sample_path(&self) -> String {
+        format!("/apis/{}/v1/namespaces/{}/samples/one", self.names.group, self.names.namespace)
+    }
+}
+
+/// A kubeconfig for a port on which nothing listens.
+pub fn closed_port(folder: &Path) -> PathBuf {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let server = format!("http://{}", listener.local_addr().expect("its address"));
+    let path = folder.join("closed.kubeconfig");
+    std::fs::write(&path, kubeconfig(&server, None, "test", "unused")).expect("write a kubeconfig");
+    path
+}
+
+/// The admin's kubeconfig with something else in its cluster and user.
+///
+/// Each call writes a file of its own.
+pub fn kubeconfig_with(folder: &Path, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
+    let text = std::fs::read_to_string(control_plane().kubeconfig("admin")).expect("a kubeconfig");
+    let mut config: Value = serde_yaml::from_str(&text).expect("YAML");
+    let (mut cluster, mut user) = (config["clusters"][0]["cluster"].take(), config["users"][0]["user"].take());
+    change(&mut cluster, &mut user);
+    config["clusters"][0]["cluster"] = cluster;
+    config["users"][0]["user"] = user;
+    let file = tempfile::Builder::new().suffix(".kubeconfig").tempfile_in(folder).expect("a file");
+    let (_, path) = file.keep().expect("a file that stays");
+    std::fs::write(&path, config.to_string()).expect("write a kubeconfig");
+    path
+}
+
+/// Of each change of a report: the object's kind and name, and its result.
+pub fn results(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let changes = report["changes"].as_array().expect("a list of changes");
+    let entry = |change: &Value| {
+        let object = &change["object"];
+        (format!("{} {}", text(&object["kind"]), text(&object["name"])), text(&change["result"]))
+    };
+    changes.iter().map(entry).collect()
+}

@@ -1,0 +1,111 @@
+//! A conversion webhook: an HTTPS server on loopback that answers what the test says.
+//!
+//! It shows the API server's own self-signed certificate, which is for 127.0.0.1, so that no certificate has to be made.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+
+/// What the webhook makes of a ConversionReview: the body of its answer.
+type Answer = dyn Fn(&Value) -> Value + Send + Sync;
+
+/// A running webhook. Its thread ends with the test process.
+pub struct Webhook {
+    port: u16,
+    ca_bundle: String,
+}
+
+impl Webhook {
+    /// Answers each ConversionReview with what `answer` makes of it.
+    pub fn start(control_plane: &ControlPlane, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let certs = control_plane.folder().join("certs");
+        let pem = std::fs::read(certs.join("apiserver.crt")).expect("the server's certificate");
+        let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>().expect("certificates");
+        let key = PrivateKeyDer::from_pem_file(certs.join("apiserver.key")).expect("the server's key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("TLS versions")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("a TLS server");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        let (config, answer): (_, Arc<Answer>) = (Arc::new(config), Arc::new(answer));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (config, answer) = (Arc::clone(&config), Arc::clone(&answer));
+                // A client that goes away in the middle is none of the test's concern.
+                thread::spawn(move || serve(stream, config, &*answer));
+            }
+        });
+        Webhook { port, ca_bundle: BASE64.encode(pem) }
+    }
+
+    /// One that converts by `convert`: an object and the version that is wanted.
+    pub fn converting(
+        control_plane: &ControlPlane,
+        convert: impl Fn(Value, &str) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(control_plane, move |review| {
+            let request = &review["request"];
+            let wanted = request["desiredAPIVersion"].as_str().expect("a version");
+            let objects = request["objects"].as_array().expect("objects");
+            let converted: Vec<Value> = objects.iter().map(|object| convert(object.clone(), wanted)).collect();
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "ConversionReview",
+                "response": {"uid": request["uid"], "convertedObjects": converted, "result": {"status": "Success"}},
+            })
+        })
+    }
+
+    /// `spec.conversion` of a CRD that uses it.
+    pub fn conversion(&self) -> Value {
+        json!({"strategy": "Webhook", "webhook": {
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": format!("https://127.0.0.1:{}/convert", self.port), "caBundle": self.ca_bundle},
+        }})
+    }
+}
+
+fn serve(stream: TcpStream, config: Arc<ServerConfig>, answer: &Answer) -> std::io::Result<()> {
+    let connection = ServerConnection::new(config).map_err(std::io::Error::other)?;
+    let mut stream = BufReader::new(StreamOwned::new(connection, stream));
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if line.trim_end().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    let body = answer(&serde_json::from_slice(&body).unwrap_or_default()).to_string();
+    let stream = stream.get_mut();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    stream.conn.send_close_notify();
+    stream.flush()
+}
