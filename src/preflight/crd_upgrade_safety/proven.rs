@@ -1,0 +1,100 @@
+//! The proof layer as the prover of this check: its answers in the words of the report.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::prover::{Proof, Prover, Question, VersionProof};
+use crate::proof::{self, Difference, Limits, Version};
+use crate::report::{Breaks, Verdict, Witness, WitnessVerdict};
+
+/// Proves with [`crate::proof`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Proven;
+
+impl Prover for Proven {
+    fn prove(&self, question: &Question<'_>) -> Option<VersionProof> {
+        let live: Value = serde_json::from_str(question.live_schema).ok()?;
+        let desired: Value = serde_json::from_str(question.desired_schema).ok()?;
+        let api_version = format!("{}/{}", question.group, question.version);
+        let version = |schema, status_subresource| Version {
+            schema,
+            status_subresource,
+            api_version: &api_version,
+            kind: question.kind,
+        };
+        let found = proof::prove(
+            &version(&live, question.live_status),
+            &version(&desired, question.desired_status),
+            Limits::default(),
+        );
+        let whole = Proof {
+            verdict: verdict(found.verdict),
+            reason: Some(found.reason).filter(|reason| !reason.is_empty()),
+            breaks: found.breaks.iter().copied().map(breaks).collect(),
+            witnesses: Vec::new(),
+        };
+        let nodes: BTreeMap<String, Proof> = found
+            .nodes
+            .into_iter()
+            .map(|node| {
+                let proof = Proof {
+                    verdict: verdict(node.verdict),
+                    reason: Some(node.reason).filter(|reason| !reason.is_empty()),
+                    breaks: node.breaks.into_iter().map(breaks).collect(),
+                    witnesses: witnesses(node.witnesses, node.reverse),
+                };
+                (node.path, proof)
+            })
+            .collect();
+        Some(VersionProof { whole, nodes })
+    }
+}
+
+fn verdict(verdict: proof::Verdict) -> Verdict {
+    match verdict {
+        proof::Verdict::Equal => Verdict::Equal,
+        proof::Verdict::Widening => Verdict::Widening,
+        proof::Verdict::Narrowing => Verdict::Narrowing,
+        proof::Verdict::Incomparable => Verdict::Incomparable,
+        proof::Verdict::DataLoss => Verdict::DataLoss,
+        proof::Verdict::Undecided => Verdict::Undecided,
+    }
+}
+
+fn breaks(breaks: proof::Breaks) -> Breaks {
+    match breaks {
+        proof::Breaks::StoredObjects => Breaks::StoredObjects,
+        proof::Breaks::Writers => Breaks::Writers,
+        proof::Breaks::Readers => Breaks::Readers,
+        proof::Breaks::Data => Breaks::Data,
+        proof::Breaks::Behaviour => Breaks::Behaviour,
+    }
+}
+
+fn met(difference: Difference) -> WitnessVerdict {
+    match difference {
+        Difference::Refused => WitnessVerdict::Refused,
+        Difference::Pruned => WitnessVerdict::Pruned,
+        Difference::Defaulted => WitnessVerdict::Defaulted,
+    }
+}
+
+/// What breaks first; what desired takes and live does not comes behind it.
+fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<Witness> {
+    let forward = forward.into_iter().map(|witness| Witness {
+        live: WitnessVerdict::Accepted,
+        desired: met(witness.desired),
+        object: witness.object,
+        old_object: witness.old_object,
+        message: witness.message,
+    });
+    let reverse = reverse.into_iter().map(|witness| Witness {
+        live: met(witness.desired),
+        desired: WitnessVerdict::Accepted,
+        object: witness.object,
+        old_object: witness.old_object,
+        message: witness.message,
+    });
+    forward.chain(reverse).collect()
+}
