@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
+use super::rules::Node;
 use super::solve::NoRules;
 use crate::validation::Schema;
 use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
@@ -43,13 +44,21 @@ pub enum Implied {
 /// Rules that live has too follow, as long as they see the same types. [`super::rules`] decides what looks at little of a
 /// value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an answer,
 /// none is none.
-pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
+///
+/// `spend` is told of the steps that are taken and answers whether there are any left.
+pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> Implied {
     let known: Vec<_> = live.rules.iter().map(judging_part).collect();
     let is_same_typed = same_types(live.schema, desired.schema);
     let mut new: Vec<Value> = Vec::new();
     let mut why = String::new();
+    let mut node = None;
     for rule in desired.rules.iter().filter(|rule| !(is_same_typed && known.contains(&judging_part(rule)))) {
-        match super::rules::decide(live, desired, rule) {
+        let node = node.get_or_insert_with(|| Node::of(live, desired));
+        let answer = match node {
+            Ok(node) => node.decide(rule, spend),
+            Err(reason) => Implied::Unknown(reason.clone()),
+        };
+        match answer {
             Implied::Yes => {}
             Implied::No(found) => return Implied::No(found),
             Implied::Unknown(reason) => {
@@ -60,6 +69,9 @@ pub fn implied(live: RuleSet, desired: RuleSet) -> Implied {
     }
     if new.is_empty() {
         return Implied::Yes;
+    }
+    if !spend(2_000) {
+        return Implied::Unknown(why);
     }
     let Ok(structure) = Schema::compile_with(live.schema, &NoRules) else {
         return Implied::Unknown("the live schema does not compile".to_owned());

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::binaries::{Binaries, binaries};
 use super::supervisor::Supervisor;
-use super::{eventually, within_a_minute};
+use super::{eventually, within_minutes};
 
 /// How many users without rights [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
 pub const SPARE_USERS: usize = 16;
@@ -267,12 +267,13 @@ fn api_server_arguments(etcd_url: &str, port: u16) -> Vec<String> {
 
 /// Waits for a server that was just started; `Err` has the end of its log if it ended instead, or takes too long.
 fn wait_for(supervisor: &mut Supervisor, name: &str, ready: impl Fn() -> bool) -> Result<(), String> {
-    let outcome = within_a_minute(|| match ready() {
+    // Two or three seconds, unless the machine has a great deal to do.
+    let outcome = within_minutes(4, || match ready() {
         true => Some(Ok(())),
         false => (!supervisor.is_alive(name)).then_some(Err("ended at once")),
     });
     outcome
-        .unwrap_or(Err("was not ready after a minute"))
+        .unwrap_or(Err("was not ready after four minutes"))
         .map_err(|what| format!("{name} {what}; its last lines:\n{}", supervisor.log_tail(name)))
 }
 

@@ -72,8 +72,12 @@ pub fn eventually<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
     within_a_minute(probe).unwrap_or_else(|| panic!("waited a minute in vain: {what}"))
 }
 
-fn within_a_minute<T>(mut probe: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + Duration::from_secs(60);
+fn within_a_minute<T>(probe: impl FnMut() -> Option<T>) -> Option<T> {
+    within_minutes(1, probe)
+}
+
+fn within_minutes<T>(minutes: u64, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + Duration::from_secs(60 * minutes);
     loop {
         let found = probe();
         if found.is_some() || Instant::now() > deadline {

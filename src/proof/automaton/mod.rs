@@ -40,6 +40,11 @@ impl Budget {
         Budget { left: steps }
     }
 
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     fn spend(&mut self, steps: usize) -> Result<(), String> {
         match self.left.checked_sub(steps as u64) {
             Some(left) => {

@@ -24,34 +24,38 @@ use view::{Looked, look};
 
 /// Steps for making texts.
 const STEPS: u64 = 1_000_000;
-/// Runs of rules for one question.
+/// How many of them take as long as one of the caller's.
+const STEPS_PER_UNIT: u64 = 20;
+/// Runs of rules for one question that may be proven, and for one that can only be refuted.
 const RUNS: usize = 60_000;
+const GUESSES: usize = 4_000;
+/// What one run costs in the caller's steps.
+const RUN: u64 = 8;
 /// Counterexamples at most.
 const SHOWN: usize = 3;
 /// Candidates that are filled up and put to the whole live schema at most.
 const TRIED: usize = 200;
 
-/// Whether `rule`, one of `desired`, holds for every value that live's schema and rules accept.
-pub fn decide(live: RuleSet<'_>, desired: RuleSet<'_>, rule: &Value) -> Implied {
-    match Question::of(live, desired, rule) {
-        Ok(question) => question.answer(),
-        Err(why) => Implied::Unknown(why),
-    }
-}
-
 fn source(rule: &Value) -> &str {
     rule.get("rule").and_then(Value::as_str).unwrap_or_default()
 }
 
-struct Question<'a> {
+/// A schema node on both sides, ready for questions about single rules.
+pub struct Node<'a> {
     live: RuleSet<'a>,
+    desired: RuleSet<'a>,
+    /// The whole of live's schema with `value` as the place of the node, and desired's, which only fills in defaults.
+    accepts: Schema,
+    defaults: Option<Schema>,
+}
+
+/// One desired rule.
+struct Question<'n, 'a> {
+    node: &'n Node<'a>,
     looked: Looked,
     desired: Rule,
     /// Live's rules that look at nothing beyond the view: whatever fails one of them needs no thought.
     filters: Vec<Rule>,
-    /// The whole of live's schema with `value` as the place of the node, and desired's, which only fills in defaults.
-    accepts: Schema,
-    defaults: Option<Schema>,
 }
 
 /// The node's schema in a custom resource.
@@ -75,8 +79,47 @@ fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
     if set.is_root { object } else { object.get_mut("value").map(Value::take).unwrap_or_default() }
 }
 
-impl<'a> Question<'a> {
-    fn of(live: RuleSet<'a>, desired: RuleSet<'a>, rule: &Value) -> Result<Self, String> {
+impl<'a> Node<'a> {
+    /// # Errors
+    /// A schema that does not compile.
+    pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>) -> Result<Self, String> {
+        let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired)?) } else { None };
+        Ok(Node { live, desired, accepts: wrapped(&live)?, defaults })
+    }
+
+    /// Whether `rule`, one of desired's, holds for every value that live's schema and rules accept.
+    pub fn decide(&self, rule: &Value, spend: &dyn Fn(u64) -> bool) -> Implied {
+        match Question::of(self, rule) {
+            Ok(question) => question.answer(spend),
+            Err(why) => Implied::Unknown(why),
+        }
+    }
+
+    /// The value as desired reads it.
+    fn defaulted(&self, value: &Value) -> Value {
+        match &self.defaults {
+            None => value.clone(),
+            Some(schema) => {
+                let mut object = resource(&self.live, value);
+                schema.default(&mut object);
+                unwrapped(&self.live, object)
+            }
+        }
+    }
+}
+
+/// Whether a default stands anywhere in the schema.
+fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("default") || map.values().any(has_defaults),
+        Value::Array(items) => items.iter().any(has_defaults),
+        _ => false,
+    }
+}
+
+impl<'n, 'a> Question<'n, 'a> {
+    fn of(node: &'n Node<'a>, rule: &Value) -> Result<Self, String> {
+        let Node { live, desired, .. } = node;
         let mut looked = look(source(rule), live.schema, live.is_root)?;
         let mut filters = Vec::new();
         for other in live.rules {
@@ -88,28 +131,24 @@ impl<'a> Question<'a> {
         }
         looked.level();
         let one = compile_rules(desired.schema, std::slice::from_ref(rule), desired.is_root).into_iter().next();
-        let desired_rule = one.ok_or("there is no rule")?;
-        if let Some(problem) = desired_rule.problem() {
-            return Err(format!("the rule {:?} cannot be evaluated: {problem}", source(rule)));
+        let desired = one.ok_or("there is no rule")?;
+        match desired.problem() {
+            Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", source(rule))),
+            None => Ok(Question { node, looked, desired, filters }),
         }
-        let has_defaults = desired.schema.to_string().contains("\"default\":");
-        Ok(Question {
-            live,
-            looked,
-            desired: desired_rule,
-            filters,
-            accepts: wrapped(&live)?,
-            defaults: if has_defaults { Some(wrapped(&desired)?) } else { None },
-        })
     }
 
-    fn answer(&self) -> Implied {
+    fn answer(&self, spend: &dyn Fn(u64) -> bool) -> Implied {
         let mut steps = Steps::new(STEPS);
         let none = BTreeSet::new();
         let texts = if self.looked.gaps.is_empty() { &none } else { &self.looked.texts };
         let mut maker = Maker { budget: &mut steps, texts, missing: None };
-        let values = maker.values(self.live.schema, &self.looked.view);
-        let mut search = Search { question: self, open: maker.missing, found: Vec::new(), runs: RUNS, tried: TRIED };
+        let values = maker.values(self.node.live.schema, &self.looked.view);
+        let open = maker.missing;
+        spend((STEPS - steps.left()) / STEPS_PER_UNIT);
+        // Where nothing can be proven, a look around has to do.
+        let runs = if open.is_none() && self.looked.gaps.is_empty() { RUNS } else { GUESSES };
+        let mut search = Search { question: self, spend, open, found: Vec::new(), runs, tried: TRIED };
         search.run(&values);
         let Search { found, open, .. } = search;
         if !found.is_empty() {
@@ -122,15 +161,16 @@ impl<'a> Question<'a> {
     }
 }
 
-struct Search<'q, 'a> {
-    question: &'q Question<'a>,
+struct Search<'q, 'n, 'a> {
+    question: &'q Question<'n, 'a>,
+    spend: &'q dyn Fn(u64) -> bool,
     open: Option<String>,
     found: Vec<Counterexample>,
     runs: usize,
     tried: usize,
 }
 
-impl Search<'_, '_> {
+impl Search<'_, '_, '_> {
     fn run(&mut self, values: &[Value]) {
         if self.question.desired.is_transition() {
             // Only what live accepts can be an old value.
@@ -168,29 +208,20 @@ impl Search<'_, '_> {
 
     fn try_one(&mut self, value: &Value, old: Option<&Value>) {
         self.runs -= 1;
+        if !(self.spend)(RUN) {
+            self.runs = 0;
+        }
         if !self.passes(value, old) {
             return;
         }
-        let seen = self.defaulted(value);
-        let old_seen = old.map(|old| self.defaulted(old));
+        let seen = self.question.node.defaulted(value);
+        let old_seen = old.map(|old| self.question.node.defaulted(old));
         match self.question.desired.evaluate(&seen, old_seen.as_ref(), &mut Budget::default()) {
             Answer::Holds | Answer::NotApplicable => {}
             Answer::Undecided(why) => {
                 self.open.get_or_insert(why);
             }
             Answer::Fails(_) => self.show(value, old),
-        }
-    }
-
-    /// The value as desired reads it.
-    fn defaulted(&self, value: &Value) -> Value {
-        match &self.question.defaults {
-            None => value.clone(),
-            Some(schema) => {
-                let mut object = resource(&self.question.live, value);
-                schema.default(&mut object);
-                unwrapped(&self.question.live, object)
-            }
         }
     }
 
@@ -201,12 +232,12 @@ impl Search<'_, '_> {
             return;
         }
         self.tried -= 1;
-        let live = &self.question.live;
+        let live = &self.question.node.live;
         let filled = |value: &Value| {
             let mut value = value.clone();
             fill(&mut value, live.schema);
             let mut object = resource(live, &value);
-            let prepared = self.question.accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());
+            let prepared = self.question.node.accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());
             prepared.then_some(object)
         };
         let objects = (filled(value), old.map(filled));
@@ -218,8 +249,8 @@ impl Search<'_, '_> {
                 return;
             }
         };
-        let accepted = self.question.accepts.validate(&new, old.as_ref()).is_accepted()
-            && old.as_ref().is_none_or(|old| self.question.accepts.validate(old, None).is_accepted());
+        let accepted = self.question.node.accepts.validate(&new, old.as_ref()).is_accepted()
+            && old.as_ref().is_none_or(|old| self.question.node.accepts.validate(old, None).is_accepted());
         if !accepted {
             self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
             return;
@@ -228,8 +259,8 @@ impl Search<'_, '_> {
         let old = old.map(|old| unwrapped(live, old));
         let still_fails = matches!(
             self.question.desired.evaluate(
-                &self.defaulted(&value),
-                old.as_ref().map(|old| self.defaulted(old)).as_ref(),
+                &self.question.node.defaulted(&value),
+                old.as_ref().map(|old| self.question.node.defaulted(old)).as_ref(),
                 &mut Budget::default()
             ),
             Answer::Fails(_)

@@ -10,7 +10,7 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     ruled["x-kubernetes-validations"] = Value::Array(rules.clone());
     let live_set = RuleSet { schema: &ruled, rules: &rules, is_root: false };
     let desired_set = RuleSet { schema, rules: std::slice::from_ref(&rule), is_root: false };
-    match decide(live_set, desired_set, &rule) {
+    match Node::of(live_set, desired_set).expect("schemas").decide(&rule, &|_| true) {
         Implied::Yes => "holds",
         Implied::No(found) => {
             for example in &found {

@@ -537,10 +537,8 @@ impl<'a> Looker<'a, '_> {
         self.view(&target).kept += kept;
         let element = match kind(target.schema) {
             "array" => item(target.clone()),
-            _ => value(target.clone()).map(|_| Place {
-                way: target.way.iter().cloned().chain([Key::Name]).collect(),
-                schema: text_schema(),
-            }),
+            _ => value(target.clone())
+                .map(|_| Place { way: target.way.iter().cloned().chain([Key::Name]).collect(), schema: text_schema() }),
         };
         let Some(element) = element else {
             self.gap("a macro over what is not a list of the object");
