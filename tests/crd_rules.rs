@@ -6,9 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gantry::preflight::Violation;
 use gantry::preflight::crd_upgrade_safety::compare::{self, RuleViolation};
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
-use gantry::report::Severity;
+use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
+use gantry::report::{Severity, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -16,7 +18,12 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 struct Expected {
     rule: String,
+    /// Under `preset: documented`.
     severity: Severity,
+    /// Under `preset: semantic`, where that differs.
+    semantic: Option<Severity>,
+    /// What is proven of the change, where a proof is asked for.
+    verdict: Option<Verdict>,
     version: Option<String>,
     path: Option<String>,
     /// Checked where the fixture gives it.
@@ -52,23 +59,30 @@ fn compared(fixture: &Fixture, live: &str, desired: &str) -> Vec<RuleViolation> 
     compare::crd(live, desired).unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
 }
 
+fn judged(fixture: &Fixture, preset: Preset) -> Vec<Violation> {
+    let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+    check.judge(&fixture.live, &fixture.desired).unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
+}
+
 #[test]
 fn every_fixture_has_its_findings_and_no_others() {
     let fixtures = fixtures();
     assert!(fixtures.len() > 40, "only {} fixtures were found", fixtures.len());
     let mut wrong = Vec::new();
     for fixture in &fixtures {
-        let found = compared(fixture, &fixture.live, &fixture.desired);
-        let found: Vec<Expected> = found
+        let semantic = judged(fixture, Preset::Semantic);
+        let found: Vec<Expected> = judged(fixture, Preset::Documented)
             .into_iter()
+            .zip(&semantic)
             .enumerate()
-            .map(|(i, violation)| Expected {
-                rule: violation.rule.doc.name.into(),
-                severity: violation.rule.doc.severity,
+            .map(|(i, (violation, semantic))| Expected {
+                rule: violation.rule.into(),
+                severity: violation.severity,
+                semantic: Some(semantic.severity).filter(|semantic| *semantic != violation.severity),
+                verdict: violation.verdict,
                 version: violation.version,
                 path: violation.path,
                 documented: violation
-                    .said
                     .documented
                     .filter(|_| fixture.expected.get(i).is_some_and(|expected| expected.documented.is_some())),
             })
@@ -78,6 +92,18 @@ fn every_fixture_has_its_findings_and_no_others() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Who is told that an object breaks is shown one, and who is told that none does is not.
+#[test]
+fn every_proof_of_a_breakage_has_a_witness() {
+    for fixture in &fixtures() {
+        for violation in judged(fixture, Preset::Semantic) {
+            let breaks =
+                matches!(violation.verdict, Some(Verdict::Narrowing | Verdict::Incomparable | Verdict::DataLoss));
+            assert_eq!(!violation.witnesses.is_empty(), breaks, "{}: {violation:?}", fixture.name);
+        }
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ use self::model::{Crd, CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 use self::proven::Proven;
-use self::prover::{Proof, Prover, Question, Unproven, VersionProof};
+use self::prover::{Proof, Prover, Question, VersionProof};
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
@@ -52,10 +52,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |reader| {
         Options::read(reader);
     },
-    build: |config| {
-        let options = Options::read(&mut ConfigReader::new(NAME, config));
-        Box::new(CrdUpgradeSafety { options, prover: Arc::new(Proven) })
-    },
+    build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
 };
 
 /// The check, configured.
@@ -66,9 +63,10 @@ pub struct CrdUpgradeSafety {
     pub prover: Arc<dyn Prover>,
 }
 
-impl Default for CrdUpgradeSafety {
-    fn default() -> Self {
-        CrdUpgradeSafety { options: Options::default(), prover: Arc::new(Unproven) }
+impl CrdUpgradeSafety {
+    /// The check with the proof layer behind it.
+    pub fn new(options: Options) -> Self {
+        CrdUpgradeSafety { options, prover: Arc::new(Proven) }
     }
 }
 
@@ -120,28 +118,39 @@ impl CrdUpgradeSafety {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         // A worker parses one pair, compares it and drops it before it takes the next.
-        for (pair, compared) in pairs.iter().zip(in_parallel(pairs, |pair| self.compare(pair))) {
+        for (pair, compared) in
+            pairs.iter().zip(in_parallel(pairs, |pair| self.judge(pair.live.json(), pair.desired.json())))
+        {
             match compared {
-                Ok(found) => violations.extend(found),
+                Ok(found) => {
+                    violations.extend(found.into_iter().map(|found| Violation { change: pair.change, ..found }))
+                }
                 Err(error) => unchecked.push(could_not_check(pair, &error)),
             }
         }
         Answer::Checked { violations, unchecked }
     }
 
-    fn compare(&self, pair: &Pair) -> Result<Vec<Violation>, Malformed> {
-        let (live, desired) = (pair.live.json(), pair.desired.json());
+    /// Judges one upgrade, both CRDs as JSON. The violations belong to the first change of a plan.
+    ///
+    /// # Errors
+    /// A side that is no CRD that could be compared.
+    pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
         if let Some(tool) = self.options.tool() {
             let flagged = presets::judge(live, desired, &tool)?;
-            return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged, pair.change)).collect());
+            return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).collect());
         }
         let found = compare::crd(live, desired)?;
         let proofs = self.prove(live, desired, &found)?;
         let proof_of = |violation: &RuleViolation| {
+            // Of a keyword that nobody knows nothing can be proven.
+            if violation.rule.doc.name == rules::UNKNOWN_CHANGE {
+                return None;
+            }
             proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?).cloned()
         };
         let placed = found.into_iter().map(|violation| (proof_of(&violation), violation));
-        Ok(placed.filter_map(|(proof, violation)| self.place(violation, proof, pair.change)).collect())
+        Ok(placed.filter_map(|(proof, violation)| self.place(violation, proof)).collect())
     }
 
     /// Asks the prover about each version in whose schema a rule found something.
@@ -178,7 +187,7 @@ impl CrdUpgradeSafety {
         Ok(proofs)
     }
 
-    fn place(&self, violation: RuleViolation, proof: Option<Proof>, change: usize) -> Option<Violation> {
+    fn place(&self, violation: RuleViolation, proof: Option<Proof>) -> Option<Violation> {
         let RuleViolation { rule, version, path, said } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &said, path.is_none(), proof.as_ref(), &self.options);
@@ -210,7 +219,7 @@ impl CrdUpgradeSafety {
             _ => lines.push(format!("more about it: gantry rules {}", doc.name)),
         }
         Some(Violation {
-            change,
+            change: 0,
             rule: doc.name,
             severity,
             version,
@@ -227,7 +236,7 @@ impl CrdUpgradeSafety {
         })
     }
 
-    fn place_flagged(&self, flagged: Flagged, change: usize) -> Option<Violation> {
+    fn place_flagged(&self, flagged: Flagged) -> Option<Violation> {
         let open = flagged.unknown && self.options.fail_mode == FailMode::Open;
         let severity = if open { Severity::Info } else { flagged.severity };
         let severity = decide::enforce(severity, false, flagged.validation, &self.options)?;
@@ -237,7 +246,7 @@ impl CrdUpgradeSafety {
             _ => "crdify",
         };
         Some(Violation {
-            change,
+            change: 0,
             rule: flagged.validation,
             severity,
             version: flagged.version,

@@ -34,7 +34,10 @@ impl Prover for Proven {
             breaks: found.breaks.iter().copied().map(breaks).collect(),
             witnesses: Vec::new(),
         };
-        let nodes: BTreeMap<String, Proof> = found
+        // Past a limit, what is missing may not have been reached.
+        let cut = |node: &proof::NodeProof| node.verdict == proof::Verdict::Undecided && node.reason.contains("limit");
+        let is_complete = !found.nodes.is_empty() && !found.nodes.iter().any(cut);
+        let mut nodes: BTreeMap<String, Proof> = found
             .nodes
             .into_iter()
             .map(|node| {
@@ -47,7 +50,16 @@ impl Prover for Proven {
                 (node.path, proof)
             })
             .collect();
-        Some(VersionProof { whole, nodes })
+        // What changed there without a meaning for any object.
+        for (path, note) in found.notes {
+            nodes.entry(path).or_insert(Proof {
+                verdict: Verdict::Equal,
+                reason: Some(note),
+                breaks: Vec::new(),
+                witnesses: Vec::new(),
+            });
+        }
+        Some(VersionProof { whole, nodes, is_complete })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The question that is put to a proof layer, and the shape of its answer.
 //!
-//! Rules look at keywords; whether an object breaks is another question. [`super::decide`] puts the two together. Without
-//! a proof layer ([`Unproven`]) nothing is decided, and what the documents call unknown falls to `failMode`.
+//! Rules look at keywords; whether an object breaks is another question. [`super::decide`] puts the two together. What
+//! nobody decides falls to `failMode`.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -39,13 +39,19 @@ pub struct VersionProof {
     pub whole: Proof,
     /// By path (`^.spec.pollInterval`), for nodes that changed.
     pub nodes: BTreeMap<String, Proof>,
+    /// Whether every node was looked at, so that one that is not among `nodes` means the same for every object.
+    pub is_complete: bool,
 }
 
+/// What is proven of a node that means what it meant.
+static SAME: Proof = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
+
 impl VersionProof {
-    /// What is proven of a node: of the node itself, else what holds for the whole version.
+    /// What is proven of a node: of the node itself, of the values of its map, else what holds for the whole version.
     pub fn of(&self, path: &str) -> Option<&Proof> {
-        let whole = matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
-        self.nodes.get(path).or(whole)
+        let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
+        let values = || self.nodes.get(&format!("{path}.additionalProperties"));
+        self.nodes.get(path).or_else(whole).or_else(values).or_else(|| self.is_complete.then_some(&SAME))
     }
 }
 
@@ -53,14 +59,4 @@ impl VersionProof {
 pub trait Prover: Debug + Send + Sync {
     /// `None` where nothing can be said at all.
     fn prove(&self, question: &Question<'_>) -> Option<VersionProof>;
-}
-
-/// Decides nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unproven;
-
-impl Prover for Unproven {
-    fn prove(&self, _: &Question<'_>) -> Option<VersionProof> {
-        None
-    }
 }

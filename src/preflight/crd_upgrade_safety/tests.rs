@@ -268,7 +268,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    match (CrdUpgradeSafety { options, ..CrdUpgradeSafety::default() }).compare_all(&pairs) {
+    match CrdUpgradeSafety::new(options).compare_all(&pairs) {
         Answer::Checked { violations, unchecked } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
@@ -321,15 +321,15 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
 async fn the_check_answers_with_what_was_compared() {
     let folder = tempfile::tempdir().unwrap();
     let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
-    let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a"}));
+    let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
     let options = Options { fail_mode: FailMode::Open, ..Options::default() };
-    let check = CrdUpgradeSafety { options, ..CrdUpgradeSafety::default() };
+    let check = CrdUpgradeSafety::new(options);
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
     let answer = check
         .run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage })
         .await
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
-    assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("PatternChange", Severity::Info)]);
+    assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }
