@@ -258,7 +258,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// One affected object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AffectedObject {
     /// Absent for cluster-scoped objects.
