@@ -357,8 +357,12 @@ fn a_check_tells_of_conflicts_and_passes_without_the_right_to_write() {
     let bed = Bed::new();
     bed.live("team-a", "Apply", &bed.config_map("a", json!({"a": "1"})));
     bed.write(&[bed.config_map("a", json!({"a": "2"}))]);
-    let run = bed.gantry(control_plane().kubeconfig("reader"), &["check"]).run();
+    let run = bed.gantry(control_plane().kubeconfig("reader"), &["check", "-o", "json"]).run();
     run.code(0).stderr_contains("deploy would stop before it writes").stderr_contains("\"team-a\"");
+    let report = run.report();
+    let warning = report["warnings"][0]["message"].as_str().unwrap_or_default();
+    assert!(warning.contains("deploy would stop before it writes") && warning.contains("team-a"), "{report}");
+    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
 #[test]

@@ -328,3 +328,13 @@ BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAW7b7iZ0pOfN7LxD3e/2X1U6BAuG7Z
 JUQYp7eZEVi30gIgJJYKdfXI/ySFn1LovFE2Z23FuFQLVg3sUf6DtWn/Oy4=
 -----END CERTIFICATE-----
 ";
+
+#[test]
+fn an_output_that_cannot_be_written_is_named_once_before_any_request() {
+    let gantry = Gantry::new();
+    let args = ["check", "-f", "-", "--target", "dir:nowhere", "-o", "json=missing/report.json"];
+    let run = gantry.args(args).stdin("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").run();
+    run.code(2).stderr_contains("missing/report.json");
+    assert_eq!(run.stderr.matches("cannot write the report").count(), 1, "{}", run.stderr);
+    assert!(!run.stderr.contains("nowhere"), "{}", run.stderr);
+}

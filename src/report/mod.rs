@@ -51,7 +51,7 @@ pub struct Report {
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
-    /// What is wrong and stops nothing: waivers that have expired or fit no finding.
+    /// What is wrong and stops nothing: waivers that have expired or fit no finding, field conflicts ahead of a deploy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ErrorEntry>,
     pub summary: Summary,
@@ -258,7 +258,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// One affected object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AffectedObject {
     /// Absent for cluster-scoped objects.

@@ -80,7 +80,12 @@ async fn steps(
     let exit = match deploy {
         Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
         _ => {
-            output.notices(host, &notices_of_conflicts(&plan, &foreseen, settings.force_conflicts));
+            let notices = notices_of_conflicts(&plan, &foreseen, settings.force_conflicts);
+            output.notices(host, &notices);
+            // People have been told; where they are taken by force nothing is wrong.
+            if !settings.force_conflicts {
+                report.warnings.extend(notices.iter().map(ErrorEntry::from));
+            }
             exit
         }
     };

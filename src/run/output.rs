@@ -48,7 +48,7 @@ impl Output {
         self.specs = specs.to_vec();
         self.color = color;
         self.options.redact = redact;
-        let mut problems = Vec::new();
+        let (mut problems, mut unwritten) = (Vec::new(), Vec::new());
         if self.specs.iter().filter(|spec| spec.file.is_none()).count() > 1 {
             problems.push(
                 Problem::new("two output formats for standard output")
@@ -60,8 +60,13 @@ impl Output {
             // Without truncating: what is there stays until there is a report to replace it.
             if let Err(error) = OpenOptions::new().create(true).append(true).open(&path) {
                 problems.push(unwritable(&path, &error));
+                unwritten.push(path);
             }
         }
+        // Said once; the other outputs get their report all the same.
+        self.specs.retain(|spec| {
+            !spec.file.as_ref().is_some_and(|path| unwritten.contains(&host.working_directory.join(path)))
+        });
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }
 

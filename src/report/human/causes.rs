@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::{Finding, Report, Severity};
+use crate::report::{AffectedObject, Finding, Report, Severity};
 use crate::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
@@ -91,6 +91,8 @@ struct Key<'a> {
     path: Option<&'a str>,
     message: String,
     help: String,
+    /// Objects that one version breaks and another does not would be hidden behind those of the first.
+    affected: Option<&'a [AffectedObject]>,
 }
 
 impl<'a> Key<'a> {
@@ -105,6 +107,7 @@ impl<'a> Key<'a> {
             path: finding.path.as_deref(),
             message: said(&finding.message),
             help: said(&finding.help),
+            affected: finding.affected.as_ref().map(|affected| &affected.objects[..]),
         }
     }
 }
@@ -137,7 +140,7 @@ fn replace_word(text: &str, word: &str, with: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{CheckStatus, Outcome, samples};
+    use crate::report::{Affected, CheckStatus, Outcome, samples};
 
     #[test]
     fn versions_are_replaced_only_where_they_stand_alone() {
@@ -172,5 +175,20 @@ mod tests {
         let objects = ObjectCauses::of(&report);
         let versions: Vec<String> = objects[0].causes.iter().map(Cause::versions).collect();
         assert_eq!(versions, ["v1alpha1", "v1beta2", "v1alpha1", "v1beta1"], "the worst first, none lost");
+    }
+    #[test]
+    fn versions_that_break_other_objects_stay_apart() {
+        let finding = |version: &str, object: &str| {
+            let mut finding = samples::removed_field(version, 24);
+            let object = AffectedObject { namespace: None, name: object.into(), path: None, value: None };
+            finding.affected = Some(Affected { count: 1, of: 2, unlisted: 0, examples: 10, objects: vec![object] });
+            finding
+        };
+        let findings = vec![finding("v1", "first"), finding("v2", "second"), finding("v3", "first")];
+        let check = samples::check("CustomResourceValidation", CheckStatus::Blocked, findings);
+        let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
+        let objects = ObjectCauses::of(&report);
+        let versions: Vec<String> = objects[0].causes.iter().map(Cause::versions).collect();
+        assert_eq!(versions, ["v1 and v3", "v2"], "no object is hidden");
     }
 }

@@ -42,7 +42,12 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
             (false, true) => "",
             (false, false) => "Nothing was written. ",
         };
-        pen.line(&format!("{stays}Run the same command again to continue."))?;
+        // The same manifest would be refused again.
+        let then = match any(ApplyResult::Failed) {
+            true => "See to the errors above, then run the same command again to continue.",
+            false => "Run the same command again to continue.",
+        };
+        pen.line(&format!("{stays}{then}"))?;
     }
     Ok(())
 }
