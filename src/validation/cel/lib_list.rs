@@ -1,6 +1,7 @@
 //! Functions on lists.
 
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use super::budget::Budget;
 use super::equal::{compare, equal, is_ordered};
@@ -44,38 +45,60 @@ fn with<'a>(
     Some(values.and_then(|values| work(values, budget)))
 }
 
-/// The fault of a function whose list has elements without an order.
-fn orderable(values: &[Value], name: &str) -> Result<()> {
-    match values.iter().all(is_ordered) {
-        true => Ok(()),
-        false => Err(Fault::error(format!("no such overload: {name}(list)"))),
+/// Runs `each` over the elements in order until it gives an answer, for a function that is defined by the type of the
+/// elements: the first one has to be of a type that `fits`, or there is no such function.
+fn in_order<'a>(
+    list: &List<'a>,
+    (name, fits): (&str, fn(&Value) -> bool),
+    budget: &mut Budget,
+    mut each: impl FnMut(Value<'a>, &mut Budget) -> Result<Option<Value<'a>>>,
+) -> Result<Option<Value<'a>>> {
+    budget.take(list.len() as u64)?;
+    for (index, value) in list.iter().enumerate() {
+        let value = match value {
+            Ok(value) if fits(&value) => value,
+            Err(fault) if fault.is_final() || index > 0 => return Err(fault),
+            _ if index == 0 => return Err(Fault::error(format!("no such overload: {name}(list)"))),
+            _ => return Err(Fault::no_such_overload()),
+        };
+        if let Some(answer) = each(value, budget)? {
+            return Ok(Some(answer));
+        }
     }
+    Ok(None)
 }
 
 fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |values, _| {
-        orderable(&values, "isSorted")?;
+    let [Value::List(list)] = args else { return None };
+    let mut previous: Option<Value> = None;
+    let falls = in_order(list, ("isSorted", is_ordered), budget, |value, _| {
         // What cannot be compared is not out of order: the server looks at nothing but "greater".
-        let falls = |pair: &[Value]| matches!(compare(&pair[0], &pair[1]), Ok(Ordering::Greater));
-        Ok(Value::Bool(!values.windows(2).any(falls)))
-    })
+        let falls = previous.as_ref().is_some_and(|last| matches!(compare(last, &value), Ok(Ordering::Greater)));
+        previous = Some(value);
+        Ok(falls.then_some(Value::Bool(false)))
+    });
+    Some(falls.map(|falls| falls.unwrap_or(Value::Bool(true))))
+}
+
+fn is_summable(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_))
 }
 
 fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let zero = match args {
-        [Value::List(List { items: Items::Json(_, of), .. })] if matches!(of.kind, Kind::Duration) => {
-            Value::Duration(0)
-        }
+    let [Value::List(list)] = args else { return None };
+    let zero = match &list.items {
+        Items::Json(_, of) if matches!(of.kind, Kind::Duration) => Value::Duration(0),
         _ => Value::Int(0),
     };
-    with(args, budget, |values, budget| {
-        let mut values = values.into_iter();
-        let Some(first) = values.next() else { return Ok(zero) };
-        if !matches!(first, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_)) {
-            return Err(Fault::no_such_overload());
-        }
-        values.try_fold(first, |sum, value| ops::apply(super::ast::Operator::Add, sum, value, budget))
-    })
+    let mut sum: Option<Value> = None;
+    let done = in_order(list, ("sum", is_summable), budget, |value, budget| {
+        sum = Some(match sum.take() {
+            None => value,
+            Some(sum) => ops::apply(super::ast::Operator::Add, sum, value, budget)?,
+        });
+        Ok(None)
+    });
+    Some(done.map(|_| sum.unwrap_or(zero)))
 }
 
 fn min<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
@@ -87,16 +110,15 @@ fn max<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 }
 
 fn extreme<'a>(args: &[Value<'a>], budget: &mut Budget, name: &str, replace: Ordering) -> Answer<'a> {
-    with(args, budget, |values, _| {
-        orderable(&values, name)?;
-        values
-            .into_iter()
-            .reduce(|best, value| match compare(&best, &value) {
-                Ok(ordering) if ordering == replace => value,
-                _ => best,
-            })
-            .ok_or_else(|| Fault::error(format!("{name} called on empty list")))
-    })
+    let [Value::List(list)] = args else { return None };
+    let mut best: Option<Value> = None;
+    let done = in_order(list, (name, is_ordered), budget, |value, _| {
+        if best.as_ref().is_none_or(|best| matches!(compare(best, &value), Ok(ordering) if ordering == replace)) {
+            best = Some(value);
+        }
+        Ok(None)
+    });
+    Some(done.and_then(|_| best.ok_or_else(|| Fault::error(format!("{name} called on empty list")))))
 }
 
 fn position<'a>(args: &[Value<'a>], budget: &mut Budget, backwards: bool) -> Answer<'a> {
@@ -170,21 +192,34 @@ fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Value<'a>>, budge
 }
 
 fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |values, budget| {
-        let keys = values.clone();
-        sort_by_keys(values, keys, budget)
-    })
+    let [Value::List(list)] = args else { return None };
+    let mut values = || {
+        budget.take(list.len() as u64)?;
+        let mut values = Vec::with_capacity(list.len());
+        for value in list.iter() {
+            match value {
+                Err(Fault::Error(_)) if values.is_empty() => return Err(Fault::error(NOT_COMPARABLE)),
+                Err(Fault::Error(_)) => return Err(Fault::error(NOT_THE_SAME)),
+                value => values.push(value?),
+            }
+        }
+        sort_by_keys(values.clone(), values, budget)
+    };
+    Some(values())
 }
+
+const NOT_COMPARABLE: &str = "list elements must be comparable";
+const NOT_THE_SAME: &str = "list elements must have the same type";
 
 /// `values` in the order of `keys`.
 pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, budget: &mut Budget) -> Result<Value<'a>> {
     budget.take(quadratic(values.len()))?;
-    let Some(kind) = keys.first().map(Value::type_name) else { return Ok(Value::List(List::new(values))) };
-    if !keys.iter().all(is_ordered) {
-        return Err(Fault::error("list elements must be comparable"));
+    let Some(first) = keys.first() else { return Ok(Value::List(List::new(values))) };
+    if !is_ordered(first) {
+        return Err(Fault::error(NOT_COMPARABLE));
     }
-    if keys.iter().any(|key| key.type_name() != kind) {
-        return Err(Fault::error("list elements must have the same type"));
+    if keys.iter().any(|key| key.type_name() != first.type_name()) {
+        return Err(Fault::error(NOT_THE_SAME));
     }
     let mut pairs: Vec<_> = keys.into_iter().zip(values).collect();
     pairs.sort_by(|(left, _), (right, _)| compare(left, right).unwrap_or(Ordering::Equal));
@@ -192,10 +227,9 @@ pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, bud
 }
 
 fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |mut values, _| {
-        values.reverse();
-        Ok(Value::List(List::new(values)))
-    })
+    let [Value::List(list)] = args else { return None };
+    let taken = budget.take(list.len() as u64).map(|()| (0..list.len()).rev().map(|index| list.get(index)).collect());
+    Some(taken.map(|items| Value::List(List { items: Items::Taken(Rc::new(items)), kind: None })))
 }
 
 /// What the server counts at most for comparing the elements of a list with each other.

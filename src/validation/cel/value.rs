@@ -77,6 +77,8 @@ pub(crate) struct List<'a> {
 pub(crate) enum Items<'a> {
     Json(&'a [Json], &'a Type),
     Values(Rc<Vec<Value<'a>>>),
+    /// Elements of other lists, some of which may not fit their schema: that hurts only where they are looked at.
+    Taken(Rc<Vec<Result<Value<'a>>>>),
 }
 
 impl<'a> List<'a> {
@@ -89,6 +91,7 @@ impl<'a> List<'a> {
         match &self.items {
             Items::Json(items, _) => items.len(),
             Items::Values(items) => items.len(),
+            Items::Taken(items) => items.len(),
         }
     }
 
@@ -97,6 +100,7 @@ impl<'a> List<'a> {
         match &self.items {
             Items::Json(items, of) => items.get(index).map_or(Ok(Value::Null), |item| typed(item, of)),
             Items::Values(items) => Ok(items.get(index).cloned().unwrap_or(Value::Null)),
+            Items::Taken(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
         }
     }
 
