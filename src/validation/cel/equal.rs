@@ -17,6 +17,7 @@ use super::value::{Items, Key, List, Map, Value};
 pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
     budget.take(1)?;
     Ok(match (left, right) {
+        (Value::Misfit(text), _) => return Err(Fault::error(&**text)),
         (Value::Null, Value::Null) => true,
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Bool(left), Value::Bool(right)) => left == right,
@@ -147,8 +148,8 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
                     Err(problem) if problem.is_final() => return Err(problem),
-                    // The server takes what it cannot compare for equal in a list that a rule wrote down.
-                    Err(problem) => fault = fault.or(matches!(items, Items::Taken(_)).then_some(problem)),
+                    // The server takes what it cannot compare for equal in a list that a rule made.
+                    Err(problem) => fault = fault.or(matches!(items, Items::Joined(_)).then_some(problem)),
                 }
             }
             fault.map_or(Ok(true), Err)

@@ -1,7 +1,6 @@
 //! Functions on lists.
 
 use std::cmp::Ordering;
-use std::rc::Rc;
 
 use super::budget::Budget;
 use super::equal::{compare, equal, is_ordered};
@@ -160,8 +159,8 @@ fn slice<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     if list.len() < to {
         return wrong(format!("list is length {}", list.len()));
     }
-    let values = budget.take((to - from) as u64).and_then(|()| (from..to).map(|index| list.get(index)).collect());
-    Some(values.map(|values| Value::List(List::new(values))))
+    let taken = budget.take(LIST_COST + (to - from) as u64).map(|()| (from..to).map(|index| list.get(index)).collect());
+    Some(taken.map(List::taken).map(Value::List))
 }
 
 fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
@@ -177,14 +176,14 @@ fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     if let Err(fault) = budget.take(LIST_COST) {
         return Some(Err(fault));
     }
-    Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::new(out))))
+    Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::taken(out))))
 }
 
-fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Value<'a>>, budget: &mut Budget) -> Result<()> {
+fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Result<Value<'a>>>, budget: &mut Budget) -> Result<()> {
     for item in list.iter() {
         budget.take(1)?;
-        match item? {
-            Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
+        match item {
+            Ok(Value::List(inner)) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
             item => out.push(item),
         }
     }
@@ -228,8 +227,9 @@ pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, bud
 
 fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
-    let taken = budget.take(list.len() as u64).map(|()| (0..list.len()).rev().map(|index| list.get(index)).collect());
-    Some(taken.map(|items| Value::List(List { items: Items::Taken(Rc::new(items)), kind: None })))
+    let cost = LIST_COST + list.len() as u64;
+    let taken = budget.take(cost).map(|()| (0..list.len()).rev().map(|index| list.get(index)).collect());
+    Some(taken.map(List::taken).map(Value::List))
 }
 
 /// What the server counts at most for comparing the elements of a list with each other.
@@ -238,21 +238,26 @@ fn quadratic(length: usize) -> u64 {
 }
 
 fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |values, budget| {
-        budget.take(quadratic(values.len()))?;
-        let mut unique: Vec<Value<'a>> = Vec::new();
-        'next: for value in values {
-            for known in &unique {
-                match equal(&value, known, budget) {
-                    Ok(true) => continue 'next,
-                    Err(fault) if fault.is_final() => return Err(fault),
-                    _ => {}
+    let [Value::List(list)] = args else { return None };
+    let mut unique = || {
+        budget.take((list.len() as u64).saturating_add(quadratic(list.len())))?;
+        let mut unique: Vec<Result<Value<'a>>> = Vec::new();
+        'next: for value in list.iter() {
+            // What does not fit its schema equals nothing.
+            if let Ok(value) = &value {
+                for known in unique.iter().flatten() {
+                    match equal(value, known, budget) {
+                        Ok(true) => continue 'next,
+                        Err(fault) if fault.is_final() => return Err(fault),
+                        _ => {}
+                    }
                 }
             }
             unique.push(value);
         }
-        Ok(Value::List(List::new(unique)))
-    })
+        Ok(Value::List(List::taken(unique)))
+    };
+    Some(unique())
 }
 
 fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
@@ -267,15 +272,23 @@ fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 
 fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
-    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { list.get(0).map(Value::some) })
+    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { in_optional(list.get(0)) })
 }
 
 fn last<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     Some(match list.len().checked_sub(1) {
         None => Ok(Value::Optional(None)),
-        Some(last) => list.get(last).map(Value::some),
+        Some(last) => in_optional(list.get(last)),
     })
+}
+
+/// There is an element even where it does not fit its schema.
+fn in_optional(element: Result<Value<'_>>) -> Result<Value<'_>> {
+    match element {
+        Err(Fault::Error(text)) => Ok(Value::some(Value::Misfit(text.into()))),
+        element => element.map(Value::some),
+    }
 }
 
 fn unwrap<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {

@@ -147,7 +147,7 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
         }
         items.push(value);
     }
-    Ok(List { items: Items::Taken(Rc::new(items)), kind: left.kind })
+    Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind })
 }
 
 /// `value in container`
