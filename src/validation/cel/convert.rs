@@ -86,6 +86,7 @@ pub(crate) fn untyped<'a>(value: &Value<'a>) -> Result<Value<'a>> {
 pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
     match value {
         Value::Unknown(_) => Err(Fault::error("unsupported conversion to ref.Val")),
+        Value::Misfit(text) => Err(Fault::error(&**text)),
         other => Ok(other.clone()),
     }
 }

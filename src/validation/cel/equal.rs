@@ -17,6 +17,7 @@ use super::value::{Items, Key, List, Map, Value};
 pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
     budget.take(1)?;
     Ok(match (left, right) {
+        (Value::Misfit(text), _) => return Err(Fault::error(&**text)),
         (Value::Null, Value::Null) => true,
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Bool(left), Value::Bool(right)) => left == right,
@@ -108,26 +109,22 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
         return Ok(false);
     }
     match (left.kind, &left.items) {
-        (Some(ListKind::Set), Items::Json(items, _)) => {
+        (Some(ListKind::Set), _) => {
             for value in right.iter() {
                 let value = match value {
                     // What does not fit its schema is in no set.
                     Err(Fault::Error(_)) => return Ok(false),
                     value => value?,
                 };
-                budget.take(items.len() as u64)?;
-                if !items.iter().any(|item| is_native(item, &value)) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Some(ListKind::Set), Items::Values(items)) => {
-            for value in right.iter() {
-                let value = value?;
+                budget.take(left.len() as u64)?;
                 let mut found = false;
-                for item in items.iter() {
-                    found = found || equal(item, &value, budget)?;
+                match &left.items {
+                    Items::Json(items, _) => found = items.iter().any(|item| is_native(item, &value)),
+                    _ => {
+                        for item in left.iter().flatten() {
+                            found = found || equal(&item, &value, budget)?;
+                        }
+                    }
                 }
                 if !found {
                     return Ok(false);
@@ -136,14 +133,41 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
             Ok(true)
         }
         (Some(ListKind::Map(keys)), _) => keyed_lists(left, right, keys, budget),
-        _ => {
+        (Some(_), _) => {
             for index in 0..left.len() {
-                if !equal(&left.get(index)?, &right.get(index)?, budget)? {
+                if !elements(left.get(index), right.get(index), budget)? {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
+        (None, items) => {
+            let mut fault = None;
+            for index in 0..left.len() {
+                match elements(left.get(index), right.get(index), budget) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(false),
+                    Err(problem) if problem.is_final() => return Err(problem),
+                    // The server takes what it cannot compare for equal in a list that a rule made.
+                    Err(problem) => fault = fault.or(matches!(items, Items::Joined(_)).then_some(problem)),
+                }
+            }
+            fault.map_or(Ok(true), Err)
+        }
+    }
+}
+
+/// Equality of what containers hold: what does not fit its schema is a fault on the left, and on the right no more than
+/// different from a scalar.
+fn elements<'a>(left: Result<Value<'a>>, right: Result<Value<'a>>, budget: &mut Budget) -> Result<bool> {
+    let left = left?;
+    let is_of_object =
+        matches!(&left, Value::Map(Map::Json { .. })) || matches!(&left, Value::List(list) if list.kind.is_some());
+    match right {
+        Ok(Value::Null) if is_of_object => Err(Fault::no_such_overload()),
+        Ok(right) => equal(&left, &right, budget),
+        Err(Fault::Error(_)) if !is_of_object => Ok(false),
+        Err(fault) => Err(fault),
     }
 }
 
@@ -167,15 +191,24 @@ pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Option<Ve
 }
 
 fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &mut Budget) -> Result<bool> {
-    let left = left.values()?;
-    let left: Vec<_> = left.iter().map(|element| (element_key(element, keys), element)).collect();
+    let keys_of = |index: usize| match &left.items {
+        // What an element does not fit in does not keep it from being found.
+        Items::Json(items, _) => {
+            items.get(index)?.as_object().map(|fields| keys.iter().map(|key| fields.get(key)).collect())
+        }
+        _ => element_key(&left.get(index).ok()?, keys),
+    };
+    let known: Vec<_> = (0..left.len()).map(keys_of).collect();
     for element in right.iter() {
-        let element = element?;
+        let element = match element {
+            Err(Fault::Error(_)) => return Ok(false),
+            element => element?,
+        };
         let key = element_key(&element, keys);
         budget.take(left.len() as u64)?;
         // The last of several elements with the same key counts.
-        match left.iter().rev().find(|(known, _)| key.is_some() && *known == key) {
-            Some((_, known)) if equal(known, &element, budget)? => {}
+        match known.iter().rposition(|known| key.is_some() && *known == key) {
+            Some(index) if elements(left.get(index), Ok(element), budget)? => {}
             _ => return Ok(false),
         }
     }
@@ -192,9 +225,12 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
     match left {
         Map::Values(entries) => {
             for (key, value) in entries.values() {
-                let Some(other) = find(right, key)? else { return Ok(false) };
-                if !equal(value, &other, budget)? {
-                    return Ok(false);
+                let Some(other) = find(right, key).transpose() else { return Ok(false) };
+                // The server takes what it cannot compare for equal in a map that a rule wrote down.
+                match elements(Ok(value.clone()), other, budget) {
+                    Ok(false) => return Ok(false),
+                    Err(fault) if fault.is_final() => return Err(fault),
+                    _ => {}
                 }
             }
         }
@@ -210,10 +246,14 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
                     continue;
                 }
                 let key = Value::from(name.as_str());
-                match (find(left, &key)?, find(right, &key)?) {
-                    (Some(value), Some(other)) if !equal(&value, &other, budget)? => return Ok(false),
-                    (Some(_), None) | (None, Some(_)) => return Ok(false),
-                    _ => {}
+                match (find(left, &key).transpose(), find(right, &key).transpose()) {
+                    (Some(value), Some(other)) => {
+                        if !elements(value, other, budget)? {
+                            return Ok(false);
+                        }
+                    }
+                    (None, None) => {}
+                    _ => return Ok(false),
                 }
             }
         }

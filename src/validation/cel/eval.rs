@@ -181,7 +181,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             value = self.unwrapped(&inner)?;
             is_optional = true;
         }
-        for step in steps {
+        for (nth, step) in steps.iter().enumerate() {
             self.budget.take(1)?;
             let (found, missing, optional) = match step {
                 Step::Field { name, optional } => {
@@ -189,7 +189,16 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 }
                 Step::Index { index, optional } => {
                     let index = self.eval(index)?;
-                    (at(&value, &index)?, missing(&value, &index), *optional)
+                    let found = match at(&value, &index) {
+                        // There is an element even where it does not fit its schema.
+                        Err(Fault::Error(text))
+                            if *optional && nth + 1 == steps.len() && is_element(&value, &index) =>
+                        {
+                            Some(Value::Misfit(text.into()))
+                        }
+                        found => found?,
+                    };
+                    (found, missing(&value, &index), *optional)
                 }
             };
             is_optional = is_optional || optional;
@@ -339,6 +348,11 @@ fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
         }
         _ => Ok(None),
     }
+}
+
+/// Whether `index` is one of a list, whatever the element.
+fn is_element(value: &Value, index: &Value) -> bool {
+    matches!(value, Value::List(_)) && matches!(index, Value::Int(_))
 }
 
 /// What to say when `index` is not there.

@@ -44,38 +44,60 @@ fn with<'a>(
     Some(values.and_then(|values| work(values, budget)))
 }
 
-/// The fault of a function whose list has elements without an order.
-fn orderable(values: &[Value], name: &str) -> Result<()> {
-    match values.iter().all(is_ordered) {
-        true => Ok(()),
-        false => Err(Fault::error(format!("no such overload: {name}(list)"))),
+/// Runs `each` over the elements in order until it gives an answer, for a function that is defined by the type of the
+/// elements: the first one has to be of a type that `fits`, or there is no such function.
+fn in_order<'a>(
+    list: &List<'a>,
+    (name, fits): (&str, fn(&Value) -> bool),
+    budget: &mut Budget,
+    mut each: impl FnMut(Value<'a>, &mut Budget) -> Result<Option<Value<'a>>>,
+) -> Result<Option<Value<'a>>> {
+    budget.take(list.len() as u64)?;
+    for (index, value) in list.iter().enumerate() {
+        let value = match value {
+            Ok(value) if fits(&value) => value,
+            Err(fault) if fault.is_final() || index > 0 => return Err(fault),
+            _ if index == 0 => return Err(Fault::error(format!("no such overload: {name}(list)"))),
+            _ => return Err(Fault::no_such_overload()),
+        };
+        if let Some(answer) = each(value, budget)? {
+            return Ok(Some(answer));
+        }
     }
+    Ok(None)
 }
 
 fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |values, _| {
-        orderable(&values, "isSorted")?;
+    let [Value::List(list)] = args else { return None };
+    let mut previous: Option<Value> = None;
+    let falls = in_order(list, ("isSorted", is_ordered), budget, |value, _| {
         // What cannot be compared is not out of order: the server looks at nothing but "greater".
-        let falls = |pair: &[Value]| matches!(compare(&pair[0], &pair[1]), Ok(Ordering::Greater));
-        Ok(Value::Bool(!values.windows(2).any(falls)))
-    })
+        let falls = previous.as_ref().is_some_and(|last| matches!(compare(last, &value), Ok(Ordering::Greater)));
+        previous = Some(value);
+        Ok(falls.then_some(Value::Bool(false)))
+    });
+    Some(falls.map(|falls| falls.unwrap_or(Value::Bool(true))))
+}
+
+fn is_summable(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_))
 }
 
 fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let zero = match args {
-        [Value::List(List { items: Items::Json(_, of), .. })] if matches!(of.kind, Kind::Duration) => {
-            Value::Duration(0)
-        }
+    let [Value::List(list)] = args else { return None };
+    let zero = match &list.items {
+        Items::Json(_, of) if matches!(of.kind, Kind::Duration) => Value::Duration(0),
         _ => Value::Int(0),
     };
-    with(args, budget, |values, budget| {
-        let mut values = values.into_iter();
-        let Some(first) = values.next() else { return Ok(zero) };
-        if !matches!(first, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_)) {
-            return Err(Fault::no_such_overload());
-        }
-        values.try_fold(first, |sum, value| ops::apply(super::ast::Operator::Add, sum, value, budget))
-    })
+    let mut sum: Option<Value> = None;
+    let done = in_order(list, ("sum", is_summable), budget, |value, budget| {
+        sum = Some(match sum.take() {
+            None => value,
+            Some(sum) => ops::apply(super::ast::Operator::Add, sum, value, budget)?,
+        });
+        Ok(None)
+    });
+    Some(done.map(|_| sum.unwrap_or(zero)))
 }
 
 fn min<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
@@ -87,16 +109,15 @@ fn max<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 }
 
 fn extreme<'a>(args: &[Value<'a>], budget: &mut Budget, name: &str, replace: Ordering) -> Answer<'a> {
-    with(args, budget, |values, _| {
-        orderable(&values, name)?;
-        values
-            .into_iter()
-            .reduce(|best, value| match compare(&best, &value) {
-                Ok(ordering) if ordering == replace => value,
-                _ => best,
-            })
-            .ok_or_else(|| Fault::error(format!("{name} called on empty list")))
-    })
+    let [Value::List(list)] = args else { return None };
+    let mut best: Option<Value> = None;
+    let done = in_order(list, (name, is_ordered), budget, |value, _| {
+        if best.as_ref().is_none_or(|best| matches!(compare(best, &value), Ok(ordering) if ordering == replace)) {
+            best = Some(value);
+        }
+        Ok(None)
+    });
+    Some(done.and_then(|_| best.ok_or_else(|| Fault::error(format!("{name} called on empty list")))))
 }
 
 fn position<'a>(args: &[Value<'a>], budget: &mut Budget, backwards: bool) -> Answer<'a> {
@@ -138,8 +159,8 @@ fn slice<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     if list.len() < to {
         return wrong(format!("list is length {}", list.len()));
     }
-    let values = budget.take((to - from) as u64).and_then(|()| (from..to).map(|index| list.get(index)).collect());
-    Some(values.map(|values| Value::List(List::new(values))))
+    let taken = budget.take(LIST_COST + (to - from) as u64).map(|()| (from..to).map(|index| list.get(index)).collect());
+    Some(taken.map(List::taken).map(Value::List))
 }
 
 fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
@@ -155,14 +176,14 @@ fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     if let Err(fault) = budget.take(LIST_COST) {
         return Some(Err(fault));
     }
-    Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::new(out))))
+    Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::taken(out))))
 }
 
-fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Value<'a>>, budget: &mut Budget) -> Result<()> {
+fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Result<Value<'a>>>, budget: &mut Budget) -> Result<()> {
     for item in list.iter() {
         budget.take(1)?;
-        match item? {
-            Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
+        match item {
+            Ok(Value::List(inner)) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
             item => out.push(item),
         }
     }
@@ -170,21 +191,34 @@ fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Value<'a>>, budge
 }
 
 fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |values, budget| {
-        let keys = values.clone();
-        sort_by_keys(values, keys, budget)
-    })
+    let [Value::List(list)] = args else { return None };
+    let mut values = || {
+        budget.take(list.len() as u64)?;
+        let mut values = Vec::with_capacity(list.len());
+        for value in list.iter() {
+            match value {
+                Err(Fault::Error(_)) if values.is_empty() => return Err(Fault::error(NOT_COMPARABLE)),
+                Err(Fault::Error(_)) => return Err(Fault::error(NOT_THE_SAME)),
+                value => values.push(value?),
+            }
+        }
+        sort_by_keys(values.clone(), values, budget)
+    };
+    Some(values())
 }
+
+const NOT_COMPARABLE: &str = "list elements must be comparable";
+const NOT_THE_SAME: &str = "list elements must have the same type";
 
 /// `values` in the order of `keys`.
 pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, budget: &mut Budget) -> Result<Value<'a>> {
     budget.take(quadratic(values.len()))?;
-    let Some(kind) = keys.first().map(Value::type_name) else { return Ok(Value::List(List::new(values))) };
-    if !keys.iter().all(is_ordered) {
-        return Err(Fault::error("list elements must be comparable"));
+    let Some(first) = keys.first() else { return Ok(Value::List(List::new(values))) };
+    if !is_ordered(first) {
+        return Err(Fault::error(NOT_COMPARABLE));
     }
-    if keys.iter().any(|key| key.type_name() != kind) {
-        return Err(Fault::error("list elements must have the same type"));
+    if keys.iter().any(|key| key.type_name() != first.type_name()) {
+        return Err(Fault::error(NOT_THE_SAME));
     }
     let mut pairs: Vec<_> = keys.into_iter().zip(values).collect();
     pairs.sort_by(|(left, _), (right, _)| compare(left, right).unwrap_or(Ordering::Equal));
@@ -192,10 +226,10 @@ pub(crate) fn sort_by_keys<'a>(values: Vec<Value<'a>>, keys: Vec<Value<'a>>, bud
 }
 
 fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |mut values, _| {
-        values.reverse();
-        Ok(Value::List(List::new(values)))
-    })
+    let [Value::List(list)] = args else { return None };
+    let cost = LIST_COST + list.len() as u64;
+    let taken = budget.take(cost).map(|()| (0..list.len()).rev().map(|index| list.get(index)).collect());
+    Some(taken.map(List::taken).map(Value::List))
 }
 
 /// What the server counts at most for comparing the elements of a list with each other.
@@ -204,21 +238,26 @@ fn quadratic(length: usize) -> u64 {
 }
 
 fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    with(args, budget, |values, budget| {
-        budget.take(quadratic(values.len()))?;
-        let mut unique: Vec<Value<'a>> = Vec::new();
-        'next: for value in values {
-            for known in &unique {
-                match equal(&value, known, budget) {
-                    Ok(true) => continue 'next,
-                    Err(fault) if fault.is_final() => return Err(fault),
-                    _ => {}
+    let [Value::List(list)] = args else { return None };
+    let mut unique = || {
+        budget.take((list.len() as u64).saturating_add(quadratic(list.len())))?;
+        let mut unique: Vec<Result<Value<'a>>> = Vec::new();
+        'next: for value in list.iter() {
+            // What does not fit its schema equals nothing.
+            if let Ok(value) = &value {
+                for known in unique.iter().flatten() {
+                    match equal(value, known, budget) {
+                        Ok(true) => continue 'next,
+                        Err(fault) if fault.is_final() => return Err(fault),
+                        _ => {}
+                    }
                 }
             }
             unique.push(value);
         }
-        Ok(Value::List(List::new(unique)))
-    })
+        Ok(Value::List(List::taken(unique)))
+    };
+    Some(unique())
 }
 
 fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
@@ -233,15 +272,23 @@ fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 
 fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
-    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { list.get(0).map(Value::some) })
+    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { in_optional(list.get(0)) })
 }
 
 fn last<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     Some(match list.len().checked_sub(1) {
         None => Ok(Value::Optional(None)),
-        Some(last) => list.get(last).map(Value::some),
+        Some(last) => in_optional(list.get(last)),
     })
+}
+
+/// There is an element even where it does not fit its schema.
+fn in_optional(element: Result<Value<'_>>) -> Result<Value<'_>> {
+    match element {
+        Err(Fault::Error(text)) => Ok(Value::some(Value::Misfit(text.into()))),
+        element => element.map(Value::some),
+    }
 }
 
 fn unwrap<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {

@@ -2,7 +2,7 @@
 
 use super::ast::Operator;
 use super::budget::Budget;
-use super::fault::Result;
+use super::fault::{Fault, Result};
 use super::library::Function;
 use super::ops;
 use super::value::{List, Value};
@@ -22,7 +22,12 @@ fn has<'a>(list: &List<'a>, item: Value<'a>, budget: &mut Budget) -> Result<bool
 
 fn covers<'a>(list: &List<'a>, part: &List<'a>, budget: &mut Budget) -> Result<bool> {
     for item in part.iter() {
-        if !has(list, item?, budget)? {
+        let found = match item {
+            // A list that a rule made holds nothing that does not fit its schema.
+            Err(Fault::Error(_)) if list.kind.is_none() => false,
+            item => has(list, item?, budget)?,
+        };
+        if !found {
             return Ok(false);
         }
     }

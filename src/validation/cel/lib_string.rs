@@ -156,6 +156,10 @@ fn replace<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     Some(budget.take(text.len() as u64 / 10).and_then(|()| {
         if old.is_empty() {
             budget.take(longest / 10)?;
+        } else {
+            // A few of these in a row make a text that fits into no memory: it is paid for before it is made.
+            let added = (text.matches(&**old).count() as u64).saturating_mul(new.len() as u64);
+            budget.take(added / 10)?;
         }
         Ok(Value::from(match usize::try_from(times) {
             Ok(times) => text.replacen(&**old, new, times),

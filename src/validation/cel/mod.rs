@@ -27,6 +27,8 @@ mod convert;
 mod engine;
 mod equal;
 mod eval;
+#[cfg(test)]
+mod exhaustion;
 mod fault;
 mod field_path;
 mod lexer;

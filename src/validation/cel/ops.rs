@@ -29,7 +29,11 @@ pub(crate) fn apply<'a>(
     };
     match operator {
         Operator::Equal => equal(&left, &right, budget).map(Value::Bool),
-        Operator::NotEqual => equal(&left, &right, budget).map(|equal| Value::Bool(!equal)),
+        // What cannot be compared is not equal.
+        Operator::NotEqual => match equal(&left, &right, budget) {
+            Err(Fault::Error(_)) => Ok(Value::Bool(true)),
+            equal => equal.map(|equal| Value::Bool(!equal)),
+        },
         Operator::Less => ordered("<", Ordering::is_lt),
         Operator::LessEqual => ordered("<=", Ordering::is_le),
         Operator::Greater => ordered(">", Ordering::is_gt),
@@ -118,32 +122,32 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
     if left.kind.is_none() && right.len() == 0 {
         return Ok(left);
     }
-    let mut items = left.values()?;
+    let mut items: Vec<Result<Value<'a>>> = left.iter().collect();
     for value in right.iter() {
-        let value = value?;
-        match left.kind {
-            Some(ListKind::Set) => {
+        match (left.kind, &value) {
+            (Some(ListKind::Set), Ok(value)) => {
                 let mut known = false;
-                for item in &items {
-                    known = known || equal(item, &value, budget)?;
+                for item in items.iter().flatten() {
+                    known = known || equal(item, value, budget)?;
                 }
-                if !known {
-                    items.push(value);
+                if known {
+                    continue;
                 }
             }
-            Some(ListKind::Map(keys)) => {
+            (Some(ListKind::Map(keys)), Ok(value)) => {
                 budget.take(items.len() as u64)?;
-                let key = element_key(&value, keys);
+                let key = element_key(value, keys);
                 let same = |item: &Value<'a>| key.is_some() && element_key(item, keys) == key;
-                match items.iter().position(same) {
-                    Some(index) => items[index] = value,
-                    None => items.push(value),
+                if let Some(slot) = items.iter_mut().find(|item| item.as_ref().is_ok_and(same)) {
+                    *slot = Ok(value.clone());
+                    continue;
                 }
             }
-            _ => items.push(value),
+            _ => {}
         }
+        items.push(value);
     }
-    Ok(List { items: Items::Values(Rc::new(items)), kind: left.kind })
+    Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind })
 }
 
 /// `value in container`

@@ -46,6 +46,8 @@ pub(crate) enum Value<'a> {
     Semver(Rc<Version>),
     /// Data without a type.
     Unknown(&'a Json),
+    /// What does not fit its schema, in an optional: the fault of whoever takes it out.
+    Misfit(Rc<str>),
 }
 
 /// A string, borrowed from the object or the rule where possible.
@@ -77,6 +79,10 @@ pub(crate) struct List<'a> {
 pub(crate) enum Items<'a> {
     Json(&'a [Json], &'a Type),
     Values(Rc<Vec<Value<'a>>>),
+    /// Elements of other lists, some of which may not fit their schema: that hurts only where they are looked at.
+    Taken(Rc<Vec<Result<Value<'a>>>>),
+    /// The same of two lists, one after the other.
+    Joined(Rc<Vec<Result<Value<'a>>>>),
 }
 
 impl<'a> List<'a> {
@@ -85,10 +91,16 @@ impl<'a> List<'a> {
         List { items: Items::Values(Rc::new(items)), kind: None }
     }
 
+    /// A list of elements of other lists.
+    pub(crate) fn taken(items: Vec<Result<Value<'a>>>) -> Self {
+        List { items: Items::Taken(Rc::new(items)), kind: None }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match &self.items {
             Items::Json(items, _) => items.len(),
             Items::Values(items) => items.len(),
+            Items::Taken(items) | Items::Joined(items) => items.len(),
         }
     }
 
@@ -97,6 +109,7 @@ impl<'a> List<'a> {
         match &self.items {
             Items::Json(items, of) => items.get(index).map_or(Ok(Value::Null), |item| typed(item, of)),
             Items::Values(items) => Ok(items.get(index).cloned().unwrap_or(Value::Null)),
+            Items::Taken(items) | Items::Joined(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
         }
     }
 
@@ -200,7 +213,7 @@ impl<'a> Value<'a> {
             Value::Cidr(_) => "net.CIDR",
             Value::Format(_) => "kubernetes.NamedFormat",
             Value::Semver(_) => "kubernetes.Semver",
-            Value::Unknown(_) => "unknown",
+            Value::Unknown(_) | Value::Misfit(_) => "unknown",
         }
     }
 
