@@ -1,6 +1,7 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
 mod ahead;
+mod built_in;
 pub mod conflicts;
 mod kinds;
 mod order;

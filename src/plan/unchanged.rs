@@ -15,6 +15,7 @@ use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::built_in;
 use crate::json::{Json, Map};
 use crate::resource::{ObjectRef, RawObject};
 
@@ -48,7 +49,7 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
     });
     let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return false };
     let owned = entry.and_then(|index| record(&live, index));
-    let walk = Walk { facts };
+    let walk = Walk { facts, is_crd: object.is_crd() };
     walk.granular(&desired, &live, owned, facts.schema, Level::Object)
 }
 
@@ -155,6 +156,7 @@ impl Level {
 
 struct Walk<'a> {
     facts: &'a Facts<'a>,
+    is_crd: bool,
 }
 
 impl Walk<'_> {
@@ -200,7 +202,7 @@ impl Walk<'_> {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
                     None if level == Level::Object && key == "status" => continue,
-                    None if self.dropped(value) && live.get(key).is_none() => continue,
+                    None if self.dropped(key, value) && live.get(key).is_none() => continue,
                     None if below == Level::Metadata && says_nothing(value) => continue,
                     None => return false,
                 },
@@ -208,7 +210,7 @@ impl Walk<'_> {
             };
             let same = match live.get(key).filter(|live| **live != Json::Null) {
                 Some(live) => self.granular(value, live, record, child(schema, key), below),
-                None => self.dropped(value),
+                None => self.dropped(key, value),
             };
             if !same {
                 return false;
@@ -253,7 +255,7 @@ impl Walk<'_> {
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => {
                 let wanted = desired.iter().all(|(key, value)| match live.get(key) {
-                    Some(Json::Null) | None => self.dropped(value),
+                    Some(Json::Null) | None => self.dropped(key, value),
                     Some(live) => self.whole(value, live, child(schema, key)),
                 });
                 wanted
@@ -264,8 +266,10 @@ impl Walk<'_> {
             }
             (Json::List(desired), Json::List(live)) => self.whole_list(desired, live, schema),
             (a, b) if a == b => true,
-            (Json::Int(_) | Json::Float(_), Json::Int(_) | Json::Float(_)) => a_number(desired) == a_number(live),
-            (a, b) => self.facts.built_in && same_quantity(a, b),
+            (Json::Int(_) | Json::Float(_), Json::Int(_) | Json::Float(_)) => {
+                built_in::number(desired) == built_in::number(live)
+            }
+            (a, b) => self.facts.built_in && built_in::same_quantity(a, b),
         }
     }
 
@@ -275,23 +279,23 @@ impl Walk<'_> {
     }
 
     /// Whether the server keeps no trace of such a value: null everywhere, zero values in its own types.
-    fn dropped(&self, value: &Json<'_>) -> bool {
+    fn dropped(&self, key: &str, value: &Json<'_>) -> bool {
         match value {
             Json::Null => true,
             _ if !self.facts.built_in => false,
+            _ if self.is_crd => built_in::is_dropped_from_crd(key, value),
             Json::Bool(value) => !value,
             Json::Int(number) => *number == 0,
             Json::Float(number) => *number == 0.0,
             Json::Text(text) => text.is_empty(),
             Json::List(items) => items.is_empty(),
-            Json::Map(map) => map.iter().all(|(_, value)| self.dropped(value)),
+            Json::Map(map) => map.iter().all(|(key, value)| self.dropped(key, value)),
         }
     }
 
     fn is_default(&self, key: &str, live: &Json<'_>, schema: Option<&Json<'_>>) -> bool {
         if self.facts.built_in {
-            let is_live = |text| Json::parse(text).is_ok_and(|default| default == *live);
-            return BUILT_IN_DEFAULTS.iter().any(|(name, text)| *name == key && is_live(text));
+            return built_in::is_default(key, live);
         }
         schema.is_some_and(|schema| is_what_is_defaulted(schema, live))
     }
@@ -336,79 +340,6 @@ fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &Ma
             Cow::Owned(Json::Map(map.filtered(|step| !step.strip_prefix("f:").is_some_and(is_defaulted))))
         }
         children => Cow::Borrowed(children),
-    }
-}
-
-/// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
-/// write its default mean the same, so taking one for the other is never wrong.
-const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
-    ("apiGroup", "\"\""),                                                   // RoleBinding: subjects
-    ("apiGroup", "\"rbac.authorization.k8s.io\""),                          // RoleBinding: subjects, roleRef
-    ("apiVersion", "\"v1\""),                                               // fieldRef, volumeClaimTemplates
-    ("conditions", "{}"),                                                   // EndpointSlice: endpoints
-    ("conversion", "{\"strategy\":\"None\"}"),                              // CustomResourceDefinition
-    ("defaultMode", "420"),                                                 // projected volumes
-    ("divisor", "\"0\""),                                                   // resourceFieldRef
-    ("expirationSeconds", "3600"),                                          // projected service account tokens
-    ("kind", "\"PersistentVolumeClaim\""),                                  // volumeClaimTemplates
-    ("matchPolicy", "\"Equivalent\""),                                      // admission policies
-    ("name", "\"\""),                                                       // EndpointSlice: ports
-    ("namespaceSelector", "{}"),                                            // admission policies
-    ("objectSelector", "{}"),                                               // admission policies
-    ("protocol", "\"TCP\""),                                                // NetworkPolicy, EndpointSlice: ports
-    ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
-    ("scope", "\"*\""),                                                     // webhook and policy rules
-    ("status", "{\"phase\":\"Pending\"}"),                                  // volumeClaimTemplates
-    ("type", "\"RollingUpdate\""),                                          // Deployment: strategy
-    ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
-];
-
-#[expect(clippy::cast_precision_loss, reason = "numbers beyond 2^53 are compared as JSON's readers compare them")]
-fn a_number(value: &Json<'_>) -> Option<f64> {
-    match value {
-        Json::Int(int) => Some(*int as f64),
-        Json::Float(float) => Some(*float),
-        _ => None,
-    }
-}
-
-/// Whether two scalars are the same Kubernetes quantity (`1000m` and `1`, `0.5` and `500m`), as the server rewrites
-/// them in its own types. Source: `k8s.io/apimachinery/pkg/api/resource`.
-fn same_quantity(a: &Json<'_>, b: &Json<'_>) -> bool {
-    fn parse(value: &Json<'_>) -> Option<f64> {
-        const SUFFIXES: &[(&str, f64)] = &[
-            ("Ki", 1024.0),
-            ("Mi", 1_048_576.0),
-            ("Gi", 1_073_741_824.0),
-            ("Ti", 1_099_511_627_776.0),
-            ("Pi", 1_125_899_906_842_624.0),
-            ("Ei", 1_152_921_504_606_846_976.0),
-            ("n", 1e-9),
-            ("u", 1e-6),
-            ("m", 1e-3),
-            ("k", 1e3),
-            ("M", 1e6),
-            ("G", 1e9),
-            ("T", 1e12),
-            ("P", 1e15),
-            ("E", 1e18),
-        ];
-        let text = match value {
-            Json::Text(text) => text.as_ref(),
-            number => return a_number(number),
-        };
-        if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
-            return None;
-        }
-        let (digits, scale) = SUFFIXES
-            .iter()
-            .find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|digits| (digits, *scale)))
-            .unwrap_or((text, 1.0));
-        digits.parse::<f64>().ok().map(|number| number * scale)
-    }
-    match (parse(a), parse(b)) {
-        (Some(a), Some(b)) => (a - b).abs() <= f64::EPSILON * a.abs().max(b.abs()),
-        _ => false,
     }
 }
 
@@ -484,6 +415,35 @@ mod tests {
         let desired = json!({"spec": {"a": 1, "b": false, "c": "", "d": {}}});
         assert!(unchanged("X", &desired, &live, &BUILT_IN));
         assert!(!unchanged("X", &desired, &live, &Facts { built_in: false, ..BUILT_IN }));
+    }
+
+    #[test]
+    fn a_zero_that_means_something_in_a_crd_is_a_change() {
+        let crd = ObjectRef {
+            api_version: "apiextensions.k8s.io/v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: "x".into(),
+        };
+        let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply",
+            "apiVersion": "apiextensions.k8s.io/v1", "fieldsV1": {"f:spec": {"f:versions": {}}}}]},
+            "spec": {"versions": [{"name": "v1", "schema": {"type": "object"}}]}});
+        let is_unchanged = |version: Value| {
+            let desired = RawObject::from_value(&json!({"spec": {"versions": [version]}}));
+            is_unchanged(&crd, &desired, &RawObject::from_value(&live), &BUILT_IN)
+        };
+        assert!(is_unchanged(json!({"name": "v1", "deprecated": false, "schema":
+            {"type": "object", "nullable": false, "description": "", "required": [], "properties": {}}})));
+        for version in [
+            json!({"name": "v1", "schema": {"type": "object"}, "subresources": {"status": {}}}),
+            json!({"name": "v1", "schema": {"type": "object"}, "subresources": {}}),
+            json!({"name": "v1", "schema": {"type": "object", "minimum": 0}}),
+            json!({"name": "v1", "schema": {"type": "object", "default": false}}),
+            json!({"name": "v1", "schema": {"type": "object", "additionalProperties": false}}),
+            json!({"name": "v1", "schema": {"type": "object", "additionalProperties": {}}}),
+        ] {
+            assert!(!is_unchanged(version.clone()), "{version}");
+        }
     }
 
     #[test]
