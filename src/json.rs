@@ -33,6 +33,14 @@ impl<'a> Json<'a> {
         serde_json::from_str(text)
     }
 
+    /// Reads a text whose nesting is bounded already, as that of a [`crate::resource::RawObject`] is.
+    pub fn parse_bounded(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        reader.disable_recursion_limit();
+        let json = Json::deserialize(&mut reader)?;
+        reader.end().map(|()| json)
+    }
+
     pub fn text(&self) -> Option<&str> {
         match self {
             Json::Text(text) => Some(text),
@@ -92,6 +100,11 @@ impl<'a> Map<'a> {
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json<'a>)> {
         self.0.iter().map(|(key, value)| (key.0.as_ref(), value))
+    }
+
+    /// The entries whose keys `keep` takes.
+    pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
+        Map(self.0.iter().filter(|(key, _)| keep(&key.0)).cloned().collect())
     }
 
     pub fn is_empty(&self) -> bool {

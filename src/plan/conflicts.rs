@@ -60,7 +60,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
         let change = &plan.changes[*index];
         let document = documents.get(&version(change))?;
         let schema = published(document, change)?;
-        Some(Foreseen { change: *index, conflicts: eyes.conflicts(change, schema) })
+        Some(Foreseen { change: *index, conflicts: conflicts(change, &eyes.records(change), schema) })
     });
     foreseen.extend(judged.into_iter().flatten());
     foreseen.retain(|found| !found.conflicts.is_empty());
@@ -103,12 +103,13 @@ struct Eyes<'a> {
 
 impl Eyes<'_> {
     fn look(&self, change: &Change, target: &Target) -> Look {
-        if self.records(change).is_empty() {
+        let records = self.records(change);
+        if records.is_empty() {
             return Look::Sure(Vec::new());
         }
         // A folder knows no schemas, and merges so. In a CRD only lists are one value, among them all versions.
         if matches!(target, Target::Dir(_)) || change.desired.object.is_crd() {
-            return Look::Sure(self.conflicts(change, Schema::Deduced));
+            return Look::Sure(conflicts(change, &records, Schema::Deduced));
         }
         if !kinds::is_built_in(&change.resource.group) {
             // The CRD that the same deploy writes first says how the object will be merged.
@@ -117,56 +118,18 @@ impl Eyes<'_> {
             if let Some(crd) = of_plan {
                 let crd = Json::parse(crd.desired.raw.json()).ok();
                 let schema = crd.as_ref().and_then(|crd| schema_of(crd, &change.resource.version));
-                return Look::Sure(schema.map_or_else(Vec::new, |s| self.conflicts(change, Schema::of(s, None))));
+                let conflicts = schema.map(|schema| conflicts(change, &records, Schema::of(schema, None)));
+                return Look::Sure(conflicts.unwrap_or_default());
             }
         }
-        match self.overlaps(change) {
+        match each(change, &records, ownership::overlaps).into_iter().any(|(_, overlaps)| overlaps) {
             true => Look::NeedsSchema,
             false => Look::Sure(Vec::new()),
         }
     }
 
-    fn overlaps(&self, change: &Change) -> bool {
-        self.each(change, ownership::overlaps).into_iter().any(|(_, overlaps)| overlaps)
-    }
-
-    fn conflicts(&self, change: &Change, schema: Schema<'_>) -> Vec<FieldConflict> {
-        let object_meta = Json::parse(OBJECT_META).unwrap_or(Json::Null);
-        let lost =
-            self.each(change, |desired, live, owned| ownership::lost(desired, live, owned, schema, &object_meta));
-        let mut conflicts: Vec<FieldConflict> = lost
-            .into_iter()
-            .flat_map(|((manager, operation), fields)| {
-                fields.into_iter().map(move |field| FieldConflict { manager: manager.clone(), operation, field })
-            })
-            .collect();
-        conflicts.sort();
-        conflicts.dedup();
-        conflicts
-    }
-
-    /// `work` on what each other manager is on record for.
-    fn each<T>(
-        &self,
-        change: &Change,
-        work: impl Fn(&Json<'_>, &Json<'_>, Owned<'_>) -> T,
-    ) -> Vec<((String, Operation), T)> {
-        let Some(live) = &change.live else { return Vec::new() };
-        // Too deep for a parser is nothing to be sure of.
-        let (Ok(desired), Ok(live)) = (Json::parse(change.desired.raw.json()), Json::parse(live.raw.json())) else {
-            return Vec::new();
-        };
-        let records = self.records(change);
-        let answer = |record: &Record<'_>| {
-            let owner = (text::sanitize(&record.manager).into_owned(), record.operation);
-            let Some(fields) = record.fields else { return Some((owner, work(&desired, &live, Owned::All))) };
-            let fields = Json::parse(fields.get()).ok()?;
-            Some((owner, work(&desired, &live, Owned::Fields(fields.map()?))))
-        };
-        records.iter().filter_map(answer).collect()
-    }
-
-    /// The records of other managers at the version of the manifest.
+    /// The records of other managers at the version of the manifest, as far as they name what an apply can change. Most
+    /// name only the status; there nothing of the objects themselves has to be read.
     fn records<'c>(&self, change: &'c Change) -> Vec<Record<'c>> {
         #[derive(Deserialize)]
         struct Head<'a> {
@@ -208,18 +171,61 @@ impl Eyes<'_> {
             .filter(|entry| !ours(entry) && entry.api_version == change.desired.object.api_version)
             .filter_map(|entry| {
                 let operation = if entry.operation == "Apply" { Operation::Apply } else { Operation::Update };
-                Some(Record { manager: entry.manager, operation, fields: Some(entry.fields_v1?) })
+                let fields = Json::parse(entry.fields_v1?.get()).ok()?;
+                let at_stake = ownership::is_at_stake(fields.map()?);
+                at_stake.then_some(Record { manager: entry.manager, operation, fields: Some(fields) })
             })
             .collect()
     }
+}
+
+/// What applying the change would take from the managers of these records.
+fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_>) -> Vec<FieldConflict> {
+    let object_meta = Json::parse(OBJECT_META).unwrap_or(Json::Null);
+    let lost =
+        each(change, records, |desired, live, owned| ownership::lost(desired, live, owned, schema, &object_meta));
+    let mut conflicts: Vec<FieldConflict> = lost
+        .into_iter()
+        .flat_map(|((manager, operation), fields)| {
+            fields.into_iter().map(move |field| FieldConflict { manager: manager.clone(), operation, field })
+        })
+        .collect();
+    conflicts.sort();
+    conflicts.dedup();
+    conflicts
+}
+
+/// `work` on what each other manager is on record for.
+fn each<T>(
+    change: &Change,
+    records: &[Record<'_>],
+    work: impl Fn(&Json<'_>, &Json<'_>, Owned<'_>) -> T,
+) -> Vec<((String, Operation), T)> {
+    if records.is_empty() {
+        return Vec::new();
+    }
+    let Some(live) = &change.live else { return Vec::new() };
+    // Too deep for a parser is nothing to be sure of.
+    let (Ok(desired), Ok(live)) = (Json::parse(change.desired.raw.json()), Json::parse(live.raw.json())) else {
+        return Vec::new();
+    };
+    let answer = |record: &Record<'_>| {
+        let owner = (text::sanitize(&record.manager).into_owned(), record.operation);
+        let owned = match &record.fields {
+            None => Owned::All,
+            Some(fields) => Owned::Fields(fields.map()?),
+        };
+        Some((owner, work(&desired, &live, owned)))
+    };
+    records.iter().filter_map(answer).collect()
 }
 
 /// What one manager is on record for in a live object.
 struct Record<'c> {
     manager: Cow<'c, str>,
     operation: Operation,
-    /// Its `fieldsV1`; `None` for everything.
-    fields: Option<&'c RawValue>,
+    /// Its `fieldsV1`, a map; `None` for everything.
+    fields: Option<Json<'c>>,
 }
 
 /// The schema of one version of a CRD.

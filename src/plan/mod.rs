@@ -1,6 +1,7 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
 mod ahead;
+mod built_in;
 pub mod conflicts;
 mod kinds;
 mod order;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::json::Json;
 use crate::manifest::Manifest;
 use crate::problem::{Error, Result};
 use crate::resource::{Live, RawObject, Resource};
@@ -105,8 +107,8 @@ pub async fn build(
 
 /// Fills in the action of each change, on all cores.
 fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) {
-    let schemas: BTreeMap<&Resource, serde_json::Value> =
-        schemas.iter().map(|(resource, raw)| (resource, raw.value())).collect();
+    let schemas: BTreeMap<&Resource, Json<'_>> =
+        schemas.iter().filter_map(|(resource, raw)| Some((resource, Json::parse_bounded(raw.json()).ok()?))).collect();
     let action = |change: &Change| {
         let Some(live) = &change.live else { return Action::Create };
         let schema = schemas.get(&change.resource);

@@ -250,9 +250,19 @@ pub(super) fn overlaps(desired: &Json<'_>, live: &Json<'_>, owned: Owned<'_>) ->
     members(desired).any(|(key, value)| owned.field(key).is_some_and(|owned| below(value, live.get(key), owned)))
 }
 
-/// The members that an apply can change: `status` is written through its own subresource.
+/// Whether a `fieldsV1` names anything that an apply can change.
+pub(super) fn is_at_stake(fields: &Map<'_>) -> bool {
+    fields.iter().filter_map(|(step, _)| step.strip_prefix("f:")).any(can_change)
+}
+
+/// The members that an apply can change.
 fn members<'m>(object: &'m Map<'m>) -> impl Iterator<Item = (&'m str, &'m Json<'m>)> {
-    object.iter().filter(|(key, _)| !matches!(*key, "apiVersion" | "kind" | "status"))
+    object.iter().filter(|(key, _)| can_change(key))
+}
+
+/// `status` is written through its own subresource.
+fn can_change(key: &str) -> bool {
+    !matches!(key, "apiVersion" | "kind" | "status")
 }
 
 fn walk<'v>(

@@ -9,10 +9,14 @@
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::built_in;
+use crate::json::{Json, Map};
 use crate::resource::{ObjectRef, RawObject};
 
 /// What the comparison may know beside the two objects.
@@ -20,7 +24,7 @@ pub struct Facts<'a> {
     /// The field manager of this deploy.
     pub field_manager: &'a str,
     /// For a custom resource: the structural schema of its version, for defaults inside atomic lists and maps.
-    pub schema: Option<&'a Value>,
+    pub schema: Option<&'a Json<'a>>,
     /// A kind that is compiled into the API server, whose Go types drop zero values and normalise quantities.
     pub built_in: bool,
 }
@@ -34,24 +38,24 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
         // A folder of manifests may keep no such record: the values alone decide.
         Record::None => None,
     };
-    let live = live.value();
-    let owned = entry.and_then(|index| live.pointer(&format!("/metadata/managedFields/{index}/fieldsV1")));
-    let mut desired = desired.value();
-    for key in ["apiVersion", "kind"] {
-        desired.as_object_mut().map(|map| map.shift_remove(key));
-    }
-    if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
-        // Set by the request itself or by the server, so never part of what a manager owns.
-        for key in ["name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
-            metadata.shift_remove(key);
+    let is_secret = facts.built_in && object.kind == "Secret" && object.group().is_empty();
+    let [desired, live] = [(desired, fold_desired as fn(&mut Value)), (live, fold_records)].map(|(raw, fold)| {
+        if is_secret {
+            let mut secret = raw.value();
+            fold(&mut secret);
+            return Cow::Owned(secret.to_string());
         }
-    }
-    let mut owned = owned.cloned();
-    if facts.built_in && object.kind == "Secret" && object.group().is_empty() {
-        fold_string_data(&mut desired, owned.as_mut());
-    }
-    let walk = Walk { facts };
-    walk.granular(&desired, &live, owned.as_ref(), facts.schema, true)
+        Cow::Borrowed(raw.json())
+    });
+    let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return false };
+    let owned = entry.and_then(|index| record(&live, index));
+    let walk = Walk { facts, is_crd: object.is_crd() };
+    walk.granular(&desired, &live, owned, facts.schema, Level::Object)
+}
+
+/// `metadata.managedFields[index].fieldsV1`
+fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
+    live.map()?.get("metadata")?.map()?.get("managedFields")?.list()?.get(index)?.map()?.get("fieldsV1")
 }
 
 enum Record {
@@ -97,40 +101,75 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Recor
 }
 
 /// The server stores a Secret's `stringData` as base64 in `data`, and keeps the record under `stringData`.
-fn fold_string_data(desired: &mut Value, owned: Option<&mut Value>) {
-    if let Some(Value::Object(text)) = desired.as_object_mut().and_then(|map| map.shift_remove("stringData")) {
-        let data = &mut desired["data"];
+fn fold_desired(secret: &mut Value) {
+    if let Some(Value::Object(text)) = secret.as_object_mut().and_then(|map| map.shift_remove("stringData")) {
+        let data = &mut secret["data"];
         if !data.is_object() {
-            *data = Value::Object(Map::new());
+            *data = Value::Object(serde_json::Map::new());
         }
         for (key, value) in text {
             let encoded = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap_or_default());
             data[key] = Value::String(encoded);
         }
     }
-    if let Some(Value::Object(owned)) = owned
-        && let Some(Value::Object(text)) = owned.shift_remove("f:stringData")
-        && let Some(data) = owned.entry("f:data").or_insert_with(|| Value::Object(Map::new())).as_object_mut()
-    {
-        data.extend(text);
+}
+
+/// The same for the records of a live Secret.
+fn fold_records(secret: &mut Value) {
+    let records = secret.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    for record in records.into_iter().flatten() {
+        if let Some(Value::Object(owned)) = record.get_mut("fieldsV1")
+            && let Some(Value::Object(text)) = owned.shift_remove("f:stringData")
+            && let Some(data) =
+                owned.entry("f:data").or_insert_with(|| Value::Object(serde_json::Map::new())).as_object_mut()
+        {
+            data.extend(text);
+        }
+    }
+}
+
+/// How far down a walk is, as far as that matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Object,
+    Metadata,
+    Below,
+}
+
+impl Level {
+    fn below(self, key: &str) -> Self {
+        if self == Level::Object && key == "metadata" { Level::Metadata } else { Level::Below }
+    }
+
+    /// Whether a manager can own the member. The others are set by the request itself or by the server.
+    fn is_ownable(self, key: &str) -> bool {
+        match self {
+            Level::Object => !matches!(key, "apiVersion" | "kind"),
+            Level::Metadata => !matches!(
+                key,
+                "name" | "namespace" | "uid" | "resourceVersion" | "generation" | "creationTimestamp" | "managedFields"
+            ),
+            Level::Below => true,
+        }
     }
 }
 
 struct Walk<'a> {
     facts: &'a Facts<'a>,
+    is_crd: bool,
 }
 
 impl Walk<'_> {
     /// A node of which other managers may own other parts. `owned` is `None` where no record is kept.
     fn granular(
         &self,
-        desired: &Value,
-        live: &Value,
-        owned: Option<&Value>,
-        schema: Option<&Value>,
-        root: bool,
+        desired: &Json<'_>,
+        live: &Json<'_>,
+        owned: Option<&Json<'_>>,
+        schema: Option<&Json<'_>>,
+        level: Level,
     ) -> bool {
-        let owned = owned.map(|owned| owned.as_object());
+        let owned = owned.map(Json::map);
         let owned = match owned {
             // A leaf of the record: a scalar, or a list or map that is owned as a whole.
             Some(None) => return self.whole(desired, live, schema),
@@ -139,8 +178,8 @@ impl Walk<'_> {
             None => None,
         };
         match (desired, live) {
-            (Value::Object(desired), Value::Object(live)) => self.map(desired, live, owned, schema, root),
-            (Value::Array(desired), Value::Array(live)) => match owned {
+            (Json::Map(desired), Json::Map(live)) => self.map(desired, live, owned, schema, level),
+            (Json::List(desired), Json::List(live)) => match owned {
                 Some(owned) => self.list(desired, live, owned, schema),
                 None => self.whole_list(desired, live, schema),
             },
@@ -150,209 +189,157 @@ impl Walk<'_> {
 
     fn map(
         &self,
-        desired: &Map<String, Value>,
-        live: &Map<String, Value>,
-        owned: Option<&Map<String, Value>>,
-        schema: Option<&Value>,
-        root: bool,
+        desired: &Map<'_>,
+        live: &Map<'_>,
+        owned: Option<&Map<'_>>,
+        schema: Option<&Json<'_>>,
+        level: Level,
     ) -> bool {
-        for (key, value) in desired {
+        for (key, value) in desired.iter().filter(|(key, _)| level.is_ownable(key)) {
+            let below = level.below(key);
             let record = match owned {
                 Some(owned) => match owned.get(&format!("f:{key}")) {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
-                    None if root && key == "status" => continue,
-                    None if self.dropped(value) && !live.contains_key(key) => continue,
-                    None if value.as_object().is_some_and(Map::is_empty) && root && key == "metadata" => continue,
+                    None if level == Level::Object && key == "status" => continue,
+                    None if self.dropped(key, value) && live.get(key).is_none() => continue,
+                    None if below == Level::Metadata && says_nothing(value) => continue,
                     None => return false,
                 },
                 None => None,
             };
-            let same = match live.get(key).filter(|live| !live.is_null()) {
-                Some(live) => self.granular(value, live, record, self.child(schema, key), false),
-                None => self.dropped(value),
+            let same = match live.get(key).filter(|live| **live != Json::Null) {
+                Some(live) => self.granular(value, live, record, child(schema, key), below),
+                None => self.dropped(key, value),
             };
             if !same {
                 return false;
             }
         }
         // A field of ours that the manifest no longer has is about to be removed.
-        owned.is_none_or(|owned| {
-            owned.keys().filter_map(|key| key.strip_prefix("f:")).all(|key| desired.contains_key(key))
-        })
+        let has = |key: &str| level.is_ownable(key) && desired.get(key).is_some();
+        owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has))
     }
 
-    fn list(&self, desired: &[Value], live: &[Value], owned: &Map<String, Value>, schema: Option<&Value>) -> bool {
-        let items = schema.and_then(|schema| schema.get("items"));
+    fn list(&self, desired: &[Json<'_>], live: &[Json<'_>], owned: &Map<'_>, schema: Option<&Json<'_>>) -> bool {
+        let items = member(schema, "items");
         let mut seen = 0;
         for item in desired {
             let found = owned.iter().find_map(|(record, children)| {
                 if let Some(value) = record.strip_prefix("v:") {
-                    let value: Value = serde_json::from_str(value).ok()?;
+                    let value = Json::parse(value).ok()?;
                     return (value == *item && live.contains(item)).then_some(true);
                 }
-                let keys: Map<String, Value> = serde_json::from_str(record.strip_prefix("k:")?).ok()?;
+                let keys = Json::parse(record.strip_prefix("k:")?).ok()?;
+                let keys = keys.map()?;
                 // A key that the manifest leaves out was defaulted (`protocol: TCP` of a port).
-                let is_item = keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value));
+                let is_item = keys.iter().all(|(key, value)| member(Some(item), key).is_none_or(|own| own == value));
                 if !is_item {
                     return None;
                 }
-                let live = live.iter().find(|live| keys.iter().all(|(key, value)| live.get(key) == Some(value)))?;
-                let children = without_defaulted_keys(children, item, &keys);
-                Some(self.granular(item, live, Some(&children), items, false))
+                let is_live = |live: &&Json<'_>| keys.iter().all(|(k, value)| member(Some(live), k) == Some(value));
+                let live = live.iter().find(is_live)?;
+                let children = without_defaulted_keys(children, item, keys);
+                Some(self.granular(item, live, Some(children.as_ref()), items, Level::Below))
             });
             match found {
                 Some(true) => seen += 1,
                 _ => return false,
             }
         }
-        seen == owned.keys().filter(|key| *key != ".").count()
+        seen == owned.iter().filter(|(step, _)| *step != ".").count()
     }
 
     /// A value that belongs to one manager as a whole: equal up to what the server defaults or normalises.
-    fn whole(&self, desired: &Value, live: &Value, schema: Option<&Value>) -> bool {
+    fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>) -> bool {
         match (desired, live) {
-            (Value::Object(desired), Value::Object(live)) => {
-                let wanted = desired.iter().all(|(key, value)| match live.get(key).filter(|live| !live.is_null()) {
-                    Some(live) => self.whole(value, live, self.child(schema, key)),
-                    None => self.dropped(value),
+            (Json::Map(desired), Json::Map(live)) => {
+                let wanted = desired.iter().all(|(key, value)| match live.get(key) {
+                    Some(Json::Null) | None => self.dropped(key, value),
+                    Some(live) => self.whole(value, live, child(schema, key)),
                 });
                 wanted
                     && live
                         .iter()
-                        .filter(|(key, _)| !desired.contains_key(*key))
-                        .all(|(key, value)| self.is_default(key, value, self.child(schema, key)))
+                        .filter(|(key, _)| desired.get(key).is_none())
+                        .all(|(key, value)| self.is_default(key, value, child(schema, key)))
             }
-            (Value::Array(desired), Value::Array(live)) => self.whole_list(desired, live, schema),
-            (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+            (Json::List(desired), Json::List(live)) => self.whole_list(desired, live, schema),
             (a, b) if a == b => true,
-            (a, b) => self.facts.built_in && same_quantity(a, b),
+            (Json::Int(_) | Json::Float(_), Json::Int(_) | Json::Float(_)) => {
+                built_in::number(desired) == built_in::number(live)
+            }
+            (a, b) => self.facts.built_in && built_in::same_quantity(a, b),
         }
     }
 
-    fn whole_list(&self, desired: &[Value], live: &[Value], schema: Option<&Value>) -> bool {
-        let items = schema.and_then(|schema| schema.get("items"));
+    fn whole_list(&self, desired: &[Json<'_>], live: &[Json<'_>], schema: Option<&Json<'_>>) -> bool {
+        let items = member(schema, "items");
         desired.len() == live.len() && desired.iter().zip(live).all(|(a, b)| self.whole(a, b, items))
     }
 
-    fn child<'s>(&self, schema: Option<&'s Value>, key: &str) -> Option<&'s Value> {
-        let schema = schema?;
-        schema.get("properties").and_then(|p| p.get(key)).or_else(|| schema.get("additionalProperties"))
-    }
-
     /// Whether the server keeps no trace of such a value: null everywhere, zero values in its own types.
-    fn dropped(&self, value: &Value) -> bool {
+    fn dropped(&self, key: &str, value: &Json<'_>) -> bool {
         match value {
-            Value::Null => true,
+            Json::Null => true,
             _ if !self.facts.built_in => false,
-            Value::Bool(value) => !value,
-            Value::Number(number) => number.as_f64() == Some(0.0),
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            Value::Object(map) => map.values().all(|value| self.dropped(value)),
+            _ if self.is_crd => built_in::is_dropped_from_crd(key, value),
+            Json::Bool(value) => !value,
+            Json::Int(number) => *number == 0,
+            Json::Float(number) => *number == 0.0,
+            Json::Text(text) => text.is_empty(),
+            Json::List(items) => items.is_empty(),
+            Json::Map(map) => map.iter().all(|(key, value)| self.dropped(key, value)),
         }
     }
 
-    fn is_default(&self, key: &str, live: &Value, schema: Option<&Value>) -> bool {
+    fn is_default(&self, key: &str, live: &Json<'_>, schema: Option<&Json<'_>>) -> bool {
         if self.facts.built_in {
-            return BUILT_IN_DEFAULTS.iter().any(|(name, text)| *name == key && literal(text) == *live);
+            return built_in::is_default(key, live);
         }
-        schema.is_some_and(|schema| defaulted(schema).as_ref() == Some(live))
+        schema.is_some_and(|schema| is_what_is_defaulted(schema, live))
     }
 }
 
-/// What the server makes of an absent value under this schema.
-fn defaulted(schema: &Value) -> Option<Value> {
-    let mut value = schema.get("default")?.clone();
-    if let (Value::Object(map), Some(properties)) = (&mut value, schema.get("properties").and_then(Value::as_object)) {
-        for (key, schema) in properties {
-            if !map.contains_key(key)
-                && let Some(default) = defaulted(schema)
-            {
-                map.insert(key.clone(), default);
-            }
-        }
-    }
-    Some(value)
+fn member<'j>(node: Option<&'j Json<'_>>, key: &str) -> Option<&'j Json<'j>> {
+    node?.map()?.get(key)
+}
+
+fn child<'s>(schema: Option<&'s Json<'_>>, key: &str) -> Option<&'s Json<'s>> {
+    member(member(schema, "properties"), key).or_else(|| member(schema, "additionalProperties"))
+}
+
+/// Metadata of which a manager owns nothing.
+fn says_nothing(metadata: &Json<'_>) -> bool {
+    metadata.map().is_some_and(|metadata| !metadata.iter().any(|(key, _)| Level::Metadata.is_ownable(key)))
+}
+
+/// Whether this is what the server makes of an absent value under this schema: its default, and the defaults of the
+/// properties that the default leaves out.
+fn is_what_is_defaulted(schema: &Json<'_>, live: &Json<'_>) -> bool {
+    let Some(default) = member(Some(schema), "default") else { return false };
+    let (Json::Map(default), Json::Map(live)) = (default, live) else { return default == live };
+    let properties = member(Some(schema), "properties").and_then(Json::map);
+    let added = |key| properties.and_then(|properties| properties.get(key)).filter(|_| default.get(key).is_none());
+    let keeps_all = default.iter().all(|(key, value)| live.get(key) == Some(value));
+    let adds_no_other = live
+        .iter()
+        .filter(|(key, _)| default.get(key).is_none())
+        .all(|(key, value)| added(key).is_some_and(|schema| is_what_is_defaulted(schema, value)));
+    let adds_all = properties.into_iter().flat_map(Map::iter).all(|(key, schema)| {
+        default.get(key).is_some() || member(Some(schema), "default").is_none() || live.get(key).is_some()
+    });
+    keeps_all && adds_no_other && adds_all
 }
 
 /// The record of a list item names its keys, also the one that the server defaulted and the manifest leaves out.
-fn without_defaulted_keys(children: &Value, item: &Value, keys: &Map<String, Value>) -> Value {
-    let mut children = children.clone();
-    if let Some(map) = children.as_object_mut() {
-        for key in keys.keys().filter(|key| item.get(*key).is_none()) {
-            map.shift_remove(&format!("f:{key}"));
+fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &Map<'_>) -> Cow<'j, Json<'j>> {
+    let is_defaulted = |key: &str| keys.get(key).is_some() && member(Some(item), key).is_none();
+    match children {
+        Json::Map(map) if keys.iter().any(|(key, _)| is_defaulted(key)) => {
+            Cow::Owned(Json::Map(map.filtered(|step| !step.strip_prefix("f:").is_some_and(is_defaulted))))
         }
-    }
-    children
-}
-
-/// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
-/// write its default mean the same, so taking one for the other is never wrong.
-const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
-    ("apiGroup", "\"\""),                                                   // RoleBinding: subjects
-    ("apiGroup", "\"rbac.authorization.k8s.io\""),                          // RoleBinding: subjects, roleRef
-    ("apiVersion", "\"v1\""),                                               // fieldRef, volumeClaimTemplates
-    ("conditions", "{}"),                                                   // EndpointSlice: endpoints
-    ("conversion", "{\"strategy\":\"None\"}"),                              // CustomResourceDefinition
-    ("defaultMode", "420"),                                                 // projected volumes
-    ("divisor", "\"0\""),                                                   // resourceFieldRef
-    ("expirationSeconds", "3600"),                                          // projected service account tokens
-    ("kind", "\"PersistentVolumeClaim\""),                                  // volumeClaimTemplates
-    ("matchPolicy", "\"Equivalent\""),                                      // admission policies
-    ("name", "\"\""),                                                       // EndpointSlice: ports
-    ("namespaceSelector", "{}"),                                            // admission policies
-    ("objectSelector", "{}"),                                               // admission policies
-    ("protocol", "\"TCP\""),                                                // NetworkPolicy, EndpointSlice: ports
-    ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
-    ("scope", "\"*\""),                                                     // webhook and policy rules
-    ("status", "{\"phase\":\"Pending\"}"),                                  // volumeClaimTemplates
-    ("type", "\"RollingUpdate\""),                                          // Deployment: strategy
-    ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
-];
-
-fn literal(text: &str) -> Value {
-    serde_json::from_str(text).expect("the table holds JSON")
-}
-
-/// Whether two scalars are the same Kubernetes quantity (`1000m` and `1`, `0.5` and `500m`), as the server rewrites
-/// them in its own types. Source: `k8s.io/apimachinery/pkg/api/resource`.
-fn same_quantity(a: &Value, b: &Value) -> bool {
-    fn parse(value: &Value) -> Option<f64> {
-        const SUFFIXES: &[(&str, f64)] = &[
-            ("Ki", 1024.0),
-            ("Mi", 1_048_576.0),
-            ("Gi", 1_073_741_824.0),
-            ("Ti", 1_099_511_627_776.0),
-            ("Pi", 1_125_899_906_842_624.0),
-            ("Ei", 1_152_921_504_606_846_976.0),
-            ("n", 1e-9),
-            ("u", 1e-6),
-            ("m", 1e-3),
-            ("k", 1e3),
-            ("M", 1e6),
-            ("G", 1e9),
-            ("T", 1e12),
-            ("P", 1e15),
-            ("E", 1e18),
-        ];
-        let text = match value {
-            Value::String(text) => text.as_str(),
-            Value::Number(number) => return number.as_f64(),
-            _ => return None,
-        };
-        if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
-            return None;
-        }
-        let (digits, scale) = SUFFIXES
-            .iter()
-            .find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|digits| (digits, *scale)))
-            .unwrap_or((text, 1.0));
-        digits.parse::<f64>().ok().map(|number| number * scale)
-    }
-    match (parse(a), parse(b)) {
-        (Some(a), Some(b)) => (a - b).abs() <= f64::EPSILON * a.abs().max(b.abs()),
-        _ => false,
+        children => Cow::Borrowed(children),
     }
 }
 
@@ -412,8 +399,9 @@ mod tests {
 
     #[test]
     fn a_custom_resource_takes_its_defaults_from_the_schema() {
-        let schema = json!({"properties": {"spec": {"properties": {"routes": {"items": {"properties": {
-            "port": {"default": 80}}}}}}}});
+        let schema = r#"{"properties": {"spec": {"properties": {"routes": {"items": {"properties": {
+            "port": {"default": 80}}}}}}}}"#;
+        let schema = Json::parse(schema).unwrap();
         let facts = Facts { schema: Some(&schema), built_in: false, ..BUILT_IN };
         let live = live(&json!({"f:spec": {"f:routes": {}}}), &json!({"routes": [{"host": "a", "port": 80}]}));
         let desired = json!({"spec": {"routes": [{"host": "a"}]}});
@@ -427,6 +415,35 @@ mod tests {
         let desired = json!({"spec": {"a": 1, "b": false, "c": "", "d": {}}});
         assert!(unchanged("X", &desired, &live, &BUILT_IN));
         assert!(!unchanged("X", &desired, &live, &Facts { built_in: false, ..BUILT_IN }));
+    }
+
+    #[test]
+    fn a_zero_that_means_something_in_a_crd_is_a_change() {
+        let crd = ObjectRef {
+            api_version: "apiextensions.k8s.io/v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: "x".into(),
+        };
+        let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply",
+            "apiVersion": "apiextensions.k8s.io/v1", "fieldsV1": {"f:spec": {"f:versions": {}}}}]},
+            "spec": {"versions": [{"name": "v1", "schema": {"type": "object"}}]}});
+        let is_unchanged = |version: Value| {
+            let desired = RawObject::from_value(&json!({"spec": {"versions": [version]}}));
+            is_unchanged(&crd, &desired, &RawObject::from_value(&live), &BUILT_IN)
+        };
+        assert!(is_unchanged(json!({"name": "v1", "deprecated": false, "schema":
+            {"type": "object", "nullable": false, "description": "", "required": [], "properties": {}}})));
+        for version in [
+            json!({"name": "v1", "schema": {"type": "object"}, "subresources": {"status": {}}}),
+            json!({"name": "v1", "schema": {"type": "object"}, "subresources": {}}),
+            json!({"name": "v1", "schema": {"type": "object", "minimum": 0}}),
+            json!({"name": "v1", "schema": {"type": "object", "default": false}}),
+            json!({"name": "v1", "schema": {"type": "object", "additionalProperties": false}}),
+            json!({"name": "v1", "schema": {"type": "object", "additionalProperties": {}}}),
+        ] {
+            assert!(!is_unchanged(version.clone()), "{version}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
 use crate::config::ConfigReader;
-use crate::plan::{Change, in_parallel};
+use crate::plan::{Action, Change, in_parallel};
 use crate::report::{Severity, Verdict};
 use crate::resource::RawObject;
 use crate::text;
@@ -92,7 +92,7 @@ impl Check for CrdUpgradeSafety {
     }
 }
 
-/// A CRD of the plan that is live already.
+/// A CRD of the plan that is live already and that a deploy would change.
 struct Pair {
     /// Index into the plan.
     change: usize,
@@ -103,7 +103,9 @@ struct Pair {
 
 impl Pair {
     fn of((index, change): (usize, &Change)) -> Option<Self> {
-        let live = change.live.as_ref().filter(|_| change.desired.object.is_crd())?;
+        // What is not written breaks nothing.
+        let is_written = change.action != Action::Unchanged;
+        let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
         Some(Pair {
             change: index,
             name: change.desired.object.name.clone(),

@@ -80,40 +80,66 @@ pub async fn check(context: &Context<'_>) -> Found {
         }
         Err(unchecked) => found.unchecked.extend(unchecked),
     }
-    let work = definitions.iter().flat_map(|(definition, objects)| by_version(definition, objects, changes));
-    let mut jobs: Vec<(usize, &Definition, Arc<Compiled>)> = Vec::new();
-    for version in work.collect::<Vec<_>>() {
+    let work: Vec<Work> = definitions
+        .into_iter()
+        .map(|(definition, objects)| Work {
+            definition: Arc::new(definition),
+            objects: objects.into_iter().map(|index| (index, changes[index].clone())).collect(),
+        })
+        .collect();
+    let (manager, redact) = (Arc::from(context.field_manager), context.redact);
+    // Judging is work for processors. It must not hold up the threads that wait for the network.
+    match tokio::task::spawn_blocking(move || judge_all(work, &manager, redact)).await {
+        Ok(judged) => found.extend(judged),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => found
+            .unchecked
+            .push(CouldNotCheck { message: "interrupted while judging custom resources".into(), help: None }),
+    }
+    found
+}
+
+/// The custom resources of one definition, with their indices in the plan.
+struct Work {
+    definition: Arc<Definition>,
+    objects: Vec<(usize, Change)>,
+}
+
+fn judge_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
+    let mut found = Found::default();
+    let mut jobs = Vec::new();
+    for version in work.into_iter().flat_map(|work| by_version(work, manager, redact)) {
         match version {
             Ok(more) => jobs.extend(more),
             Err(error) => found.unchecked.push(error),
         }
     }
-    jobs.sort_by_key(|(index, ..)| *index);
-    let judged = in_parallel(&jobs, |(index, definition, version)| {
-        Judging { change: &changes[*index], index: *index, definition, version, context }.judge()
-    });
-    judged.into_iter().for_each(|judged| found.extend(judged));
+    jobs.sort_by_key(|job| job.index);
+    in_parallel(&jobs, Judging::judge).into_iter().for_each(|judged| found.extend(judged));
     found
 }
 
-type Jobs<'a> = Vec<(usize, &'a Definition, Arc<Compiled>)>;
-
 /// Compiles each version that some manifest is written at once.
-fn by_version<'a>(
-    definition: &'a Definition,
-    objects: &[usize],
-    changes: &[Change],
-) -> Vec<Result<Jobs<'a>, CouldNotCheck>> {
-    let mut versions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for index in objects {
-        versions.entry(&changes[*index].resource.version).or_default().push(*index);
+fn by_version(work: Work, manager: &Arc<str>, redact: bool) -> Vec<Result<Vec<Judging>, CouldNotCheck>> {
+    let Work { definition, objects } = work;
+    let mut versions: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
+    for (index, change) in objects {
+        versions.entry(change.resource.version.clone()).or_default().push((index, change));
     }
-    let compile = |(name, objects): (&str, Vec<usize>)| {
-        let version = definition.crd.version(name)?;
+    let compile = |(name, objects): (String, Vec<(usize, Change)>)| {
+        let version = definition.crd.version(&name)?;
         Some(match version.compile() {
             Ok(compiled) => {
-                let compiled = Arc::new(compiled);
-                Ok(objects.into_iter().map(|index| (index, definition, Arc::clone(&compiled))).collect())
+                let version = Arc::new(compiled);
+                let judging = |(index, change)| Judging {
+                    change,
+                    index,
+                    definition: Arc::clone(&definition),
+                    version: Arc::clone(&version),
+                    manager: Arc::clone(manager),
+                    redact,
+                };
+                Ok(objects.into_iter().map(judging).collect())
             }
             Err(reason) => Err(CouldNotCheck {
                 message: format!(
@@ -155,15 +181,18 @@ async fn live_crds(
     }
 }
 
-struct Judging<'a> {
-    change: &'a Change,
+struct Judging {
+    change: Change,
+    /// Of the change in the plan.
     index: usize,
-    definition: &'a Definition,
-    version: &'a Compiled,
-    context: &'a Context<'a>,
+    definition: Arc<Definition>,
+    version: Arc<Compiled>,
+    /// The name under which the deploy will apply.
+    manager: Arc<str>,
+    redact: bool,
 }
 
-impl Judging<'_> {
+impl Judging {
     fn judge(&self) -> Found {
         let mut found = Found::default();
         let manifest = self.change.desired.raw.value();
@@ -178,7 +207,7 @@ impl Judging<'_> {
         let old = self.old();
         let mut new = merge::intent(manifest.clone(), self.version.status_subresource);
         if let Some((raw, _)) = &old {
-            new = merge::merge(raw, &new, &self.version.raw, self.context.field_manager);
+            new = merge::merge(raw, &new, &self.version.raw, &self.manager);
         }
         if self.version.schema.prepare(&mut new).is_err() {
             return found;
@@ -220,7 +249,7 @@ impl Judging<'_> {
     fn refused(&self, error: &FieldError, manifest: &Value) -> Violation {
         let place = place::resolve(&error.path, &self.version.raw, manifest);
         let words = cause::of(error, &place, &self.version.raw).words;
-        let said = if self.context.redact {
+        let said = if self.redact {
             format!("{}: {words}", if place.pattern.is_empty() { "<nil>" } else { &error.path })
         } else {
             error.to_string()

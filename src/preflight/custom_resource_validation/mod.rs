@@ -34,7 +34,7 @@ use self::survey::{Found, Upgrade};
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck};
 use crate::config::ConfigReader;
-use crate::plan::{Change, in_parallel};
+use crate::plan::{Action, Change, in_parallel};
 use crate::resource::RawObject;
 use crate::target::selector::Selector;
 
@@ -115,7 +115,7 @@ impl Check for CustomResourceValidation {
     }
 }
 
-/// A CRD of the plan that is live already.
+/// A CRD of the plan that is live already and that a deploy would change.
 struct Pair {
     change: usize,
     name: String,
@@ -129,7 +129,8 @@ async fn upgrades(changes: &[Change]) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck
         .iter()
         .enumerate()
         .filter_map(|(index, change)| {
-            let live = change.live.as_ref().filter(|_| change.desired.object.is_crd())?;
+            let is_written = change.action != Action::Unchanged;
+            let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
             Some(Pair {
                 change: index,
                 name: change.desired.object.name.clone(),

@@ -1,0 +1,133 @@
+//! What the API server adds to objects of its own kinds, and how it rewrites their values.
+
+use crate::json::Json;
+
+/// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
+/// write its default mean the same, so taking one for the other is never wrong.
+const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
+    ("apiGroup", "\"\""),                                                   // RoleBinding: subjects
+    ("apiGroup", "\"rbac.authorization.k8s.io\""),                          // RoleBinding: subjects, roleRef
+    ("apiVersion", "\"v1\""),                                               // fieldRef, volumeClaimTemplates
+    ("conditions", "{}"),                                                   // EndpointSlice: endpoints
+    ("conversion", "{\"strategy\":\"None\"}"),                              // CustomResourceDefinition
+    ("defaultMode", "420"),                                                 // projected volumes
+    ("divisor", "\"0\""),                                                   // resourceFieldRef
+    ("expirationSeconds", "3600"),                                          // projected service account tokens
+    ("kind", "\"PersistentVolumeClaim\""),                                  // volumeClaimTemplates
+    ("matchPolicy", "\"Equivalent\""),                                      // admission policies
+    ("name", "\"\""),                                                       // EndpointSlice: ports
+    ("namespaceSelector", "{}"),                                            // admission policies
+    ("objectSelector", "{}"),                                               // admission policies
+    ("protocol", "\"TCP\""),                                                // NetworkPolicy, EndpointSlice: ports
+    ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
+    ("scope", "\"*\""),                                                     // webhook and policy rules
+    ("status", "{\"phase\":\"Pending\"}"),                                  // volumeClaimTemplates
+    ("type", "\"RollingUpdate\""),                                          // Deployment: strategy
+    ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
+];
+
+/// Whether the server adds `live` under this key where a manifest has nothing.
+pub fn is_default(key: &str, live: &Json<'_>) -> bool {
+    let is_live = |text| Json::parse(text).is_ok_and(|default| default == *live);
+    BUILT_IN_DEFAULTS.iter().any(|(name, text)| *name == key && is_live(text))
+}
+
+/// Whether the server drops this zero value from a CRD: the fields of its Go types that are no pointers and are left out
+/// where they are empty. Everywhere else a zero means something (`minimum: 0`, `subresources: {status: {}}`).
+/// Source: `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`
+pub fn is_dropped_from_crd(key: &str, value: &Json<'_>) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Bool(value) => {
+            !value
+                && matches!(
+                    key,
+                    "deprecated"
+                        | "exclusiveMaximum"
+                        | "exclusiveMinimum"
+                        | "nullable"
+                        | "preserveUnknownFields"
+                        | "uniqueItems"
+                        | "x-kubernetes-embedded-resource"
+                        | "x-kubernetes-int-or-string"
+                )
+        }
+        Json::Int(number) => *number == 0 && key == "priority",
+        Json::Float(_) => false,
+        Json::Text(text) => {
+            text.is_empty()
+                && matches!(
+                    key,
+                    "$schema"
+                        | "description"
+                        | "format"
+                        | "id"
+                        | "listKind"
+                        | "message"
+                        | "messageExpression"
+                        | "fieldPath"
+                        | "pattern"
+                        | "singular"
+                        | "title"
+                        | "type"
+                )
+        }
+        Json::List(items) => items.is_empty() && key != "default" && key != "example",
+        Json::Map(map) => {
+            map.is_empty()
+                && matches!(
+                    key,
+                    "annotations" | "definitions" | "dependencies" | "labels" | "patternProperties" | "properties"
+                )
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers beyond 2^53 are compared as JSON's readers compare them")]
+pub fn number(value: &Json<'_>) -> Option<f64> {
+    match value {
+        Json::Int(int) => Some(*int as f64),
+        Json::Float(float) => Some(*float),
+        _ => None,
+    }
+}
+
+/// Whether two scalars are the same Kubernetes quantity (`1000m` and `1`, `0.5` and `500m`), as the server rewrites
+/// them in its own types. Source: `k8s.io/apimachinery/pkg/api/resource`.
+pub fn same_quantity(a: &Json<'_>, b: &Json<'_>) -> bool {
+    fn parse(value: &Json<'_>) -> Option<f64> {
+        const SUFFIXES: &[(&str, f64)] = &[
+            ("Ki", 1024.0),
+            ("Mi", 1_048_576.0),
+            ("Gi", 1_073_741_824.0),
+            ("Ti", 1_099_511_627_776.0),
+            ("Pi", 1_125_899_906_842_624.0),
+            ("Ei", 1_152_921_504_606_846_976.0),
+            ("n", 1e-9),
+            ("u", 1e-6),
+            ("m", 1e-3),
+            ("k", 1e3),
+            ("M", 1e6),
+            ("G", 1e9),
+            ("T", 1e12),
+            ("P", 1e15),
+            ("E", 1e18),
+        ];
+        let text = match value {
+            Json::Text(text) => text.as_ref(),
+            other => return number(other),
+        };
+        if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+            return None;
+        }
+        let (digits, scale) = SUFFIXES
+            .iter()
+            .find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|digits| (digits, *scale)))
+            .unwrap_or((text, 1.0));
+        digits.parse::<f64>().ok().map(|number| number * scale)
+    }
+    match (parse(a), parse(b)) {
+        (Some(a), Some(b)) => (a - b).abs() <= f64::EPSILON * a.abs().max(b.abs()),
+        _ => false,
+    }
+}
