@@ -46,7 +46,7 @@ fn the_report_of_every_kind_of_run_follows_the_documented_schema() {
     follows(&run(admin(), "deploy", &["--warn-only"]), 0, "deployed", &finding);
 
     bed.write("manifests.yaml", &bed.crd("first: {type: string, minLength: many}"));
-    follows(&run(admin(), "check", &[]), 1, "failed", &["/checks/0/message"]);
+    follows(&run(admin(), "check", &[]), 1, "failed", &["/checks/0/unchecked/0/message"]);
     bed.write("manifests.yaml", &both(&two));
     let failed = ["/errors/0/message", "/errors/0/help", "/errors/0/source/file", "/changes/1/result"];
     follows(&run(control_plane().kubeconfig("reader"), "deploy", &[]), 1, "failed", &failed);
@@ -196,9 +196,10 @@ fn hostile_words_of_a_server_never_reach_the_terminal() {
         (404, "NotFound", HOSTILE, json!({"name": HOSTILE, "kind": "namespaces"})),
         (500, HOSTILE, HOSTILE, json!({})),
     ] {
-        // An object that is live, or a conflict would be called a change.
-        let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "u",
-            "resourceVersion": "7", "namespace": bed.names.namespace}});
+        // An object that is live and ours, or a conflict would be called a change, or foreseen.
+        let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "old"}, "metadata": {"name": "a",
+            "uid": "u", "resourceVersion": "7", "namespace": bed.names.namespace, "managedFields": [{"manager": "gantry",
+            "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:key": {}}}}]}});
         for output in ["human", "json"] {
             let proxy = Proxy::start(control_plane());
             proxy.answer(When::new("GET", &path), 200, live.clone());

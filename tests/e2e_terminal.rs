@@ -64,9 +64,10 @@ fn the_flag_answers_for_the_person() {
 #[test]
 fn what_would_not_be_written_is_not_asked_about() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.crd("first: {type: string}, second: {type: string}"));
-    bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
     let admin = || control_plane().kubeconfig("admin");
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}, second: {type: string}"));
+    bed.deploy(admin(), &[]).run().code(0);
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
     let blocked = bed.deploy(admin(), &[]).on_terminal().wait();
     blocked.code(3).stderr_contains("NoExistingFieldRemoved").contains_nowhere("[y/N]");
     let dry = bed.deploy(admin(), &["--dry-run", "--warn-only"]).on_terminal().wait();

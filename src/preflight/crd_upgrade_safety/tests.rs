@@ -287,12 +287,12 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
 #[test]
 fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
     let (live, desired) =
-        pair_of(&json!({"type": "string"}), &json!({"type": "string", "pattern": "a", "maxLength": 1}));
+        pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true, "maxLength": 1}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
     let severities = |fail_mode| -> BTreeMap<&str, Severity> {
         run(&plan, Options { fail_mode, ..Options::default() }).0.iter().map(|v| (v.rule, v.severity)).collect()
     };
-    let expected = |unknown| BTreeMap::from([("NoMaxLengthTightened", Severity::Error), ("PatternChange", unknown)]);
+    let expected = |unknown| BTreeMap::from([("NoMaxLengthTightened", Severity::Error), ("UnknownChange", unknown)]);
     assert_eq!(severities(FailMode::Closed), expected(Severity::Error));
     assert_eq!(severities(FailMode::Open), expected(Severity::Info));
 }
