@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
 use super::takeover;
-use super::transport::{Call, Failure, Transport, encode, object_path};
+use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
 use crate::target::{Apply, ApplyError, FieldConflict, Operation, Pin};
@@ -68,8 +68,14 @@ pub async fn apply(
         encode(apply.field_manager),
         apply.force_conflicts
     );
-    let call =
-        Call { verb: "patch", resource: Some(resource), namespace, name: Some(&object.name), uri, body: Some(&body) };
+    let call = Call {
+        verb: "patch",
+        resource: Some(resource),
+        namespace,
+        name: Some(&object.name),
+        uri,
+        body: Some(Payload::Apply(&body)),
+    };
 
     let started = Instant::now();
     let mut wait = FIRST_WAIT;

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     let problem = explain(call, status, peer);
     match call.body.filter(|_| is_secret(call)) {
-        Some(body) => Problem { message: secret::without_values(&problem.message, body), ..problem },
+        Some(body) => Problem { message: secret::without_values(&problem.message, body.text()), ..problem },
         None => problem,
     }
 }

@@ -10,7 +10,7 @@
 use serde_json::{Value, json};
 
 use super::json;
-use super::transport::{Call, Failure, Transport};
+use super::transport::{Call, Failure, Payload, Transport};
 use crate::resource::{Live, Resource};
 use crate::target::fields::Fields;
 use crate::target::{Apply, Operation, client_side_tool};
@@ -25,7 +25,7 @@ pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option
     let read = Call::get(resource, namespace, &object.name);
     for _ in 0..TRIES {
         let Some(patch) = patch(&live, apply.field_manager) else { return live };
-        let write = Call { verb: "patch", body: Some(&patch), ..read.clone() };
+        let write = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), ..read.clone() };
         match transport.send(&write).await {
             Ok(answer) => return json::live(&answer.body, resource).unwrap_or(live),
             // Somebody wrote meanwhile.

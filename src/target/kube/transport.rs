@@ -47,8 +47,37 @@ pub struct Call<'a> {
     pub name: Option<&'a str>,
     /// Path and query.
     pub uri: String,
-    /// The body of a server-side apply (an object) or of a JSON patch (a list).
-    pub body: Option<&'a str>,
+    pub body: Option<Payload<'a>>,
+}
+
+/// What a request carries, which decides its method and its content type.
+#[derive(Debug, Clone, Copy)]
+pub enum Payload<'a> {
+    /// An object, written by server-side apply (`PATCH`).
+    Apply(&'a str),
+    /// A JSON patch (`PATCH`).
+    JsonPatch(&'a str),
+}
+
+impl<'a> Payload<'a> {
+    /// The body as it is sent.
+    pub fn text(self) -> &'a str {
+        let (Payload::Apply(text) | Payload::JsonPatch(text)) = self;
+        text
+    }
+
+    fn method(self) -> Method {
+        match self {
+            Payload::Apply(_) | Payload::JsonPatch(_) => Method::PATCH,
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Payload::Apply(_) => "application/apply-patch+yaml",
+            Payload::JsonPatch(_) => "application/json-patch+json",
+        }
+    }
 }
 
 impl<'a> Call<'a> {
@@ -152,11 +181,9 @@ impl Transport {
     async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, "application/json");
         let body = match call.body {
-            Some(body) => {
-                let is_list = body.starts_with('[');
-                let kind = if is_list { "application/json-patch+json" } else { "application/apply-patch+yaml" };
-                request = request.method(Method::PATCH).header(CONTENT_TYPE, kind);
-                Body::from(body.as_bytes().to_vec())
+            Some(payload) => {
+                request = request.method(payload.method()).header(CONTENT_TYPE, payload.content_type());
+                Body::from(payload.text().as_bytes().to_vec())
             }
             None => Body::empty(),
         };
@@ -270,7 +297,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_is_sent_again_only_where_it_was_not_looked_at() {
-        let write = Call { body: Some("{}"), ..CALL };
+        let write = Call { body: Some(Payload::Apply("{}")), ..CALL };
         let tries = |code, retry_after: bool, call: Call<'static>| async move {
             let reply = move || plain(code, "text/plain", "no");
             ask(call, move |_| if retry_after { reply().header("retry-after", "999999") } else { reply() }).await.1
