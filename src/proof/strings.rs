@@ -93,8 +93,11 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Res
     }
     match automaton::find(&query, budget)? {
         Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
-        // A format is no pattern: typical members stand in for a search.
-        Some(_) => set.typical(|text| Ok(!others.contains(&text))),
+        // A format is no pattern: typical members stand in for a search, and prove nothing where none of them fits.
+        Some(_) => match set.typical(|text| Ok(!others.contains(&text)))? {
+            Some(text) => Ok(Some(text)),
+            None => Err(format!("the format {} is not compared with patterns", set.formats.join(", "))),
+        },
         None => Ok(None),
     }
 }
