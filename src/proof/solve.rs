@@ -362,8 +362,10 @@ impl<'s> Solver<'s> {
             let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
             match answer.values.into_iter().next() {
                 Some(item) => items.push(item),
-                // Nothing at all fits, or no bad item does.
-                None if answer.open.is_none() && (is_plain || bad.is_some() && list_type == "atomic") => {
+                // Nothing at all fits, or no bad item does, or all that fit are in the set already.
+                None if answer.open.is_none()
+                    && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
+                {
                     return Answer::default();
                 }
                 None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),

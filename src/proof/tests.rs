@@ -378,6 +378,19 @@ fn what_looks_alike_and_is_not() {
     ]);
 }
 
+#[test]
+fn a_set_has_no_more_items_than_there_are_values() {
+    let set = |rest: Value| {
+        let mut schema = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "boolean"}});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        schema
+    };
+    both_ways(&[
+        (set(json!({})), set(json!({"maxItems": 2})), Equal, Equal),
+        (set(json!({})), set(json!({"maxItems": 1})), Narrowing, Widening),
+    ]);
+}
+
 /// Neither side describes what is inside, however deep.
 #[test]
 fn what_nobody_describes_ends() {
