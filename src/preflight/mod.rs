@@ -11,12 +11,13 @@ pub mod rule;
 pub mod run;
 pub mod waive;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::plan::Plan;
 use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
-use crate::resource::Step;
+use crate::resource::{ObjectRef, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
 
@@ -32,12 +33,28 @@ pub struct Context<'a> {
     pub stage: &'a Stage,
 }
 
+/// What a violation is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A change of the plan, by its index in `plan.changes`.
+    Change(usize),
+    /// An object that the plan does not hold.
+    Object(ObjectRef),
+    /// No single object.
+    Plan,
+}
+
+impl From<usize> for Subject {
+    fn from(change: usize) -> Self {
+        Subject::Change(change)
+    }
+}
+
 /// What a rule says of one change, before it is placed and weighed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// Index into `plan.changes`.
-    pub change: usize,
-    pub rule: &'static str,
+    pub subject: Subject,
+    pub rule: Cow<'static, str>,
     /// How loud the rule is by itself. The runner may turn it down, never up.
     pub severity: Severity,
     pub version: Option<String>,

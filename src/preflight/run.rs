@@ -6,7 +6,7 @@ use futures::future::join_all;
 
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
-use super::{Answer, Check, Context, CouldNotCheck, Violation};
+use super::{Answer, Check, Context, CouldNotCheck, Subject, Violation};
 use crate::manifest::Spans;
 use crate::plan::Plan;
 use crate::problem::Problem;
@@ -89,27 +89,33 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.
 fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
-    let mut by_change: BTreeMap<usize, Vec<Violation>> = BTreeMap::new();
+    let mut by_subject: BTreeMap<Subject, Vec<Violation>> = BTreeMap::new();
     for violation in violations {
-        by_change.entry(violation.change).or_default().push(violation);
+        by_subject.entry(violation.subject.clone()).or_default().push(violation);
     }
-    let mut groups: Vec<(usize, Vec<Violation>)> = by_change.into_iter().collect();
+    let mut groups: Vec<(Subject, Vec<Violation>)> = by_subject.into_iter().collect();
     // They may be many, and are moved: a copy would double what they take.
     let affected: Vec<Option<Affected>> =
         groups.iter_mut().flat_map(|(_, violations)| violations).map(|violation| violation.affected.take()).collect();
-    let placed = crate::plan::in_parallel(&groups, |(index, violations)| {
-        let desired = &plan.changes[*index].desired;
-        let spans = Spans::of(&desired.origin);
+    let placed = crate::plan::in_parallel(&groups, |(subject, violations)| {
+        let (object, spans) = match subject {
+            Subject::Change(index) => {
+                let desired = &plan.changes[*index].desired;
+                (Some(&desired.object), Some(Spans::of(&desired.origin)))
+            }
+            Subject::Object(object) => (Some(object), None),
+            Subject::Plan => (None, None),
+        };
         violations
             .iter()
             .map(|violation| Finding {
-                rule: violation.rule.to_owned(),
+                rule: violation.rule.clone().into_owned(),
                 severity: match (violation.severity, mode) {
                     (Severity::Error, Mode::Warn) => Severity::Warning,
                     (severity, _) => severity,
                 },
-                object: desired.object.clone(),
-                source: Some(spans.locate(&violation.at).location.into()),
+                object: object.cloned(),
+                source: spans.as_ref().map(|spans| spans.locate(&violation.at).location.into()),
                 label: violation.label.clone(),
                 version: violation.version.clone(),
                 path: violation.path.clone(),

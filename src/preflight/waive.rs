@@ -83,8 +83,9 @@ impl Waiver {
                 texts.iter().any(|text| pattern.matches(text))
             })
         };
-        let object = finding.object.to_string();
-        matches(&self.object, &[&finding.object.name, &object])
+        let object = finding.object.as_ref().map(|object| [object.name.clone(), object.to_string()]);
+        let names: Vec<&str> = object.iter().flatten().map(String::as_str).collect();
+        matches(&self.object, &names)
             && matches(&self.version, finding.version.as_deref().as_slice())
             && matches(&self.path, finding.path.as_deref().as_slice())
             && matches(&self.rule, &[&finding.rule])
