@@ -44,7 +44,14 @@ impl Waivers<'_> {
         let mut problems = Vec::new();
         for (waiver, used) in self.list.iter().zip(used) {
             let rule = waiver.rule.as_deref().map(WildMatch::new);
-            let fits = |names: &[&str]| rule.as_ref().is_none_or(|rule| names.iter().any(|name| rule.matches(name)));
+            // The rules of a program, CHECK/RULE, are known by their check.
+            let check =
+                waiver.rule.as_deref().and_then(|rule| rule.split_once('/')).map(|(check, _)| WildMatch::new(check));
+            let is_one = |name: &&str| {
+                rule.as_ref().is_none_or(|rule| rule.matches(name))
+                    || check.as_ref().is_some_and(|check| check.matches(name))
+            };
+            let fits = |names: &[&str]| names.iter().any(|name| is_one(&name)) || rule.is_none();
             if self.is_over(waiver) {
                 let expires = waiver.expires.map(|date| date.to_string()).unwrap_or_default();
                 problems.push(waiver.problem(

@@ -332,7 +332,14 @@ async fn the_check_answers_with_what_was_compared() {
     let check = CrdUpgradeSafety::new(options);
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
     let answer = check
-        .run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage })
+        .run(Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            redact: false,
+            stage: &stage,
+            notices: &crate::preflight::Notices::default(),
+        })
         .await
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };

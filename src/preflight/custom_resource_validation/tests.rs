@@ -365,7 +365,14 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let context = Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage };
+        let context = Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            redact: false,
+            stage: &stage,
+            notices: &crate::preflight::Notices::default(),
+        };
         let check = (ENTRY.build)(&crate::config::ConfigMap::default());
         check.run(context).await.expect("checked")
     })

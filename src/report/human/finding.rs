@@ -58,7 +58,8 @@ pub fn write(
     // Steps to take stand on a line each.
     let help = text::cut(&help, LONGEST_HELP).lines().map(|line| text::sanitize(line).into_owned()).collect::<Vec<_>>();
     // What is offered as a command must be one; and many rules name it in their help.
-    let named = !finding.rule.is_empty() && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
+    let named = finding.rule.starts_with(|c: char| c.is_ascii_uppercase())
+        && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
     let more = if explain && named && !help.iter().any(|line| line.contains("gantry rules")) {
         format!("more about it: gantry rules {}", finding.rule)
     } else {
