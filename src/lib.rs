@@ -20,6 +20,7 @@ pub mod proof;
 pub mod report;
 pub mod resource;
 pub mod run;
+pub mod secret;
 pub mod target;
 pub mod text;
 pub mod ui;

@@ -6,17 +6,21 @@
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
+pub mod own;
 pub mod registry;
 pub mod rule;
 pub mod run;
 pub mod waive;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::plan::Plan;
+use crate::problem::Problem;
 use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
-use crate::resource::Step;
+use crate::resource::{ObjectRef, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
 
@@ -30,14 +34,51 @@ pub struct Context<'a> {
     pub redact: bool,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
+    /// What the user should hear of and what is no finding.
+    pub notices: &'a Notices,
+}
+
+/// What one check has to say beside its answer.
+#[derive(Debug, Default)]
+pub struct Notices(Mutex<Vec<Problem>>);
+
+impl Notices {
+    pub fn add(&self, message: impl Into<String>) {
+        self.lock().push(Problem::new(message));
+    }
+
+    fn take(&self) -> Vec<Problem> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Problem>> {
+        // A list of texts is whole whatever happened to the one who added to it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a violation is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A change of the plan, by its index in `plan.changes`.
+    Change(usize),
+    /// An object that the plan does not hold.
+    Object(ObjectRef),
+    /// No single object.
+    Plan,
+}
+
+impl From<usize> for Subject {
+    fn from(change: usize) -> Self {
+        Subject::Change(change)
+    }
 }
 
 /// What a rule says of one change, before it is placed and weighed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// Index into `plan.changes`.
-    pub change: usize,
-    pub rule: &'static str,
+    pub subject: Subject,
+    pub rule: Cow<'static, str>,
     /// How loud the rule is by itself. The runner may turn it down, never up.
     pub severity: Severity,
     pub version: Option<String>,

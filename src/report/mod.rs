@@ -190,7 +190,9 @@ pub enum Breaks {
 pub struct Finding {
     pub rule: String,
     pub severity: Severity,
-    pub object: ObjectRef,
+    /// Absent where the finding is about no single object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// What the caret in the excerpt of `source` points out, for example `the live CRD has pollInterval here (string)`.

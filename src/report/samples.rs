@@ -51,7 +51,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
     Finding {
         rule: rule.into(),
         severity,
-        object,
+        object: Some(object),
         source: None,
         label: None,
         version: None,

@@ -34,7 +34,7 @@ use self::proven::Proven;
 use self::prover::{Proof, Prover, Question, VersionProof};
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::plan::{Action, Change, in_parallel};
 use crate::report::{Severity, Verdict};
@@ -125,7 +125,7 @@ impl CrdUpgradeSafety {
         {
             match compared {
                 Ok(found) => {
-                    violations.extend(found.into_iter().map(|found| Violation { change: pair.change, ..found }))
+                    violations.extend(found.into_iter().map(|found| Violation { subject: pair.change.into(), ..found }))
                 }
                 Err(error) => unchecked.push(could_not_check(pair, &error)),
             }
@@ -221,8 +221,8 @@ impl CrdUpgradeSafety {
             _ => lines.push(format!("more about it: gantry rules {}", doc.name)),
         }
         Some(Violation {
-            change: 0,
-            rule: doc.name,
+            subject: Subject::Change(0),
+            rule: doc.name.into(),
             severity,
             version,
             path,
@@ -248,8 +248,8 @@ impl CrdUpgradeSafety {
             _ => "crdify",
         };
         Some(Violation {
-            change: 0,
-            rule: flagged.validation,
+            subject: Subject::Change(0),
+            rule: flagged.validation.into(),
             severity,
             version: flagged.version,
             path: flagged.path,

@@ -268,8 +268,8 @@ impl Violation {
         at: Vec<Step>,
     ) -> Self {
         Violation {
-            change,
-            rule: doc.name,
+            subject: change.into(),
+            rule: doc.name.into(),
             severity: doc.severity,
             version,
             path: None,

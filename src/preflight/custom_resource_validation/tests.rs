@@ -1,5 +1,6 @@
 //! Single objects under pairs of CRDs, the rules' own examples, and the check over a folder.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -193,7 +194,7 @@ fn lost_fields_are_named_with_what_varies_taken_out() {
     let spec = json!({"list": [{"b": "x"}, {"a": "y"}, {"b": "z"}], "map": {"k.8": {"c": "x"}}});
     let found =
         findings(&with_spec(live), &with_spec(desired), &[object(json!({"spec": spec})), object(json!({"spec": {}}))]);
-    let paths: Vec<_> = found.iter().map(|violation| (violation.rule, violation.path.clone().unwrap())).collect();
+    let paths: Vec<_> = found.iter().map(|violation| (&*violation.rule, violation.path.clone().unwrap())).collect();
     assert_eq!(
         paths,
         [("ExistingDataPruned", "spec.list[*].b".to_owned()), ("ExistingDataPruned", "spec.map[*].c".to_owned())]
@@ -258,7 +259,7 @@ fn versions_that_go_are_told_with_who_writes_at_them() {
     for desired in [two(false), one.clone()] {
         let found = findings(&two(true), &desired, &objects);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].rule, found[0].severity), ("ObjectInRemovedVersion", Severity::Warning));
+        assert_eq!((&*found[0].rule, found[0].severity), ("ObjectInRemovedVersion", Severity::Warning));
         assert!(
             found[0].message.contains("1 of 2 objects was written at v1alpha1") && found[0].message.contains("by old")
         );
@@ -364,7 +365,14 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let context = Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage };
+        let context = Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            redact: false,
+            stage: &stage,
+            notices: &crate::preflight::Notices::default(),
+        };
         let check = (ENTRY.build)(&crate::config::ConfigMap::default());
         check.run(context).await.expect("checked")
     })
@@ -383,26 +391,26 @@ fn found(answer: Answer) -> Vec<Violation> {
 #[test]
 fn every_example_triggers_its_rule_and_no_other() {
     for doc in rules::docs() {
-        let rules: BTreeSet<&str> = match doc.example {
+        let rules: BTreeSet<Cow<'static, str>> = match doc.example {
             Example::Stored { live, desired, object: part } => {
                 let object = object(serde_yaml::from_str(part).unwrap());
                 let (live, desired) = (example_crd(live), example_crd(desired));
                 assert_eq!(said(&live, &live, std::slice::from_ref(&object)), Vec::<String>::new());
-                findings(&live, &desired, &[object]).iter().map(|violation| violation.rule).collect()
+                findings(&live, &desired, &[object]).into_iter().map(|violation| violation.rule).collect()
             }
             Example::Manifest { desired, object: part } => {
                 let desired = with_spec(fields(serde_yaml::from_str(desired).unwrap()));
                 let object = object(serde_yaml::from_str(part).unwrap());
-                found(on_folder(&[], &[desired, object])).iter().map(|violation| violation.rule).collect()
+                found(on_folder(&[], &[desired, object])).into_iter().map(|violation| violation.rule).collect()
             }
             Example::Crd { live, desired } if doc.name == "VersionNotJudged" => {
-                found(on_folder(&[example_crd(live)], &[example_crd(desired)])).iter().map(|v| v.rule).collect()
+                found(on_folder(&[example_crd(live)], &[example_crd(desired)])).into_iter().map(|v| v.rule).collect()
             }
             // Takes a server that asks a webhook: an end-to-end test has it.
             Example::Crd { .. } if doc.name == "ObjectNotConverted" => continue,
             _ => panic!("{} has an example of a kind that nothing tests", doc.name),
         };
-        assert_eq!(rules, BTreeSet::from([doc.name]), "{}", doc.name);
+        assert_eq!(rules, BTreeSet::from([doc.name.into()]), "{}", doc.name);
     }
 }
 
@@ -411,7 +419,8 @@ fn a_manifest_is_judged_by_the_crd_that_will_be_in_force() {
     let narrow = with_spec(fields(json!({"size": {"type": "integer", "maximum": 5}})));
     let wide = with_spec(fields(json!({"size": {"type": "integer", "maximum": 9}})));
     let object = object(json!({"spec": {"size": 7}}));
-    let rules = |answer: Answer| found(answer).iter().map(|v| (v.rule, v.message.clone())).collect::<Vec<_>>();
+    let rules =
+        |answer: Answer| found(answer).into_iter().map(|v| (v.rule.into_owned(), v.message)).collect::<Vec<_>>();
     let refused = rules(on_folder(std::slice::from_ref(&narrow), std::slice::from_ref(&object)));
     assert_eq!(refused.len(), 1);
     assert!(refused[0].1.starts_with("the live CRD refuses it: spec.size: Invalid value: 7"), "{refused:?}");

@@ -106,8 +106,12 @@ fn by_object(
 }
 
 /// A CRD's name says all; anything else is shown as kubectl does.
-fn short_name(object: &ObjectRef) -> String {
-    let name = if object.is_crd() { object.name.clone() } else { object.to_string() };
+fn short_name(object: Option<&ObjectRef>) -> String {
+    let name = match object {
+        Some(object) if object.is_crd() => object.name.clone(),
+        Some(object) => object.to_string(),
+        None => "the plan".to_owned(),
+    };
     text::cut(&text::sanitize(&name), 200).into_owned()
 }
 

@@ -19,7 +19,6 @@ mod list;
 mod proxy;
 mod read;
 mod refusals;
-mod secret;
 #[cfg(test)]
 mod stand_in;
 mod takeover;
