@@ -1,9 +1,12 @@
 //! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
 
+use super::crd_upgrade_safety::Proven;
+use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Violation};
@@ -39,7 +42,8 @@ pub async fn run(
     options: RunOptions<'_>,
 ) -> (Vec<CheckReport>, Vec<Problem>) {
     let RunOptions { warn_only, redact, field_manager, waivers, stage } = options;
-    let context = || Context { plan, target, field_manager, redact, stage };
+    let proofs = Arc::new(Proofs::new(Proven));
+    let context = || Context { plan, target, field_manager, redact, proofs: Arc::clone(&proofs), stage };
     let answers = join_all(checks.iter().map(|enabled| enabled.check.run(context()))).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
@@ -77,14 +81,16 @@ fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let (message, unchecked, findings) = match answer {
-        Ok(Answer::Checked { violations, unchecked }) => (None, unchecked, place(violations, plan, mode)),
-        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new()),
-        Err(error) => (None, vec![error], Vec::new()),
+    let (message, unchecked, coverage, findings) = match answer {
+        Ok(Answer::Checked { violations, unchecked, coverage }) => {
+            (None, unchecked, coverage, place(violations, plan, mode))
+        }
+        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new(), Vec::new()),
+        Err(error) => (None, vec![error], Vec::new(), Vec::new()),
     };
     let status = if message.is_some() { CheckStatus::Skipped } else { status(&findings, !unchecked.is_empty()) };
     let unchecked = unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
-    CheckReport { name: enabled.name.to_owned(), mode, status, message, unchecked, findings }
+    CheckReport { name: enabled.name.to_owned(), mode, status, message, unchecked, coverage, findings }
 }
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.

@@ -268,8 +268,8 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    match CrdUpgradeSafety::new(options).compare_all(&pairs) {
-        Answer::Checked { violations, unchecked } => (violations, unchecked),
+    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven)) {
+        Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
 }
@@ -327,7 +327,14 @@ async fn the_check_answers_with_what_was_compared() {
     let check = CrdUpgradeSafety::new(options);
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
     let answer = check
-        .run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage })
+        .run(Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            redact: false,
+            proofs: Arc::new(Proofs::new(Proven)),
+            stage: &stage,
+        })
         .await
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
