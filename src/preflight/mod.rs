@@ -7,6 +7,7 @@ pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
 pub mod own;
+pub mod proofs;
 pub mod registry;
 pub mod rule;
 pub mod run;
@@ -15,11 +16,11 @@ pub mod waive;
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
+use crate::report::{Affected, Breaks, Coverage, Severity, Verdict, Witness};
 use crate::resource::{ObjectRef, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
@@ -32,6 +33,8 @@ pub struct Context<'a> {
     pub field_manager: &'a str,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
+    /// What is proven of the plan's CRDs, shared by the checks of one run.
+    pub proofs: Arc<proofs::Proofs>,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
     /// What the user should hear of and what is no finding.
@@ -110,9 +113,17 @@ pub struct CouldNotCheck {
 #[derive(Debug)]
 pub enum Answer {
     /// What it found, and the parts of the plan that it could not check; with any of those it has not passed.
-    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck> },
+    /// `coverage` is what it looked at, where that is worth telling.
+    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>, coverage: Vec<Coverage> },
     /// Not possible on this target, with the reason.
     Skipped(String),
+}
+
+impl Answer {
+    /// What a check found that has no more to tell of what it looked at.
+    pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
+        Answer::Checked { violations, unchecked, coverage: Vec::new() }
+    }
 }
 
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;

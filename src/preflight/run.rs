@@ -1,9 +1,12 @@
 //! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
 
+use super::crd_upgrade_safety::Proven;
+use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
@@ -48,7 +51,9 @@ pub struct Ran {
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
     let RunOptions { warn_only, redact, field_manager, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
-    let context = |notices| Context { plan, target, field_manager, redact, stage, notices };
+    let proofs = Arc::new(Proofs::new(Proven));
+    let context =
+        |notices| Context { plan, target, field_manager, redact, proofs: Arc::clone(&proofs), stage, notices };
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| enabled.check.run(context(notices)));
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
@@ -92,14 +97,16 @@ fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let (message, unchecked, findings) = match answer {
-        Ok(Answer::Checked { violations, unchecked }) => (None, unchecked, place(violations, plan, mode)),
-        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new()),
-        Err(error) => (None, vec![error], Vec::new()),
+    let (message, unchecked, coverage, findings) = match answer {
+        Ok(Answer::Checked { violations, unchecked, coverage }) => {
+            (None, unchecked, coverage, place(violations, plan, mode))
+        }
+        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new(), Vec::new()),
+        Err(error) => (None, vec![error], Vec::new(), Vec::new()),
     };
     let status = if message.is_some() { CheckStatus::Skipped } else { status(&findings, !unchecked.is_empty()) };
     let unchecked = unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
-    CheckReport { name: enabled.name.clone(), mode, status, message, unchecked, findings }
+    CheckReport { name: enabled.name.clone(), mode, status, message, unchecked, coverage, findings }
 }
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.

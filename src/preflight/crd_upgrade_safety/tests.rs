@@ -269,8 +269,8 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    match CrdUpgradeSafety::new(options).compare_all(&pairs) {
-        Answer::Checked { violations, unchecked } => (violations, unchecked),
+    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven)) {
+        Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
 }
@@ -337,6 +337,7 @@ async fn the_check_answers_with_what_was_compared() {
             target: &target,
             field_manager: "gantry",
             redact: false,
+            proofs: Arc::new(Proofs::new(Proven)),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         })

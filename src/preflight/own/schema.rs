@@ -12,6 +12,8 @@ use super::answer::ProgramAnswer;
 use super::input;
 use crate::manifest::{self, Source};
 use crate::plan::{Action, Change, Plan};
+use crate::preflight::crd_upgrade_safety::Proven;
+use crate::preflight::proofs::Proofs;
 use crate::preflight::{Context, Notices};
 use crate::report::Source as SourcePlace;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
@@ -138,6 +140,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         target: &target,
         field_manager: "gantry",
         redact: false,
+        proofs: Arc::new(Proofs::new(Proven)),
         stage: &stage,
         notices: &Notices::default(),
     };
