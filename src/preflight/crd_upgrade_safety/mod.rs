@@ -27,7 +27,7 @@ use std::panic;
 use std::sync::Arc;
 
 use self::compare::RuleViolation;
-use self::model::{Crd, CrdPair, Malformed, Side};
+use self::model::{CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 use self::proven::Proven;
@@ -142,8 +142,9 @@ impl CrdUpgradeSafety {
             let flagged = presets::judge(live, desired, &tool)?;
             return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).collect());
         }
-        let found = compare::crd(live, desired)?;
-        let proofs = self.prove(live, desired, &found)?;
+        let pair = CrdPair::parse(live, desired)?;
+        let found = compare::crd(&pair)?;
+        let proofs = self.prove(&pair, &found);
         let proof_of = |violation: &RuleViolation| {
             // Of a keyword that nobody knows nothing can be proven.
             if violation.rule.doc.name == rules::UNKNOWN_CHANGE {
@@ -156,17 +157,8 @@ impl CrdUpgradeSafety {
     }
 
     /// Asks the prover about each version in whose schema a rule found something.
-    fn prove(
-        &self,
-        live: &str,
-        desired: &str,
-        found: &[RuleViolation],
-    ) -> Result<BTreeMap<String, VersionProof>, Malformed> {
+    fn prove(&self, pair: &CrdPair<'_>, found: &[RuleViolation]) -> BTreeMap<String, VersionProof> {
         let mut proofs = BTreeMap::new();
-        if !found.iter().any(|violation| violation.path.is_some()) {
-            return Ok(proofs);
-        }
-        let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
         for (version, _, successor) in pair.common_versions() {
             let name = Some(version.name.as_str());
             if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
@@ -186,7 +178,7 @@ impl CrdUpgradeSafety {
                 proofs.insert(version.name.clone(), proof);
             }
         }
-        Ok(proofs)
+        proofs
     }
 
     fn place(&self, violation: RuleViolation, proof: Option<Proof>) -> Option<Violation> {
