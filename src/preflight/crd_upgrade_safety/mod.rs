@@ -27,7 +27,7 @@ use std::panic;
 use std::sync::Arc;
 
 use self::compare::RuleViolation;
-use self::model::{Crd, CrdPair, Malformed, Side};
+use self::model::{CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 pub use self::proven::Proven;
@@ -149,8 +149,9 @@ impl CrdUpgradeSafety {
             let flagged = presets::judge(live, desired, &tool)?;
             return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).collect());
         }
-        let found = compare::crd(live, desired)?;
-        let proofs = proofs(live, desired, &found, prove)?;
+        let pair = CrdPair::parse(live, desired)?;
+        let found = compare::crd(&pair)?;
+        let proofs = proofs(&pair, &found, prove);
         let proof_of = |violation: &RuleViolation| {
             // Of a keyword that nobody knows nothing can be proven.
             if violation.rule.doc.name == rules::UNKNOWN_CHANGE {
@@ -244,17 +245,8 @@ impl CrdUpgradeSafety {
 }
 
 /// Asks the prover about each version in whose schema a rule found something.
-fn proofs(
-    live: &str,
-    desired: &str,
-    found: &[RuleViolation],
-    prove: Asked<'_>,
-) -> Result<BTreeMap<String, Arc<VersionProof>>, Malformed> {
+fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
-    if !found.iter().any(|violation| violation.path.is_some()) {
-        return Ok(proofs);
-    }
-    let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
     for (version, _, successor) in pair.common_versions() {
         let name = Some(version.name.as_str());
         if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
@@ -274,7 +266,7 @@ fn proofs(
             proofs.insert(version.name.clone(), proof);
         }
     }
-    Ok(proofs)
+    proofs
 }
 
 fn could_not_check(pair: &Pair, error: &Malformed) -> CouldNotCheck {
