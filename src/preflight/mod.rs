@@ -6,6 +6,7 @@
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
+pub mod permission_validation;
 pub mod registry;
 pub mod rule;
 pub mod run;
@@ -16,7 +17,7 @@ use std::pin::Pin;
 
 use crate::plan::Plan;
 use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
-use crate::resource::Step;
+use crate::resource::{Resource, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
 
@@ -26,6 +27,8 @@ pub struct Context<'a> {
     pub target: &'a Target,
     /// The name under which the deploy will apply.
     pub field_manager: &'a str,
+    /// What all checks of this run look up.
+    pub lookups: &'a (dyn Fn() -> Vec<Lookup> + Sync),
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
     /// Where to tell how far a check is that takes long.
@@ -58,6 +61,18 @@ pub struct Violation {
     pub label: Option<String>,
 }
 
+/// What a check asks the target for beside the live objects of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    /// Index into `plan.changes`: what it is done for.
+    pub change: usize,
+    pub resource: Resource,
+    /// `None`: in all namespaces, or of a kind that has none.
+    pub namespace: Option<String>,
+    /// One object by name; `None`: a list of all.
+    pub name: Option<String>,
+}
+
 /// Could not check, with the reason: never a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CouldNotCheck {
@@ -79,4 +94,14 @@ pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCh
 /// A preflight check with its configuration read.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
+
+    /// What it will look up, so that the right to it can be asked for beforehand. Sends no request.
+    fn lookups(&self, _plan: &Plan) -> Vec<Lookup> {
+        Vec::new()
+    }
+
+    /// Whether it judges what is live. Where some of that cannot be read such a check does not run.
+    fn needs_live_objects(&self) -> bool {
+        true
+    }
 }

@@ -39,8 +39,19 @@ pub async fn run(
     options: RunOptions<'_>,
 ) -> (Vec<CheckReport>, Vec<Problem>) {
     let RunOptions { warn_only, redact, field_manager, waivers, stage } = options;
-    let context = || Context { plan, target, field_manager, redact, stage };
-    let answers = join_all(checks.iter().map(|enabled| enabled.check.run(context()))).await;
+    let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan)).collect();
+    let unread = unread(plan);
+    let answers = join_all(checks.iter().map(|enabled| {
+        let (context, unread) =
+            (Context { plan, target, field_manager, redact, lookups: &lookups, stage }, unread.clone());
+        async move {
+            match unread.filter(|_| enabled.check.needs_live_objects()) {
+                Some(error) => Err(error),
+                None => enabled.check.run(context).await,
+            }
+        }
+    }))
+    .await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
     let problems = waive(&mut reports, waivers);
@@ -48,6 +59,18 @@ pub async fn run(
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
     (reports, problems)
+}
+
+/// Why checks that need the live objects cannot be run, if some could not be read.
+fn unread(plan: &Plan) -> Option<CouldNotCheck> {
+    let unread = plan.unread();
+    let first = unread.first()?;
+    let more = match unread.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more of the kind"),
+    };
+    let message = format!("live objects cannot be read: {}{more}", first.message);
+    Some(CouldNotCheck { message, help: first.help.clone() })
 }
 
 fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>) -> Vec<Problem> {

@@ -262,6 +262,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         },
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
+        unread: None,
         resource: Resource::crd(),
     }
 }
@@ -327,7 +328,14 @@ async fn the_check_answers_with_what_was_compared() {
     let check = CrdUpgradeSafety::new(options);
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
     let answer = check
-        .run(Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage })
+        .run(Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            redact: false,
+            lookups: &Vec::new,
+            stage: &stage,
+        })
         .await
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
