@@ -3,6 +3,8 @@
 //! What is printed goes for any state of the target: it holds for the first deploy of these manifests and for the next
 //! ones. So live objects are looked at only where a binding refers to a role that is there, and for the lists of checks.
 
+use std::io::Write;
+
 use super::Host;
 use super::flow::{complete, connection, read_input, until};
 use crate::cli::PermissionsArgs;
@@ -46,9 +48,17 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             goes_on_unread: true,
         };
         let plan = plan::build(manifests, Ahead::none(), &target, options, &|_, _| ()).await?;
-        Ok(print(args, &settings, &plan, &subjects))
+        Ok((print(args, &settings, &plan, &subjects), plan.unread()))
     };
-    until(&stop, work).await
+    let (text, unread) = until(&stop, work).await?;
+    if let Some(first) = unread.first() {
+        let _ = writeln!(
+            host.stderr,
+            "notice: not all live objects can be read, so that rights to lists of checks may be missing: {}",
+            text::sanitize(&first.message)
+        );
+    }
+    Ok(text)
 }
 
 /// Whom to bind the rights to.
