@@ -121,10 +121,14 @@ pub fn uncovered<'a>(rules: &[PolicyRule], wanted: impl IntoIterator<Item = &'a 
     wanted.into_iter().filter(|atom| !rules.iter().any(|rule| rule.covers(atom))).cloned().collect()
 }
 
+type Verbs<'a> = BTreeSet<&'a str>;
+/// Verbs by name; `None`: whatever the name.
+type ByName<'a> = BTreeMap<Option<&'a str>, Verbs<'a>>;
+
 /// The fewest rights that grant all of `atoms`, as few rules as tell them: none of these could be left out.
 pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
-    let mut by_resource: BTreeMap<(&str, &str), BTreeMap<Option<&str>, BTreeSet<&str>>> = BTreeMap::new();
-    let mut by_url: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut by_resource: BTreeMap<(&str, &str), ByName<'_>> = BTreeMap::new();
+    let mut by_url: BTreeMap<&str, Verbs<'_>> = BTreeMap::new();
     for atom in irredundant(atoms) {
         match atom {
             Atom::Resource { group, resource, name, verb } => {
@@ -136,52 +140,48 @@ pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
             }
         }
     }
-    // Names with the same verbs go together, and then resources with the same names and verbs.
-    type Names<'a> = Vec<&'a str>;
-    let mut rules: Vec<(&str, Vec<&str>, Names<'_>, BTreeSet<&str>)> = Vec::new();
+    let mut rules = Vec::new();
     for ((group, resource), names) in by_resource {
-        let mut by_verbs: BTreeMap<BTreeSet<&str>, Names<'_>> = BTreeMap::new();
+        // Names with the same verbs go together.
+        let mut by_verbs: BTreeMap<Verbs<'_>, Vec<&str>> = BTreeMap::new();
         for (name, verbs) in names {
             match name {
-                None => add(&mut rules, group, resource, Vec::new(), verbs),
+                None => add(&mut rules, group, resource, &[], &verbs),
                 Some(name) => by_verbs.entry(verbs).or_default().push(name),
             }
         }
-        for (verbs, names) in by_verbs {
-            add(&mut rules, group, resource, names, verbs);
-        }
+        by_verbs.iter().for_each(|(verbs, names)| add(&mut rules, group, resource, names, verbs));
     }
-    let mut urls: BTreeMap<BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
+    let mut urls: BTreeMap<Verbs<'_>, Vec<&str>> = BTreeMap::new();
     for (url, verbs) in by_url {
         urls.entry(verbs).or_default().push(url);
     }
-    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let of_resources = rules.into_iter().map(|(group, resources, names, verbs)| PolicyRule {
-        api_groups: vec![group.to_owned()],
-        resources: owned(resources),
-        resource_names: owned(names),
+    rules.extend(urls.into_iter().map(|(verbs, urls)| PolicyRule {
+        non_resource_urls: owned(&urls),
         verbs: in_order(verbs),
         ..PolicyRule::default()
-    });
-    let of_urls = urls.into_iter().map(|(verbs, urls)| PolicyRule {
-        non_resource_urls: owned(urls),
-        verbs: in_order(verbs),
-        ..PolicyRule::default()
-    });
-    of_resources.chain(of_urls).collect()
+    }));
+    rules
 }
 
-fn add<'a>(
-    rules: &mut Vec<(&'a str, Vec<&'a str>, Vec<&'a str>, BTreeSet<&'a str>)>,
-    group: &'a str,
-    resource: &'a str,
-    names: Vec<&'a str>,
-    verbs: BTreeSet<&'a str>,
-) {
-    match rules.iter_mut().find(|rule| rule.0 == group && rule.2 == names && rule.3 == verbs) {
-        Some(rule) => rule.1.push(resource),
-        None => rules.push((group, vec![resource], names, verbs)),
+/// Adds a rule, or its resource to one that says the same of another.
+fn add(rules: &mut Vec<PolicyRule>, group: &str, resource: &str, names: &[&str], verbs: &Verbs<'_>) {
+    let rule = PolicyRule {
+        api_groups: vec![group.to_owned()],
+        resources: Vec::new(),
+        resource_names: owned(names),
+        verbs: in_order(verbs.iter().copied()),
+        ..PolicyRule::default()
+    };
+    let is_same = |other: &&mut PolicyRule| PolicyRule { resources: Vec::new(), ..(*other).clone() } == rule;
+    match rules.iter_mut().find(is_same) {
+        Some(same) => same.resources.push(resource.to_owned()),
+        None => rules.push(PolicyRule { resources: vec![resource.to_owned()], ..rule }),
     }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
 }
 
 /// The atoms that no other one covers.

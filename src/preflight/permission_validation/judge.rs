@@ -53,6 +53,9 @@ pub fn judge(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef,
 /// What a request is about, apart from verb and name: group, resource, version and namespace, and whether it is a list.
 type Kind<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
 
+/// Which object (`None` for a list), and the change that it is needed for.
+type Needed<'a> = (usize, Option<&'a str>);
+
 /// Objects of one kind in one place that miss the same verbs are one cause.
 fn requests(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
     // Of each object, and of each list, the verbs that are missing.
@@ -66,7 +69,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
             missing.entry((*change, kind, name.as_deref())).or_default().insert(verb);
         }
     }
-    let mut causes: BTreeMap<(Kind<'_>, BTreeSet<&str>), Vec<(usize, Option<&str>)>> = BTreeMap::new();
+    let mut causes: BTreeMap<(Kind<'_>, BTreeSet<&str>), Vec<Needed<'_>>> = BTreeMap::new();
     for ((change, kind, name), verbs) in missing {
         causes.entry((kind, verbs)).or_default().push((change, name));
     }
