@@ -367,3 +367,38 @@ fn lists_of_other_checks_are_asked_for_beforehand() {
     let said = format!("not permitted to \"list\" {}/v1, Resource=samples in the whole cluster", bed.names.group);
     assert_eq!(finding["message"], said);
 }
+
+#[test]
+fn parameters_of_policies_must_be_readable_as_the_server_has_it() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let (group, ns) = (&bed.names.group, &bed.names.namespace);
+    let policies = "apiVersion: admissionregistration.k8s.io/v1";
+    let policy = format!(
+        "{policies}\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {ns}}}\n\
+         spec: {{paramKind: {{apiVersion: v1, kind: ConfigMap}}, validations: [{{expression: 'true'}}], \
+         matchConstraints: {{resourceRules: [{{apiGroups: [{group}], apiVersions: ['*'], operations: [CREATE], \
+         resources: ['*']}}]}}}}\n"
+    );
+    let binding = format!(
+        "{policies}\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: {ns}}}\n\
+         spec: {{policyName: {ns}, validationActions: [Deny], \
+         paramRef: {{name: limits, namespace: {ns}, parameterNotFoundAction: Allow}}}}\n"
+    );
+    bed.write("manifests.yaml", &[policy, binding].join("---\n"));
+    let user = cp.user(&json!([]));
+    let roles = grant(cp, &user, &printed(&bed, cp, &user));
+    let [role] = &roles[..] else { panic!("one role: {roles:#?}") };
+    let deploy = |check: &str| bed.deploy(cp.kubeconfig(&user), &["--preflight", check]).run();
+
+    let params = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
+    let mut without = role.clone();
+    without["rules"].as_array_mut().unwrap().retain(|rule| *rule != params);
+    assert_ne!(without, *role, "the parameters are granted for all names: {role:#}");
+    replace(cp, &user, &without, &params);
+    deploy("PermissionValidation")
+        .code(3)
+        .stdout_contains("not permitted to \"get\" /v1, Resource=configmaps in the whole cluster");
+    deploy("CRDUpgradeSafety").code(1).stdout_contains("must have \"get\" permission on all objects");
+    replace(cp, &user, role, &Value::Null);
+    deploy("PermissionValidation").code(0);
+}

@@ -48,7 +48,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             goes_on_unread: true,
         };
         let plan = plan::build(manifests, Ahead::none(), &target, options, &|_, _| ()).await?;
-        Ok((print(args, &settings, &plan, &subjects), plan.unread()))
+        let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
+        Ok((text, plan.unread()))
     };
     let (text, unread) = until(&stop, work).await?;
     if let Some(first) = unread.first() {
@@ -77,13 +78,19 @@ async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> 
     }
 }
 
-fn print(args: &PermissionsArgs, settings: &Settings, plan: &Plan, subjects: &[Subject]) -> String {
+async fn print(
+    args: &PermissionsArgs,
+    settings: &Settings,
+    plan: &Plan,
+    target: &Target,
+    subjects: &[Subject],
+) -> std::result::Result<String, Problem> {
     let checks = settings.checks.iter().filter_map(|selected| {
         let entry = registry::find(selected.name)?;
         Some((entry.build)(&selected.config))
     });
     let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan)).collect();
-    let needs = needs_of(plan, &lookups, Occasion::Always);
+    let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.to_owned()).collect();
     let head = format!(
@@ -91,5 +98,5 @@ fn print(args: &PermissionsArgs, settings: &Settings, plan: &Plan, subjects: &[S
         text::count(plan.changes.len(), "object"),
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
-    format!("{head}{yaml}")
+    Ok(format!("{head}{yaml}"))
 }

@@ -11,6 +11,7 @@ mod grant;
 mod held;
 mod judge;
 mod needs;
+mod policies;
 mod roles;
 mod rules;
 #[cfg(test)]
@@ -18,9 +19,10 @@ mod tests;
 
 pub use self::grant::{Grants, Subject};
 use self::held::{Held, Placed};
-pub use self::needs::{Need, Occasion, Right, of as needs_of};
+pub use self::needs::{Need, Occasion, Right};
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
+use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::target::Target;
 
@@ -49,12 +51,27 @@ impl Check for PermissionValidation {
     }
 }
 
+/// Every right that the plan needs, and that the checks need who look these things up.
+///
+/// # Errors
+/// The target cannot be asked what a policy's parameters are.
+pub async fn needs_of(
+    plan: &Plan,
+    target: &Target,
+    lookups: &[Lookup],
+    occasion: Occasion,
+) -> Result<Vec<Need>, Problem> {
+    let mut needs = needs::of(plan, lookups, occasion);
+    needs.extend(policies::needs(plan, target, occasion).await?);
+    Ok(needs)
+}
+
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let (plan, target) = (context.plan, context.target);
     if matches!(target, Target::Dir(_)) {
         return Ok(Answer::Skipped("a folder has no users: there are no rights to ask for".to_owned()));
     }
-    let needs = needs::of(plan, &(context.lookups)(), Occasion::Now);
+    let needs = needs_of(plan, target, &(context.lookups)(), Occasion::Now).await.map_err(not_reviewed)?;
     let held = Held::review(target, &requests(&needs)).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;

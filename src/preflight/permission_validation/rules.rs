@@ -13,7 +13,8 @@ pub static REQUEST: RuleDoc = RuleDoc {
     summary: "the API server would refuse a request of this deploy to this identity",
     forbids: "A request that the deploy will send and that the identity may not send: get for each object that is read, \
         patch for each one that is written, create where it is not there yet (server-side apply needs both then), list \
-        for what other checks look at.",
+        for what other checks look at. And a right that the server asks for beside those: to read the parameters of an \
+        admission policy, for whoever writes one.",
     why: "The server would refuse it in the middle of the deploy, when other objects have been written.",
     example: Example::Rights {
         granted: "\
