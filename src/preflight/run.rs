@@ -52,9 +52,18 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let RunOptions { warn_only, redact, field_manager, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven));
-    let context =
-        |notices| Context { plan, target, field_manager, redact, proofs: Arc::clone(&proofs), stage, notices };
-    let runs = checks.iter().zip(&notices).map(|(enabled, notices)| enabled.check.run(context(notices)));
+    let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
+    let unread = unread(plan);
+    let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
+        let (unread, proofs) = (unread.clone(), Arc::clone(&proofs));
+        let context = Context { plan, target, field_manager, redact, lookups: &lookups, proofs, stage, notices };
+        async move {
+            match unread.filter(|_| enabled.check.needs_live_objects()) {
+                Some(error) => Err(error),
+                None => enabled.check.run(context).await,
+            }
+        }
+    });
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
@@ -63,6 +72,18 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
     Ran { reports, problems, notices: notices.iter().flat_map(Notices::take).collect() }
+}
+
+/// Why checks that need the live objects cannot be run, if some could not be read.
+fn unread(plan: &Plan) -> Option<CouldNotCheck> {
+    let unread = plan.unread();
+    let first = unread.first()?;
+    let more = match unread.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more of the kind"),
+    };
+    let message = format!("live objects cannot be read: {}{more}", first.message);
+    Some(CouldNotCheck { message, help: first.help.clone() })
 }
 
 fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, own_checks: &[OwnCheck]) -> Vec<Problem> {

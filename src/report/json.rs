@@ -185,8 +185,8 @@ mod tests {
         }
         use Outcome::{Blocked, Deployed, Failed, Planned, Unchanged};
         assert_eq!(said(&[Deployed, Unchanged, Planned, Blocked, Failed]), "deployed unchanged planned blocked failed");
-        let actions = [Action::Create, Action::Update, Action::Unchanged, Action::Delete];
-        assert_eq!(said(&actions), "create update unchanged delete");
+        let actions = [Action::Create, Action::Update, Action::Unchanged, Action::Delete, Action::Unknown];
+        assert_eq!(said(&actions), "create update unchanged delete unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

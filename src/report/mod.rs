@@ -386,6 +386,7 @@ impl Report {
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,
                 (_, Action::Delete) => summary.deleted += 1,
+                (_, Action::Unknown) => {}
             }
         }
         self.summary = summary;

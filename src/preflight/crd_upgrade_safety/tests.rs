@@ -267,6 +267,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         },
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
+        unread: None,
         resource: Resource::crd(),
     }
 }
@@ -341,6 +342,7 @@ async fn the_check_answers_with_what_was_compared() {
             target: &target,
             field_manager: "gantry",
             redact: false,
+            lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven)),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),

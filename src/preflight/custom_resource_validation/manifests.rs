@@ -15,7 +15,7 @@ use super::rules;
 use super::survey::Found;
 use crate::plan::{Change, in_parallel, is_built_in};
 use crate::preflight::rule::RuleDoc;
-use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::target::Wanted;
@@ -35,15 +35,34 @@ struct Definition {
     name: String,
 }
 
-pub async fn check(context: &Context<'_>) -> Found {
-    let mut found = Found::default();
-    let changes = &context.plan.changes;
+/// The custom resources, as indices into the plan, by the name of their CRD.
+fn by_crd(changes: &[Change]) -> BTreeMap<String, Vec<usize>> {
     let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
         if !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
             wanted.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
         }
     }
+    wanted
+}
+
+/// The CRDs that [`check`] reads: those that are not among the manifests.
+pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
+    let is_among = |name: &String| changes.iter().any(|c| c.desired.object.is_crd() && c.desired.object.name == *name);
+    let others = by_crd(changes).into_iter().filter(|(name, _)| !is_among(name));
+    let lookup = |(name, objects): (String, Vec<usize>)| Lookup {
+        change: objects[0],
+        resource: Resource::crd(),
+        namespace: None,
+        name: Some(name),
+    };
+    others.map(lookup).collect()
+}
+
+pub async fn check(context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let changes = &context.plan.changes;
+    let mut wanted = by_crd(changes);
     let mut definitions: Vec<(Definition, Vec<usize>)> = Vec::new();
     for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
         let name = &change.desired.object.name;

@@ -38,9 +38,9 @@ use self::survey::{Found, Upgrade};
 use super::crd_upgrade_safety::prover::Question;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::config::ConfigReader;
-use crate::plan::{Action, Change, in_parallel};
+use crate::plan::{Action, Change, Plan, in_parallel};
 use crate::report::{Coverage, Verdict};
 use crate::resource::RawObject;
 use crate::target::selector::Selector;
@@ -104,6 +104,26 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 }
 
 impl Check for CustomResourceValidation {
+    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
+        let upgrades = in_parallel(&pairs(&plan.changes), |pair| compare(pair, proofs)).into_iter().flatten().flatten();
+        let listed = upgrades.filter_map(|upgrade| {
+            let passes = pass::passes(&upgrade, false).ok()?.passes;
+            let resource = upgrade.live.resource(&passes.first()?.version);
+            let everywhere = !resource.namespaced || self.options.namespaces.is_empty();
+            let namespaces = match everywhere {
+                true => vec![None],
+                false => self.options.namespaces.iter().cloned().map(Some).collect(),
+            };
+            Some(namespaces.into_iter().map(move |namespace| Lookup {
+                change: upgrade.change,
+                resource: resource.clone(),
+                namespace,
+                name: None,
+            }))
+        });
+        listed.flatten().chain(manifests::lookups(&plan.changes)).collect()
+    }
+
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             let changes = &context.plan.changes;
@@ -142,20 +162,7 @@ async fn upgrades(
     changes: &[Change],
     proofs: Arc<Proofs>,
 ) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
-    let pairs: Vec<Pair> = changes
-        .iter()
-        .enumerate()
-        .filter_map(|(index, change)| {
-            let is_written = change.action != Action::Unchanged;
-            let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
-            Some(Pair {
-                change: index,
-                name: change.desired.object.name.clone(),
-                live: live.raw.clone(),
-                desired: change.desired.raw.clone(),
-            })
-        })
-        .collect();
+    let pairs = pairs(changes);
     // Comparing is work for processors. It must not hold up the threads that wait for the network.
     let compared = tokio::task::spawn_blocking(move || in_parallel(&pairs, |pair| compare(pair, &proofs))).await;
     let compared = match compared {
@@ -172,6 +179,24 @@ async fn upgrades(
         }
     }
     Ok((upgrades, unchecked))
+}
+
+/// The CRDs of the plan that are live already and that a deploy would change.
+fn pairs(changes: &[Change]) -> Vec<Pair> {
+    changes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, change)| {
+            let is_written = change.action != Action::Unchanged;
+            let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
+            Some(Pair {
+                change: index,
+                name: change.desired.object.name.clone(),
+                live: live.raw.clone(),
+                desired: change.desired.raw.clone(),
+            })
+        })
+        .collect()
 }
 
 fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {

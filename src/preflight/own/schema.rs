@@ -110,7 +110,13 @@ fn plan(manifests: &str) -> Plan {
             resource_version: "1".into(),
         });
         desired.object.namespace.get_or_insert_with(|| "team".into());
-        Change { action: if live.is_some() { Action::Update } else { Action::Create }, desired, live, resource }
+        Change {
+            action: if live.is_some() { Action::Update } else { Action::Create },
+            desired,
+            live,
+            unread: None,
+            resource,
+        }
     };
     Plan { changes: loaded.manifests.into_iter().map(change).collect() }
 }
@@ -140,6 +146,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         target: &target,
         field_manager: "gantry",
         redact: false,
+        lookups: &Vec::new,
         proofs: Arc::new(Proofs::new(Proven)),
         stage: &stage,
         notices: &Notices::default(),

@@ -25,7 +25,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
     let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
     let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions { namespace: None, field_manager: "gantry" };
+    let options = PlanOptions { namespace: None, field_manager: "gantry", goes_on_unread: false };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -36,6 +36,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             target: &target,
             field_manager: "gantry",
             redact: false,
+            lookups: &Vec::new,
             proofs,
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
