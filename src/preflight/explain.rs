@@ -157,6 +157,7 @@ fn scope(example: &Example) -> &'static str {
     match example {
         Example::Crd { .. } => "part of a CRD",
         Example::Stored { .. } => "part of a CRD, and of an object that exists",
+        Example::Objects { .. } => "parts of manifests",
         Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
 }

@@ -3,6 +3,8 @@
 //! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
 //! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
+pub mod admission_dry_run;
+pub mod api_availability;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
@@ -14,6 +16,7 @@ pub mod waive;
 use std::future::Future;
 use std::pin::Pin;
 
+use self::rule::RuleDoc;
 use crate::plan::Plan;
 use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
 use crate::resource::Step;
@@ -26,6 +29,8 @@ pub struct Context<'a> {
     pub target: &'a Target,
     /// The name under which the deploy will apply.
     pub field_manager: &'a str,
+    /// Whether the deploy will take fields from other managers.
+    pub force_conflicts: bool,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
     /// Where to tell how far a check is that takes long.
@@ -35,7 +40,7 @@ pub struct Context<'a> {
 /// What a rule says of one change, before it is placed and weighed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// Index into `plan.changes`.
+    /// Index into `plan.changes`, and behind its end into `plan.unplaced`: see [`Plan::manifest`].
     pub change: usize,
     pub rule: &'static str,
     /// How loud the rule is by itself. The runner may turn it down, never up.
@@ -56,6 +61,35 @@ pub struct Violation {
     pub at: Vec<Step>,
     /// What the mark says.
     pub label: Option<String>,
+}
+
+impl Violation {
+    /// What a rule says, before anything more is known.
+    pub fn of(
+        doc: &RuleDoc,
+        change: usize,
+        version: Option<String>,
+        message: String,
+        help: String,
+        at: Vec<Step>,
+    ) -> Self {
+        Violation {
+            change,
+            rule: doc.name,
+            severity: doc.severity,
+            version,
+            path: None,
+            message,
+            documented: None,
+            breaks: doc.breaks.to_vec(),
+            verdict: None,
+            witnesses: Vec::new(),
+            affected: None,
+            help: format!("{help}: gantry rules {}", doc.name),
+            at,
+            label: None,
+        }
+    }
 }
 
 /// Could not check, with the reason: never a pass.
@@ -79,4 +113,9 @@ pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCh
 /// A preflight check with its configuration read.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
+
+    /// Whether the check tells of manifests whose kind is not served. Without one that does, they end the run.
+    fn tells_unplaced(&self) -> bool {
+        false
+    }
 }

@@ -31,13 +31,18 @@ pub enum Example {
     Stored { live: &'static str, desired: &'static str, object: &'static str },
     /// Fields of `spec` in the schema of one version, and part of an object among the manifests.
     Manifest { desired: &'static str, object: &'static str },
+    /// Manifests, and the objects that are live; either may be empty.
+    Objects { live: &'static str, desired: &'static str },
 }
 
 impl Example {
     /// Empty where the live CRD does not matter.
     pub fn live(&self) -> &'static str {
         match self {
-            Example::Crd { live, .. } | Example::Fields { live, .. } | Example::Stored { live, .. } => live,
+            Example::Crd { live, .. }
+            | Example::Fields { live, .. }
+            | Example::Stored { live, .. }
+            | Example::Objects { live, .. } => live,
             Example::Manifest { .. } => "",
         }
     }
@@ -47,14 +52,15 @@ impl Example {
             Example::Crd { desired, .. }
             | Example::Fields { desired, .. }
             | Example::Stored { desired, .. }
-            | Example::Manifest { desired, .. } => desired,
+            | Example::Manifest { desired, .. }
+            | Example::Objects { desired, .. } => desired,
         }
     }
 
     /// The object of the example, if it has one.
     pub fn object(&self) -> Option<&'static str> {
         match self {
-            Example::Crd { .. } | Example::Fields { .. } => None,
+            Example::Crd { .. } | Example::Fields { .. } | Example::Objects { .. } => None,
             Example::Stored { object, .. } | Example::Manifest { object, .. } => Some(object),
         }
     }

@@ -27,6 +27,7 @@ pub struct RunOptions<'a> {
     pub warn_only: bool,
     pub redact: bool,
     pub field_manager: &'a str,
+    pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
     pub stage: &'a Stage,
 }
@@ -38,8 +39,8 @@ pub async fn run(
     target: &Target,
     options: RunOptions<'_>,
 ) -> (Vec<CheckReport>, Vec<Problem>) {
-    let RunOptions { warn_only, redact, field_manager, waivers, stage } = options;
-    let context = || Context { plan, target, field_manager, redact, stage };
+    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, stage } = options;
+    let context = || Context { plan, target, field_manager, force_conflicts, redact, stage };
     let answers = join_all(checks.iter().map(|enabled| enabled.check.run(context()))).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
@@ -98,7 +99,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     let affected: Vec<Option<Affected>> =
         groups.iter_mut().flat_map(|(_, violations)| violations).map(|violation| violation.affected.take()).collect();
     let placed = crate::plan::in_parallel(&groups, |(index, violations)| {
-        let desired = &plan.changes[*index].desired;
+        let desired = plan.manifest(*index);
         let spans = Spans::of(&desired.origin);
         violations
             .iter()

@@ -35,12 +35,13 @@ struct Definition {
     name: String,
 }
 
-pub async fn check(context: &Context<'_>) -> Found {
+/// Judges the custom resources of the plan that `is_wanted` says yes to, given their index in it.
+pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> Found {
     let mut found = Found::default();
     let changes = &context.plan.changes;
     let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
-        if !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
+        if is_wanted(index) && !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
             wanted.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
         }
     }

@@ -359,12 +359,19 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
     let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
     let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions { namespace: None, field_manager: "gantry" };
+    let options = PlanOptions { namespace: None, field_manager: "gantry", keep_unplaced: false };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let context = Context { plan: &plan, target: &target, field_manager: "gantry", redact: false, stage: &stage };
+        let context = Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            force_conflicts: false,
+            redact: false,
+            stage: &stage,
+        };
         let check = (ENTRY.build)(&crate::config::ConfigMap::default());
         check.run(context).await.expect("checked")
     })
