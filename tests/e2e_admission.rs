@@ -490,7 +490,8 @@ spec: {{ports: [{{port: 80}}]}}
     output.code(3);
     let found: Vec<(String, String)> =
         findings(&output).into_iter().map(|(rule, severity, ..)| (rule, severity)).collect();
-    let expected = [("RefusedByServer", "warning"), ("RefusedByServer", "error")];
+    // The note is about the quotas of two bindings, which this user may not read.
+    let expected = [("RefusedByServer", "warning"), ("JudgedWithoutServer", "info"), ("RefusedByServer", "error")];
     assert_eq!(found, expected.map(|(rule, severity)| (rule.to_owned(), severity.to_owned())));
 }
 
@@ -553,4 +554,67 @@ fn a_folder_cannot_be_asked() {
         (check["status"].as_str(), check["message"].as_str()),
         (Some("skipped"), Some("only a running API server can be asked for a dry run"))
     );
+}
+
+#[test]
+fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let rules = Rules::new(&bed);
+    let namespace = &bed.names.namespace;
+    let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/quota/status");
+    let hard = json!({"services": "5", "count/configmaps": "3"});
+    let quota = json!({"status": {"hard": hard, "used": {"services": "0", "count/configmaps": "1"}}});
+    assert_eq!(cp.patch(&path, &quota).0, 200);
+    assert_eq!(cp.patch(path.trim_end_matches("/status"), &json!({"spec": {"hard": hard}})).0, 200);
+    let manifests = ["a", "b", "c"].map(|name| bed.config_map(name, "x")).join("---\n");
+    bed.write("manifests.yaml", &manifests);
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    output.code(3);
+    let found = findings(&output);
+    let expected = "the quota \"quota\" has room for 2 more of count/configmaps, and this deploy creates 3 objects";
+    assert_eq!(found, [("QuotaExceeded".into(), "error".into(), 13, expected.into())]);
+    // The server says the same once it is too late, of whichever comes third.
+    let answers: Vec<u16> = ["a", "b", "c"]
+        .iter()
+        .map(|name| {
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+            cp.server_side_apply(&bed.config_map_path(name), "gantry", &object).0
+        })
+        .collect();
+    assert_eq!(answers, [201, 201, 403]);
+    // Whoever may not read quotas is told that nobody looked, and deploys.
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    bed.write("manifests.yaml", &["a", "b"].map(|name| bed.config_map(name, "x")).join("---\n"));
+    let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}]));
+    let output = bed.deploy(cp.kubeconfig(&user), &CHECK).args(["-o", "json"]).run();
+    output.code(0);
+    let [(rule, severity, 3, message)] = &findings(&output)[..] else { panic!("{:?}", findings(&output)) };
+    assert_eq!((rule.as_str(), severity.as_str()), ("JudgedWithoutServer", "info"));
+    assert!(message.contains("may not list resourcequotas"), "{message}");
+    drop(rules);
+}
+
+#[test]
+fn a_version_that_goes_with_this_deploy_is_no_place_for_an_object_of_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let both = |served: bool| {
+        let old = format!(
+            "  versions:\n  - {{name: v1alpha1, served: {served}, storage: false, schema: {{openAPIV3Schema: {{type: object}}}}}}\n"
+        );
+        bed.crd("first: {type: string}").replace("  versions:\n", &old)
+    };
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&both(true));
+    let sample = bed.sample().replace("/v1\n", "/v1alpha1\n").replace("first: x\n", "");
+    bed.write("manifests.yaml", &format!("{}---\n{sample}", both(false)));
+    let output =
+        bed.deploy(cp.kubeconfig("admin"), &[&CHECK[..], &["--force-conflicts"]].concat()).args(["-o", "json"]).run();
+    output.code(3);
+    let found = findings(&output);
+    let said: Vec<&str> =
+        found.iter().filter(|(_, severity, ..)| severity == "error").map(|(.., m)| m.as_str()).collect();
+    assert_eq!(said, ["the CRD among the manifests does not serve v1alpha1 of Sample"]);
 }

@@ -10,7 +10,7 @@ use crate::target::{Refusal, Refuser};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependence {
     /// Nothing: the server's verdict holds.
-    None,
+    Nothing,
     /// The namespace or the kind comes with this change of the plan; the server knows neither yet.
     Brought(usize),
     /// The kind's CRD changes with this change of the plan: the server still judges by the old schema, and by everything
@@ -44,7 +44,7 @@ pub fn sort(plan: &Plan) -> Vec<Dependence> {
             };
         }
         let namespace = change.desired.object.namespace.as_deref();
-        namespace.and_then(|name| namespaces.get(name)).map_or(Dependence::None, |index| Dependence::Brought(*index))
+        namespace.and_then(|name| namespaces.get(name)).map_or(Dependence::Nothing, |index| Dependence::Brought(*index))
     };
     // A namespace that is new weighs more than a CRD that changes: there nothing can be asked at all.
     let in_new_namespace = |change: &Change| {

@@ -4,12 +4,14 @@
 //! ```text
 //! depend ─► which objects the server can judge before anything is written
 //!    ├─► ask ─────► refusal ─► findings     (the server)
+//!    ├─► quota ───► findings                (what fits alone and not together)
 //!    └─► unasked ─► findings, marked so     (gantry's own validator)
 //! ```
 
 mod ask;
 mod depend;
 mod place;
+mod quota;
 mod refusal;
 mod rules;
 mod shape;
@@ -48,6 +50,13 @@ struct Found {
     unchecked: Vec<CouldNotCheck>,
 }
 
+impl Found {
+    fn extend(&mut self, other: Found) {
+        self.violations.extend(other.violations);
+        self.unchecked.extend(other.unchecked);
+    }
+}
+
 impl Check for AdmissionDryRun {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
@@ -56,9 +65,8 @@ impl Check for AdmissionDryRun {
             };
             let dependence = depend::sort(context.plan);
             let mut found = ask::ask(&context, server, &dependence).await;
-            let unasked = unasked::check(&context, &dependence).await;
-            found.violations.extend(unasked.violations);
-            found.unchecked.extend(unasked.unchecked);
+            found.extend(quota::check(&context).await);
+            found.extend(unasked::check(&context, &dependence).await);
             // By place in the plan, whoever judged.
             found.violations.sort_by_key(|violation| violation.change);
             if context.redact {

@@ -125,7 +125,7 @@ pub static UNASKED: RuleDoc = RuleDoc {
     name: "JudgedWithoutServer",
     summary: "the server cannot judge some objects before others of this deploy are written",
     forbids: "Nothing: a note at each namespace and each CRD that this deploy brings or changes, saying how many objects \
-        wait for it. Custom resources are judged by their CRD as it will be, objects of built-in kinds by the server's \
+        wait for it; and where the user may not read quotas. Custom resources are judged by their CRD as it will be, objects of built-in kinds by the server's \
         own schema as far as unknown fields and wrong types go.",
     why: "What admission would say of these objects, and of the values in built-in ones, is not known before the deploy.",
     example: Example::Objects {
@@ -183,8 +183,9 @@ spec:
 pub static QUOTA: RuleDoc = refused(
     "QuotaExceeded",
     "the object does not fit into a quota of its namespace",
-    "An object that a ResourceQuota has no room for. Each object is asked about by itself: several that fit one by one and \
-     not together are refused only when they are written.",
+    "An object that a ResourceQuota has no room for, and several that fit one by one and not together: what this deploy \
+     creates is added up against quotas that count objects. What adds up to more cpu, memory or storage than there is, is \
+     refused only when it is written.",
     HALF_DONE,
     Example::Objects {
         live: "\

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use super::depend::Dependence;
 use super::shape::Document;
 use super::{Found, rules};
-use crate::plan::{Action, Change, is_built_in};
+use crate::plan::{Action, Change, CrdHead, is_built_in};
 use crate::preflight::custom_resource_validation::manifests;
 use crate::preflight::{Context, Violation};
 use crate::resource::Step;
@@ -23,7 +23,7 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
         .enumerate()
         .filter(|(index, _)| matches!(changes[*index].action, Action::Create | Action::Update))
         .filter_map(|(index, dependence)| match dependence {
-            Dependence::None => None,
+            Dependence::Nothing => None,
             Dependence::Brought(by) | Dependence::Changed(by) => Some((index, *by)),
         })
         .collect();
@@ -34,9 +34,23 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
     let custom = manifests::check(context, &|index| judged.contains_key(&index)).await;
     found.unchecked = custom.unchecked;
     found.violations = custom.violations.into_iter().map(as_ours).collect();
+    found.violations.extend(judged.iter().filter_map(|(index, by)| unserved(*index, &changes[*index], &changes[*by])));
     let described = built_in(context, judged.keys().copied(), &mut found.violations).await;
     found.violations.extend(notes(changes, &judged, &described));
     found
+}
+
+/// A custom resource at a version that its CRD serves today and no longer when the deploy comes to it.
+fn unserved(index: usize, change: &Change, crd: &Change) -> Option<Violation> {
+    let version = &change.resource.version;
+    let head = CrdHead::of(&crd.desired.raw).filter(|_| crd.desired.object.is_crd())?;
+    if head.served().any(|resource| resource.version == *version) {
+        return None;
+    }
+    let message = format!("the CRD among the manifests does not serve {version} of {}", change.resource.kind);
+    let help = "write it at a version that the CRD serves".to_owned();
+    let at = vec![Step::from("apiVersion")];
+    Some(Violation::of(&rules::INVALID, index, Some(version.clone()), message, help, at))
 }
 
 /// What the validator says, under a rule of this check.
