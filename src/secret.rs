@@ -19,7 +19,7 @@ const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"]
 /// A shorter value is part of too many words to be taken out of them.
 const SHORTEST: usize = 3;
 
-/// The message without what stands below `data` and `stringData` of the manifest, as it is or decoded.
+/// The message without what stands below `data` and `stringData` of the manifest, as it is, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
     // Whatever was got instead of what was expected is a value, even one that is too short to be looked for.
     let mut message = message
@@ -78,7 +78,10 @@ fn collect(value: &Value, into: &mut BTreeSet<String>) {
         Value::Array(items) => items.iter().for_each(|value| collect(value, into)),
         Value::String(text) => {
             let decoded = STANDARD.decode(text.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            for text in decoded.iter().chain([text]) {
+            // What stands in `stringData` comes to a webhook in `data`.
+            let encoded = STANDARD.encode(text);
+            let encoded = encoded.trim_end_matches('=').to_owned();
+            for text in decoded.iter().chain([text, &encoded]) {
                 // As it stands, and as a message shows it: on one line, harmless, maybe quoted.
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let quoted = format!("{text:?}");
@@ -118,6 +121,7 @@ mod tests {
             ("hunter: \"aHVudGVyMg==\" is no hunter2", "hunter: \"[hidden]\" is no [hidden]"),
             (".stringData.b: expected string, got 704177; other", ".stringData.b: expected string; other"),
             ("webhook: 704177 is weak", "webhook: [hidden] is weak"),
+            ("webhook: bWlzc3BlbHQ= is weak", "webhook: [hidden]= is weak"),
             ("two lines, or two\\nlines", "[hidden], or [hidden]"),
             ("\"q\\\"uote\" and misspelt", "\"[hidden]\" and [hidden]"),
             ("expected string, got x", "expected string"),

@@ -15,6 +15,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),
     (&["permissions.yaml"], Mode::Error, None),
+    (&["server-verdict.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
@@ -35,12 +36,19 @@ fn load(files: &[&str]) -> Loaded {
 
 #[test]
 fn every_example_says_what_it_is_for() {
-    for (files, mode, fail_mode) in EXAMPLES {
+    for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| *files != ["server-verdict.yaml"]) {
         let settings = load(files).settings;
         let [check] = settings.checks.as_slice() else { panic!("{files:?}: {:?}", settings.checks) };
         let found = check.config.0.as_ref().and_then(|config| config.get("failMode")).map(|value| value.to_value());
         assert_eq!((check.mode, found), (*mode, fail_mode.map(Into::into)), "{files:?}");
     }
+}
+
+#[test]
+fn the_server_is_asked_about_both_kinds_and_objects() {
+    let checks = load(&["server-verdict.yaml"]).settings.checks;
+    let checks: Vec<(&str, Mode)> = checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
+    assert_eq!(checks, [("APIAvailability", Mode::Warn), ("AdmissionDryRun", Mode::Error)]);
 }
 
 #[test]

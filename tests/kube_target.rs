@@ -289,7 +289,7 @@ fn kinds_are_found_where_they_are_served() {
         kind(&names.group, "v1", "Sample"),
         kind("not.served.example.com", "v1", "Sample"),
     ]);
-    let found = cluster.runtime.block_on(cluster.kube.discover(&kinds)).unwrap();
+    let found = cluster.runtime.block_on(cluster.kube.discover(&kinds)).unwrap().served;
     let mut found: Vec<String> = found.values().map(|resource| resource.path(Some("n"), None)).collect();
     found.sort();
     let samples = format!("/apis/{}/v1/namespaces/n/samples", names.group);

@@ -4,7 +4,7 @@
 //! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
-mod pin;
+pub(crate) mod pin;
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub struct Applied {
 }
 
 /// Objects written at the same time. Enough to hide a round trip; few enough that a stop is felt at once.
-const IN_FLIGHT: usize = 8;
+pub(crate) const IN_FLIGHT: usize = 8;
 
 /// How often an object is pinned anew that moved in nothing the checks looked at. A controller that writes status at every
 /// step settles within less; one that never does is told of.

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::Change;
+use super::{Change, Unplaced};
 use crate::manifest::Manifest;
-use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::problem::{Problem, Result, did_you_mean};
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::{Gvk, Read, Target, Wanted};
+use crate::target::{Discovered, Gvk, Read, Target, Wanted};
 
 /// Where one kind is served, and where its live objects can be read.
 #[derive(Debug, Clone)]
@@ -25,7 +25,12 @@ impl Kind {
     }
 }
 
-pub(super) struct Kinds(BTreeMap<Gvk, Kind>);
+/// Every kind of the manifests, as far as it was found.
+pub(super) struct Kinds {
+    found: BTreeMap<Gvk, Kind>,
+    /// Why nobody knows of the others; those that are in neither are not served.
+    unanswered: BTreeMap<Gvk, Problem>,
+}
 
 /// The few fields of a CRD that say what it serves; everything else is skipped over.
 #[derive(Debug, Deserialize)]
@@ -64,7 +69,8 @@ impl CrdHead {
         self.served().collect()
     }
 
-    fn served(&self) -> impl Iterator<Item = Resource> {
+    /// Its kind at each version that it serves.
+    pub fn served(&self) -> impl Iterator<Item = Resource> {
         self.spec.versions.iter().filter(|version| version.served).map(|version| Resource {
             group: self.spec.group.clone(),
             version: version.name.clone(),
@@ -123,7 +129,7 @@ pub(super) async fn resolve(
     let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
     let mut kinds = BTreeMap::new();
     if needed.is_empty() {
-        return Ok(Kinds(kinds));
+        return Ok(Kinds { found: kinds, unanswered: BTreeMap::new() });
     }
     for (manifest, live) in crds.iter().zip(live_crds) {
         let Some(desired) = CrdHead::of(&manifest.raw) else { continue };
@@ -142,24 +148,32 @@ pub(super) async fn resolve(
             }
         }
     }
-    let discovered = target.discover(&needed).await?;
-    for (gvk, resource) in discovered {
+    let Discovered { served, unanswered } = target.discover(&needed).await?;
+    for (gvk, resource) in served {
         kinds.insert(gvk, Kind { read_as: Some(resource.clone()), resource });
     }
-    Ok(Kinds(kinds))
+    Ok(Kinds { found: kinds, unanswered })
 }
 
-/// Gives every manifest its kind, and namespaced ones their namespace.
+/// A manifest and the kind that it is of.
+pub(super) type Placed<'k> = (Manifest, &'k Kind);
+
+/// Gives every manifest its kind, and namespaced ones their namespace; and the manifests whose kind is not to be had.
 pub(super) fn place<'k>(
     manifests: Vec<Manifest>,
     kinds: &'k Kinds,
     namespace: &str,
-) -> Result<Vec<(Manifest, &'k Kind)>> {
-    let mut problems = Vec::new();
+) -> Result<(Vec<Placed<'k>>, Vec<Unplaced>)> {
+    let mut unplaced = Vec::new();
     let mut placed = Vec::with_capacity(manifests.len());
     for mut manifest in manifests {
-        match kinds.0.get(&gvk_of(&manifest.object)) {
-            None => problems.push(not_served(&manifest, kinds)),
+        match kinds.found.get(&gvk_of(&manifest.object)) {
+            None => {
+                let unanswered = kinds.unanswered.get(&gvk_of(&manifest.object)).cloned();
+                let is_down = unanswered.is_some();
+                let problem = unanswered.unwrap_or_else(|| not_served(&manifest, kinds));
+                unplaced.push(Unplaced { manifest, problem, is_down });
+            }
             Some(kind) => {
                 manifest.object.namespace = match (kind.resource.namespaced, manifest.object.namespace.take()) {
                     (false, _) => None,
@@ -170,12 +184,9 @@ pub(super) fn place<'k>(
             }
         }
     }
-    if !problems.is_empty() {
-        return Err(Error::Failed(problems));
-    }
     match super::duplicates(&placed) {
         Some(error) => Err(error),
-        None => Ok(placed),
+        None => Ok((placed, unplaced)),
     }
 }
 
@@ -186,7 +197,7 @@ fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
         object.kind, object.api_version
     ))
     .at(manifest.origin.location());
-    let near = did_you_mean(&object.kind, kinds.0.keys().map(|gvk| gvk.kind.as_str()));
+    let near = did_you_mean(&object.kind, kinds.found.keys().map(|gvk| gvk.kind.as_str()));
     match near {
         Some(near) if near != object.kind => problem.help(format!("did you mean {near:?}?")),
         _ => problem.help("check apiVersion and kind, or add the CRD that defines it to the manifests"),

@@ -113,10 +113,54 @@ impl Plan {
     }
 }
 
+/// A manifest of a kind that the target does not serve and the manifests do not define, or of which nobody knows.
+#[derive(Debug, Clone)]
+pub struct Unplaced {
+    /// Its namespace as it is written: whether the kind has any is not known.
+    pub manifest: Manifest,
+    /// What a deploy has to say of it.
+    pub problem: Problem,
+    /// The API that would serve it gives no answer.
+    pub is_down: bool,
+}
+
 /// Every object of the manifests, in apply order.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub changes: Vec<Change>,
+    /// Empty unless [`PlanOptions::keep_unplaced`]. With any of these nothing can be written.
+    pub unplaced: Vec<Unplaced>,
+    /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
+    pub assumed_namespace: Option<String>,
+}
+
+impl Plan {
+    /// The manifest that a violation speaks of: first those of the changes are counted, then the unplaced ones.
+    pub fn manifest(&self, index: usize) -> &Manifest {
+        match self.changes.get(index) {
+            Some(change) => &change.desired,
+            None => &self.unplaced[index - self.changes.len()].manifest,
+        }
+    }
+
+    /// Why nothing of this plan can be written.
+    ///
+    /// # Errors
+    /// Kinds that nobody serves, each said once where an API does not answer.
+    pub fn whole(&self) -> Result<()> {
+        whole(&self.unplaced)
+    }
+}
+
+fn whole(unplaced: &[Unplaced]) -> Result<()> {
+    let (down, unknown): (Vec<&Unplaced>, Vec<&Unplaced>) = unplaced.iter().partition(|unplaced| unplaced.is_down);
+    let mut problems: Vec<Problem> = down.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
+    problems.sort();
+    problems.dedup();
+    if problems.is_empty() {
+        problems = unknown.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Error::Failed(problems)) }
 }
 
 /// What the plan depends on beside manifests and target.
@@ -128,13 +172,15 @@ pub struct PlanOptions<'a> {
     /// Goes on where some live objects cannot be read: their action is unknown. For whoever tells what rights are
     /// missing, all of them at once.
     pub goes_on_unread: bool,
+    /// Kinds that are not served are told by a check, not by the plan.
+    pub keep_unplaced: bool,
 }
 
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
 /// nothing.
 ///
 /// # Errors
-/// Kinds that nobody serves, objects that cannot be read, two manifests for one object.
+/// Kinds that nobody serves, unless they are kept; objects that cannot be read, two manifests for one object.
 pub async fn build(
     manifests: Vec<Manifest>,
     ahead: Ahead,
@@ -154,7 +200,10 @@ pub async fn build(
         crds.into_iter().zip(live_crds).map(|(desired, read)| Change::new(desired, read, Resource::crd())).collect();
 
     let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
-    let placed = kinds::place(others, &kinds, namespace)?;
+    let (placed, unplaced) = kinds::place(others, &kinds, namespace)?;
+    if !options.keep_unplaced {
+        whole(&unplaced)?;
+    }
     let wanted: Vec<Wanted> = placed.iter().filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
     let mut live = tolerate(target.read_each(&wanted, on_read).await?)?.into_iter();
     for (desired, kind) in placed {
@@ -165,7 +214,8 @@ pub async fn build(
     let schemas = kinds.schemas(&changes, target).await;
     decide(&mut changes, &schemas, options.field_manager);
     changes.sort_by_key(Change::rank);
-    Ok(Plan { changes })
+    let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
+    Ok(Plan { changes, unplaced, assumed_namespace })
 }
 
 fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
@@ -233,7 +283,7 @@ fn duplicates(placed: &[(Manifest, &kinds::Kind)]) -> Option<Error> {
         let identity = manifest.object.identity();
         if let Some(first) = seen.insert(identity, &manifest.origin) {
             problems.push(
-                crate::problem::Problem::new(format!("{} is defined twice", manifest.object))
+                Problem::new(format!("{} is defined twice", manifest.object))
                     .at(manifest.origin.location())
                     .help(format!("the other one is at {}; keep one of them", first.location())),
             );

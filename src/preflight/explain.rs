@@ -185,6 +185,7 @@ fn scope(example: &Example) -> &'static str {
         Example::Crd { .. } => "part of a CRD",
         Example::Rights { .. } => "the rules of whoever deploys, and a manifest",
         Example::Stored { .. } => "part of a CRD, and of an object that exists",
+        Example::Objects { .. } => "parts of manifests",
         Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
 }

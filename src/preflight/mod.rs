@@ -3,6 +3,8 @@
 //! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
 //! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
+pub mod admission_dry_run;
+pub mod api_availability;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
@@ -19,6 +21,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::rule::RuleDoc;
 use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::report::{Affected, Breaks, Coverage, Severity, Verdict, Witness};
@@ -34,6 +37,8 @@ pub struct Context<'a> {
     pub field_manager: &'a str,
     /// What all checks of this run look up.
     pub lookups: &'a (dyn Fn() -> Vec<Lookup> + Sync),
+    /// Whether the deploy will take fields from other managers.
+    pub force_conflicts: bool,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
     /// What is proven of the plan's CRDs, shared by the checks of one run.
@@ -66,7 +71,8 @@ impl Notices {
 /// What a violation is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// A change of the plan, by its index in `plan.changes`.
+    /// A change of the plan, by its index in `plan.changes`, and behind its end in `plan.unplaced`: see
+    /// [`Plan::manifest`].
     Change(usize),
     /// An object that the plan does not hold.
     Object(ObjectRef),
@@ -117,6 +123,35 @@ pub struct Lookup {
     pub name: Option<String>,
 }
 
+impl Violation {
+    /// What a rule says, before anything more is known.
+    pub fn of(
+        doc: &RuleDoc,
+        change: usize,
+        version: Option<String>,
+        message: String,
+        help: String,
+        at: Vec<Step>,
+    ) -> Self {
+        Violation {
+            subject: change.into(),
+            rule: doc.name.into(),
+            severity: doc.severity,
+            version,
+            path: None,
+            message,
+            documented: None,
+            breaks: doc.breaks.to_vec(),
+            verdict: None,
+            witnesses: Vec::new(),
+            affected: None,
+            help: format!("{help}: gantry rules {}", doc.name),
+            at,
+            label: None,
+        }
+    }
+}
+
 /// Could not check, with the reason: never a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CouldNotCheck {
@@ -155,5 +190,10 @@ pub trait Check: Send + Sync {
     /// Whether it judges what is live. Where some of that cannot be read such a check does not run.
     fn needs_live_objects(&self) -> bool {
         true
+    }
+
+    /// Whether the check tells of manifests whose kind is not served. Without one that does, they end the run.
+    fn tells_unplaced(&self) -> bool {
+        false
     }
 }

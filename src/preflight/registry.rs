@@ -4,7 +4,9 @@
 
 use super::Check;
 use super::rule::RuleDoc;
-use super::{crd_upgrade_safety, custom_resource_validation, own, permission_validation};
+use super::{
+    admission_dry_run, api_availability, crd_upgrade_safety, custom_resource_validation, own, permission_validation,
+};
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck};
 
 /// A check as the rest of the program knows it.
@@ -26,8 +28,13 @@ pub struct CheckEntry {
 }
 
 /// Every check, sorted by name.
-pub static CHECKS: &[CheckEntry] =
-    &[crd_upgrade_safety::ENTRY, custom_resource_validation::ENTRY, permission_validation::ENTRY];
+pub static CHECKS: &[CheckEntry] = &[
+    api_availability::ENTRY,
+    admission_dry_run::ENTRY,
+    crd_upgrade_safety::ENTRY,
+    custom_resource_validation::ENTRY,
+    permission_validation::ENTRY,
+];
 
 /// The check of that name.
 pub fn find(name: &str) -> Option<&'static CheckEntry> {

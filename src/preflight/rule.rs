@@ -33,13 +33,18 @@ pub enum Example {
     Manifest { desired: &'static str, object: &'static str },
     /// The RBAC rules of whoever deploys, and an object among the manifests.
     Rights { granted: &'static str, object: &'static str },
+    /// Manifests, and the objects that are live; either may be empty.
+    Objects { live: &'static str, desired: &'static str },
 }
 
 impl Example {
     /// Empty where the live CRD does not matter.
     pub fn live(&self) -> &'static str {
         match self {
-            Example::Crd { live, .. } | Example::Fields { live, .. } | Example::Stored { live, .. } => live,
+            Example::Crd { live, .. }
+            | Example::Fields { live, .. }
+            | Example::Stored { live, .. }
+            | Example::Objects { live, .. } => live,
             Example::Manifest { .. } | Example::Rights { .. } => "",
         }
     }
@@ -49,7 +54,8 @@ impl Example {
             Example::Crd { desired, .. }
             | Example::Fields { desired, .. }
             | Example::Stored { desired, .. }
-            | Example::Manifest { desired, .. } => desired,
+            | Example::Manifest { desired, .. }
+            | Example::Objects { desired, .. } => desired,
             Example::Rights { .. } => "",
         }
     }
@@ -65,7 +71,7 @@ impl Example {
     /// The object of the example, if it has one.
     pub fn object(&self) -> Option<&'static str> {
         match self {
-            Example::Crd { .. } | Example::Fields { .. } => None,
+            Example::Crd { .. } | Example::Fields { .. } | Example::Objects { .. } => None,
             Example::Stored { object, .. } | Example::Manifest { object, .. } | Example::Rights { object, .. } => {
                 Some(object)
             }

@@ -31,6 +31,7 @@ pub struct RunOptions<'a> {
     pub warn_only: bool,
     pub redact: bool,
     pub field_manager: &'a str,
+    pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
     /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
     pub own_checks: &'a [OwnCheck],
@@ -49,14 +50,15 @@ pub struct Ran {
 
 /// Runs all checks, whatever each of them finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions { warn_only, redact, field_manager, waivers, own_checks, stage } = options;
+    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven));
     let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs) = (unread.clone(), Arc::clone(&proofs));
-        let context = Context { plan, target, field_manager, redact, lookups: &lookups, proofs, stage, notices };
+        let context =
+            Context { plan, target, field_manager, force_conflicts, redact, lookups: &lookups, proofs, stage, notices };
         async move {
             match unread.filter(|_| enabled.check.needs_live_objects()) {
                 Some(error) => Err(error),
@@ -143,7 +145,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     let placed = crate::plan::in_parallel(&groups, |(subject, violations)| {
         let (object, spans) = match subject {
             Subject::Change(index) => {
-                let desired = &plan.changes[*index].desired;
+                let desired = plan.manifest(*index);
                 (Some(&desired.object), Some(Spans::of(&desired.origin)))
             }
             Subject::Object(object) => (Some(object), None),

@@ -15,6 +15,7 @@ use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
+use crate::preflight::admission_dry_run::FIELD_CONFLICT;
 use crate::preflight::own::{self, Surroundings};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -82,7 +83,9 @@ async fn steps(
     let exit = match deploy {
         Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
         _ => {
-            let notices = notices_of_conflicts(&plan, &foreseen, settings.force_conflicts);
+            let untold: Vec<Foreseen> =
+                foreseen.into_iter().filter(|found| !is_told(report, &plan.changes[found.change])).collect();
+            let notices = notices_of_conflicts(&plan, &untold, settings.force_conflicts);
             output.notices(host, &notices);
             // People have been told; where they are taken by force nothing is wrong.
             if !settings.force_conflicts {
@@ -90,6 +93,11 @@ async fn steps(
             }
             exit
         }
+    };
+    let exit = match deploy {
+        // What a check said of them may have been turned down to a warning; no request would say it more kindly.
+        Some(_) if exit == Exit::Success => stop_at_unplaced(report, &plan),
+        _ => exit,
     };
     output.review(host, report)?;
     if exit != Exit::Success || !writes {
@@ -286,6 +294,7 @@ async fn look(
         namespace: settings.namespace.as_deref(),
         field_manager: &settings.field_manager,
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
+        keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
     };
     let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
@@ -296,6 +305,7 @@ async fn look(
         warn_only: settings.warn_only,
         redact: settings.redact,
         field_manager: &settings.field_manager,
+        force_conflicts: settings.force_conflicts,
         waivers,
         own_checks: &settings.own_checks,
         stage: &stage,
@@ -316,6 +326,22 @@ fn stop_at_conflicts(report: &mut Report, plan: &Plan, foreseen: &[Foreseen]) ->
     }
     report.outcome = Outcome::Failed;
     report.errors.extend(conflicts::explain(&of_plan(plan, foreseen)).iter().map(ErrorEntry::from));
+    Exit::Failed
+}
+
+/// Whether a check has said of the object that its fields are somebody else's.
+fn is_told(report: &Report, change: &Change) -> bool {
+    let findings = report.checks.iter().flat_map(|check| &check.findings);
+    findings
+        .filter(|finding| finding.rule == FIELD_CONFLICT)
+        .any(|finding| finding.object.as_ref() == Some(&change.desired.object))
+}
+
+/// A deploy of objects that nobody takes ends before it writes the others.
+fn stop_at_unplaced(report: &mut Report, plan: &Plan) -> Exit {
+    let Err(error) = plan.whole() else { return Exit::Success };
+    report.outcome = Outcome::Failed;
+    report.errors.extend(error.problems().iter().map(ErrorEntry::from));
     Exit::Failed
 }
 

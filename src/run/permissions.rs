@@ -48,6 +48,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             namespace: settings.namespace.as_deref(),
             field_manager: &settings.field_manager,
             goes_on_unread: true,
+            keep_unplaced: false,
         };
         let plan = plan::build(manifests, Ahead::none(), &target, options, &|_, _| ()).await?;
         let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;

@@ -66,6 +66,83 @@ pub enum ApplyError {
     Refused(Problem),
 }
 
+/// Where kinds are served.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// A kind that is not served is missing.
+    pub served: BTreeMap<Gvk, Resource>,
+    /// Kinds of API groups that gave no answer, as when an aggregated API is down: nobody knows whether they are there.
+    pub unanswered: BTreeMap<Gvk, Problem>,
+}
+
+/// A release of Kubernetes: `1.36`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release {
+    pub major: u32,
+    pub minor: u32,
+}
+
+impl std::fmt::Display for Release {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// Why the server would not write an object, as its dry run says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DryRunError {
+    /// The live object is no longer the one that was read.
+    Changed,
+    /// Other managers own fields that the manifest sets.
+    Conflict(Vec<FieldConflict>),
+    Refused(Refusal),
+    /// No verdict: the server was not reached, or is not able to say beforehand.
+    Unanswered {
+        problem: Problem,
+        /// No other object would fare better.
+        everything: bool,
+    },
+}
+
+/// What the server says of an object that it would refuse. All of it is harmless to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub by: Refuser,
+    /// The refusal as a whole, with the next step.
+    pub problem: Problem,
+    /// What it says of single fields, in the server's order; empty where it speaks of the whole object.
+    pub causes: Vec<Cause>,
+    /// The object that it misses, as plural and name, where it says so.
+    pub missing: Option<(String, String)>,
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// As the server writes it: `spec.template.spec.containers[0].image`, `.spec.list[name="a"].x`; empty where it
+    /// names none.
+    pub field: String,
+    pub message: String,
+}
+
+/// Which part of the API server refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refuser {
+    /// The schema of the kind, or the validation of its values.
+    Validation,
+    /// A webhook, a policy, or a plugin such as LimitRanger or PodSecurity.
+    Admission,
+    /// A webhook could not be called, and says that nothing may be written then.
+    FailedWebhook,
+    Quota,
+    /// The user lacks a right.
+    Authorization,
+    /// The object's namespace, or another object that it needs, is not there.
+    Lookup,
+    /// Anything else.
+    Other,
+}
+
 /// Whether the target serves a CRD yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Established {
@@ -162,11 +239,27 @@ impl Target {
         }
     }
 
-    /// Where each kind is served. A kind that is not served is missing from the answer.
-    pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, Resource>> {
+    /// Where each kind is served.
+    pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
         match self {
             Target::Kube(target) => target.discover(kinds).await,
-            Target::Dir(target) => Ok(target.discover(kinds)),
+            Target::Dir(target) => Ok(Discovered { served: target.discover(kinds), unanswered: BTreeMap::new() }),
+        }
+    }
+
+    /// Every kind that the target serves, at each version, sorted.
+    pub async fn served(&self) -> Result<Vec<Resource>> {
+        match self {
+            Target::Kube(target) => target.served().await,
+            Target::Dir(target) => Ok(target.served()),
+        }
+    }
+
+    /// The release of Kubernetes that the target is; `None` where it does not say.
+    pub async fn release(&self) -> Option<Release> {
+        match self {
+            Target::Kube(target) => target.release().await,
+            Target::Dir(_) => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! A conversion webhook: an HTTPS server on loopback that answers what the test says.
+//! A webhook, for conversion or admission: an HTTPS server on loopback that answers what the test says.
 //!
 //! It shows the API server's own self-signed certificate, which is for 127.0.0.1, so that no certificate has to be made.
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 
-/// What the webhook makes of a ConversionReview: the body of its answer.
+/// What the webhook makes of a review: the body of its answer.
 type Answer = dyn Fn(&Value) -> Value + Send + Sync;
 
 /// A running webhook. Its thread ends with the test process.
@@ -26,7 +26,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Answers each ConversionReview with what `answer` makes of it.
+    /// Answers each review with what `answer` makes of it.
     pub fn start(control_plane: &ControlPlane, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let certs = control_plane.folder().join("certs");
         let pem = std::fs::read(certs.join("apiserver.crt")).expect("the server's certificate");
@@ -68,6 +68,26 @@ impl Webhook {
                 "response": {"uid": request["uid"], "convertedObjects": converted, "result": {"status": "Success"}},
             })
         })
+    }
+
+    /// An admission webhook: `refuse` answers why an AdmissionReview is denied, or `None` to let it pass.
+    pub fn admitting(
+        control_plane: &ControlPlane,
+        refuse: impl Fn(&Value) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(control_plane, move |review| {
+            let refusal = refuse(review);
+            let mut response = json!({"uid": review["request"]["uid"], "allowed": refusal.is_none()});
+            if let Some(message) = refusal {
+                response["status"] = json!({"message": message});
+            }
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+        })
+    }
+
+    /// `clientConfig` of a webhook configuration that uses it.
+    pub fn client_config(&self) -> Value {
+        json!({"url": format!("https://127.0.0.1:{}/", self.port), "caBundle": self.ca_bundle})
     }
 
     /// `spec.conversion` of a CRD that uses it.

@@ -284,7 +284,7 @@ fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
 fn violations_come_in_plan_order_and_only_for_what_is_live() {
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "integer"}));
     let changes = (0..50).map(|i| change(&format!("c{i}.test.example.com"), (i % 2 == 0).then_some(&*live), &desired));
-    let plan = Plan { changes: changes.collect() };
+    let plan = Plan { changes: changes.collect(), ..Plan::default() };
     let (found, _) = run(&plan, Options::default());
     assert_eq!(
         found.iter().map(|v| v.subject.clone()).collect::<Vec<_>>(),
@@ -297,7 +297,7 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
 fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
     let (live, desired) =
         pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true, "maxLength": 1}));
-    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
+    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     let severities = |fail_mode| -> BTreeMap<Cow<'static, str>, Severity> {
         run(&plan, Options { fail_mode, ..Options::default() }).0.into_iter().map(|v| (v.rule, v.severity)).collect()
     };
@@ -316,6 +316,7 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
             change("b.test.example.com", Some(&live), r#"{"apiVersion":"apiextensions.k8s.io/v1beta1"}"#),
             change("c.test.example.com", None, "{}"),
         ],
+        ..Plan::default()
     };
     let (found, unchecked) = run(&plan, Options::default());
     assert_eq!(found.iter().map(|violation| violation.subject.clone()).collect::<Vec<_>>(), [Subject::Change(0)]);
@@ -332,7 +333,7 @@ async fn the_check_answers_with_what_was_compared() {
     let folder = tempfile::tempdir().unwrap();
     let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true}));
-    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
+    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     let options = Options { fail_mode: FailMode::Open, ..Options::default() };
     let check = CrdUpgradeSafety::new(options);
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
@@ -341,6 +342,7 @@ async fn the_check_answers_with_what_was_compared() {
             plan: &plan,
             target: &target,
             field_manager: "gantry",
+            force_conflicts: false,
             redact: false,
             lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven)),

@@ -277,32 +277,3 @@ fn distinct(objects: &[AffectedObject]) -> u64 {
     }
     count
 }
-
-impl Violation {
-    /// What a rule of this check says, before anything more is known.
-    pub(super) fn of(
-        doc: &RuleDoc,
-        change: usize,
-        version: Option<String>,
-        message: String,
-        help: String,
-        at: Vec<Step>,
-    ) -> Self {
-        Violation {
-            subject: change.into(),
-            rule: doc.name.into(),
-            severity: doc.severity,
-            version,
-            path: None,
-            message,
-            documented: None,
-            breaks: doc.breaks.to_vec(),
-            verdict: None,
-            witnesses: Vec::new(),
-            affected: None,
-            help: format!("{help}: gantry rules {}", doc.name),
-            at,
-            label: None,
-        }
-    }
-}

@@ -36,10 +36,10 @@ struct Definition {
 }
 
 /// The custom resources, as indices into the plan, by the name of their CRD.
-fn by_crd(changes: &[Change]) -> BTreeMap<String, Vec<usize>> {
+fn by_crd(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> BTreeMap<String, Vec<usize>> {
     let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
-        if !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
+        if is_wanted(index) && !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
             wanted.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
         }
     }
@@ -49,7 +49,7 @@ fn by_crd(changes: &[Change]) -> BTreeMap<String, Vec<usize>> {
 /// The CRDs that [`check`] reads: those that are not among the manifests.
 pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
     let is_among = |name: &String| changes.iter().any(|c| c.desired.object.is_crd() && c.desired.object.name == *name);
-    let others = by_crd(changes).into_iter().filter(|(name, _)| !is_among(name));
+    let others = by_crd(changes, &|_| true).into_iter().filter(|(name, _)| !is_among(name));
     let lookup = |(name, objects): (String, Vec<usize>)| Lookup {
         change: objects[0],
         resource: Resource::crd(),
@@ -59,10 +59,11 @@ pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
     others.map(lookup).collect()
 }
 
-pub async fn check(context: &Context<'_>) -> Found {
+/// Judges the custom resources of the plan that `is_wanted` says yes to, given their index in it.
+pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> Found {
     let mut found = Found::default();
     let changes = &context.plan.changes;
-    let mut wanted = by_crd(changes);
+    let mut wanted = by_crd(changes, is_wanted);
     let mut definitions: Vec<(Definition, Vec<usize>)> = Vec::new();
     for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
         let name = &change.desired.object.name;

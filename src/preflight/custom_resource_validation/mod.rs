@@ -16,11 +16,11 @@ mod crd;
 mod defaults;
 mod group;
 mod judge;
-mod manifests;
+pub(in crate::preflight) mod manifests;
 mod merge;
 mod object;
 mod pass;
-mod place;
+pub(in crate::preflight) mod place;
 mod question;
 mod ratchet;
 mod rules;
@@ -137,7 +137,7 @@ impl Check for CustomResourceValidation {
                 found.extend(surveyed);
             }
             drop(surveys);
-            found.extend(manifests::check(&context).await);
+            found.extend(manifests::check(&context, &|_| true).await);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
                 object: changes[change].desired.object.clone(),
                 read,

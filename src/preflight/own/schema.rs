@@ -118,7 +118,7 @@ fn plan(manifests: &str) -> Plan {
             resource,
         }
     };
-    Plan { changes: loaded.manifests.into_iter().map(change).collect() }
+    Plan { changes: loaded.manifests.into_iter().map(change).collect(), ..Plan::default() }
 }
 
 const MANIFESTS: &str = "\
@@ -147,6 +147,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         field_manager: "gantry",
         redact: false,
         lookups: &Vec::new,
+        force_conflicts: false,
         proofs: Arc::new(Proofs::new(Proven)),
         stage: &stage,
         notices: &Notices::default(),

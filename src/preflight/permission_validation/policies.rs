@@ -134,7 +134,7 @@ async fn served(plan: &Plan, target: &Target, mut kinds: BTreeSet<Gvk>) -> Resul
     kinds.retain(|kind| !served.contains_key(kind));
     if !kinds.is_empty() {
         let found = target.discover(&kinds).await?;
-        served.extend(found.into_iter().map(|(kind, resource)| (kind, resource.plural)));
+        served.extend(found.served.into_iter().map(|(kind, resource)| (kind, resource.plural)));
     }
     Ok(served)
 }

@@ -19,6 +19,11 @@ pub(super) fn built_in(group: &str, kind: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.binary_search_by(|known| (known.group, known.kind).cmp(&(group, kind))).ok().map(|found| &BUILT_IN[found])
 }
 
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static BuiltIn> {
+    BUILT_IN.iter()
+}
+
 const CLUSTER: bool = false;
 const NAMESPACED: bool = true;
 

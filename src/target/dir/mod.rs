@@ -72,6 +72,11 @@ impl DirTarget {
         kinds.iter().filter_map(|gvk| Some((gvk.clone(), state.resource(gvk)?))).collect()
     }
 
+    /// The kinds that a server of these objects would serve, at each version, sorted.
+    pub fn served(&self) -> Vec<Resource> {
+        self.state().resources()
+    }
+
     /// Answers from the folder as it was when it was opened or last written to.
     pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
         let state = self.state();

@@ -208,6 +208,27 @@ impl State {
         })
     }
 
+    /// Every kind, built-in or custom, at each of its versions, sorted.
+    pub fn resources(&self) -> Vec<Resource> {
+        let built_in = kinds::all().flat_map(|kind| {
+            kind.versions.iter().map(|version| Gvk {
+                group: kind.group.into(),
+                version: (*version).into(),
+                kind: kind.kind.into(),
+            })
+        });
+        let custom = self.index.custom.iter().flat_map(|((group, kind), custom)| {
+            custom.served.keys().map(|version| Gvk {
+                group: group.clone(),
+                version: version.clone(),
+                kind: kind.clone(),
+            })
+        });
+        let mut resources: Vec<Resource> = built_in.chain(custom).filter_map(|gvk| self.resource(&gvk)).collect();
+        resources.sort();
+        resources
+    }
+
     /// The file that holds the object, and which of its objects it is.
     pub fn find(&self, identity: &Identity) -> Option<(&Path, &ReadFile, usize)> {
         let (path, index) = self.index.places.get(identity)?;

@@ -59,23 +59,8 @@ pub async fn apply(
     apply: &Apply<'_>,
 ) -> Result<Live, ApplyError> {
     let Apply { resource, object, pin, .. } = apply;
-    let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
-    let body = body(apply.raw, namespace, pin)
-        .ok_or_else(|| ApplyError::Refused(Problem::new(format!("{object} is no object with metadata"))))?;
-    let uri = format!(
-        "{}?fieldManager={}&force={}&fieldValidation=Strict",
-        object_path(resource, namespace, &object.name),
-        encode(apply.field_manager),
-        apply.force_conflicts
-    );
-    let call = Call {
-        verb: "patch",
-        resource: Some(resource),
-        namespace,
-        name: Some(&object.name),
-        uri,
-        body: Some(Payload::Apply(&body)),
-    };
+    let request = Request::of(apply, default_namespace).map_err(ApplyError::Refused)?;
+    let call = request.call(apply);
 
     let started = Instant::now();
     let mut wait = FIRST_WAIT;
@@ -106,9 +91,43 @@ pub async fn apply(
         transport.warn(format!("{object} turned up between check and apply, and was updated instead of created"));
     }
     if apply.force_conflicts && matches!(pin, Pin::At { .. }) {
-        return Ok(takeover::release(transport, apply, namespace, live).await);
+        return Ok(takeover::release(transport, apply, request.namespace, live).await);
     }
     Ok(live)
+}
+
+/// What is sent for one apply. A dry run sends the same and one parameter more.
+pub(super) struct Request<'a> {
+    namespace: Option<&'a str>,
+    body: String,
+    pub uri: String,
+}
+
+impl<'a> Request<'a> {
+    pub fn of(apply: &Apply<'a>, default_namespace: &'a str) -> Result<Self, Problem> {
+        let Apply { resource, object, pin, .. } = apply;
+        let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
+        let body = body(apply.raw, namespace, pin)
+            .ok_or_else(|| Problem::new(format!("{object} is no object with metadata")))?;
+        let uri = format!(
+            "{}?fieldManager={}&force={}&fieldValidation=Strict",
+            object_path(resource, namespace, &object.name),
+            encode(apply.field_manager),
+            apply.force_conflicts
+        );
+        Ok(Request { namespace, body, uri })
+    }
+
+    pub fn call<'c>(&'c self, apply: &'c Apply<'_>) -> Call<'c> {
+        Call {
+            verb: "patch",
+            resource: Some(apply.resource),
+            namespace: self.namespace,
+            name: Some(&apply.object.name),
+            uri: self.uri.clone(),
+            body: Some(Payload::Apply(&self.body)),
+        }
+    }
 }
 
 /// The manifest as it was written, but for what the server gives, with the pin in its metadata.
@@ -176,7 +195,7 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
 }
 
 /// Whether the server found another object, or the object at another version, than the pin says.
-fn is_other_object(status: &Status, resource: &Resource) -> bool {
+pub(super) fn is_other_object(status: &Status, resource: &Resource) -> bool {
     let Some(details) = &status.details else { return false };
     match status.code {
         // A quota or another object that the server writes beside this one may be in conflict, too.
@@ -188,7 +207,7 @@ fn is_other_object(status: &Status, resource: &Resource) -> bool {
 }
 
 /// The fields of other managers, in the server's order.
-fn conflicts(status: &Status) -> Vec<FieldConflict> {
+pub(super) fn conflicts(status: &Status) -> Vec<FieldConflict> {
     let causes = status.details.iter().filter(|_| status.code == 409).flat_map(|details| &details.causes);
     causes
         .filter(|cause| cause.reason == "FieldManagerConflict")
@@ -428,6 +447,6 @@ mod tests {
         assert_eq!(target.take_warnings(), Vec::<String>::new());
         // A server that does not compare versions wrote over what turned up.
         apply_to(&target, &Pin::Absent, false).await.unwrap();
-        assert_eq!(target.take_warnings().len(), 3);
+        assert_eq!(target.take_warnings().len(), 1, "the others were told before");
     }
 }

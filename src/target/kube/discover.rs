@@ -9,7 +9,7 @@ use super::errors::{self, words};
 use super::transport::{Call, Failure, Transport, encode};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
-use crate::target::{Established, Gvk};
+use crate::target::{Discovered, Established, Gvk};
 
 /// Groups that are asked for at the same time.
 const AT_ONCE: usize = 8;
@@ -22,14 +22,14 @@ struct ResourceList {
 }
 
 #[derive(Deserialize)]
-struct Served {
-    name: String,
-    kind: String,
-    namespaced: bool,
+pub(super) struct Served {
+    pub name: String,
+    pub kind: String,
+    pub namespaced: bool,
 }
 
-/// Where each kind is served; what is not served is missing from the answer.
-pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, Resource>> {
+/// Where each kind is served.
+pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
     let crd = Resource::crd();
     let is_crd = |kind: &Gvk| (&kind.group, &kind.version, &kind.kind) == (&crd.group, &crd.version, &crd.kind);
     let versions: BTreeSet<(&str, &str)> =
@@ -42,19 +42,17 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<BT
     let mut answers = stream::iter(requests).buffer_unordered(AT_ONCE);
 
     let mut served = BTreeMap::new();
-    let mut problems = Vec::new();
+    let mut down = BTreeMap::new();
     while let Some((version, answer)) = answers.next().await {
         match answer {
             Ok(resources) => {
                 served.insert(version, resources);
             }
-            Err(Unserved::ThisOne(problem)) => problems.push(problem),
+            Err(Unserved::ThisOne(problem)) => {
+                down.insert(version, problem);
+            }
             Err(Unserved::Everything(problem)) => return Err(Error::failed(problem)),
         }
-    }
-    if !problems.is_empty() {
-        problems.sort();
-        return Err(Error::Failed(problems));
     }
     let place = |kind: &Gvk| {
         if is_crd(kind) {
@@ -71,16 +69,24 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<BT
             namespaced: resource.namespaced,
         })
     };
-    Ok(kinds.iter().filter_map(|kind| Some((kind.clone(), place(kind)?))).collect())
+    let unanswered = |kind: &Gvk| down.get(&(kind.group.as_str(), kind.version.as_str())).cloned();
+    Ok(Discovered {
+        served: kinds.iter().filter_map(|kind| Some((kind.clone(), place(kind)?))).collect(),
+        unanswered: kinds.iter().filter_map(|kind| Some((kind.clone(), unanswered(kind)?))).collect(),
+    })
 }
 
-enum Unserved {
+pub(super) enum Unserved {
     ThisOne(Problem),
     Everything(Problem),
 }
 
 /// The resources of one group at one version; none where the server does not know it.
-async fn served(transport: &Transport, group: &str, version: &str) -> std::result::Result<Vec<Served>, Unserved> {
+pub(super) async fn served(
+    transport: &Transport,
+    group: &str,
+    version: &str,
+) -> std::result::Result<Vec<Served>, Unserved> {
     // The collection path of any resource, without the resource.
     let any = Resource {
         group: super::transport::encode(group),
@@ -266,7 +272,7 @@ mod tests {
             kind("old.example.com/v1", "Old"),
             kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
         ]);
-        let found = target.discover(&kinds).await.unwrap();
+        let found = target.discover(&kinds).await.unwrap().served;
         let found: Vec<_> = found.values().map(|resource| (resource.plural.as_str(), resource.namespaced)).collect();
         assert_eq!(found, [("namespaces", false), ("pods", true), ("customresourcedefinitions", false)]);
         let mut uris: Vec<_> = seen.lock().unwrap().iter().map(|seen| seen.uri.clone()).collect();
@@ -280,9 +286,12 @@ mod tests {
             "/apis/metrics.k8s.io/v1" => plain(503, "text/plain; charset=utf-8", "service unavailable\n"),
             _ => stand_in::json(200, json!({"resources": []})),
         });
-        let error =
-            target.discover(&BTreeSet::from([kind("metrics.k8s.io/v1", "X"), kind("v1", "Y")])).await.unwrap_err();
-        assert_eq!(error.to_string(), "/apis/metrics.k8s.io/v1 is not available (503): service unavailable");
+        let kinds = BTreeSet::from([kind("metrics.k8s.io/v1", "X"), kind("v1", "Y")]);
+        let found = target.discover(&kinds).await.unwrap();
+        assert_eq!(found.served, BTreeMap::new());
+        let [(unanswered, problem)] = &found.unanswered.iter().collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+        assert_eq!(**unanswered, kind("metrics.k8s.io/v1", "X"));
+        assert_eq!(problem.message, "/apis/metrics.k8s.io/v1 is not available (503): service unavailable");
     }
 
     fn crd(conditions: Value) -> Value {

@@ -12,6 +12,7 @@ mod apply;
 mod client;
 mod connect;
 mod discover;
+mod dry_run;
 mod errors;
 mod json;
 mod kubeconfig;
@@ -20,15 +21,19 @@ mod proxy;
 mod read;
 mod refusals;
 mod reviews;
+mod served;
 #[cfg(test)]
 mod stand_in;
 mod takeover;
 mod transport;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Apply, ApplyError, Connection, Established, Gvk, ListRequest, OnRead, Read, RulesReview, Wanted};
+use super::{
+    Apply, ApplyError, Connection, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead, Read, Release,
+    RulesReview, Wanted,
+};
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{Live, ObjectRef, Resource};
@@ -59,7 +64,7 @@ impl KubeTarget {
         &self.default_namespace
     }
 
-    pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, Resource>> {
+    pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
         discover::discover(&self.transport, kinds).await
     }
 
@@ -78,6 +83,16 @@ impl KubeTarget {
         reviews::user(&self.transport).await
     }
 
+    /// Every kind that the server serves, at each version, sorted. Two requests.
+    pub async fn served(&self) -> Result<Vec<Resource>> {
+        served::served(&self.transport).await
+    }
+
+    /// The release of Kubernetes that the server says it is.
+    pub async fn release(&self) -> Option<Release> {
+        served::release(&self.transport).await
+    }
+
     pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Read>> {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
@@ -90,6 +105,11 @@ impl KubeTarget {
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+    }
+
+    /// Asks what [`Self::apply`] of the same would be answered. Writes nothing.
+    pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<(), DryRunError> {
+        dry_run::dry_run(&self.transport, &self.default_namespace, apply).await
     }
 
     pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {

@@ -11,9 +11,14 @@ use crate::target::Impersonate;
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     let problem = explain(call, status, peer);
+    Problem { message: without_secrets(call, problem.message), ..problem }
+}
+
+/// What the API server says of a call, without the values of a Secret that was sent.
+pub fn without_secrets(call: &Call<'_>, said: String) -> String {
     match call.body.filter(|_| is_secret(call)) {
-        Some(body) => Problem { message: secret::without_values(&problem.message, body.text()), ..problem },
-        None => problem,
+        Some(body) => secret::without_values(&said, body.text()),
+        None => said,
     }
 }
 
@@ -51,7 +56,7 @@ fn unauthorized(peer: &Peer) -> Problem {
 }
 
 /// What a 403 of the RBAC authorizer says: `User "u" cannot get resource "r" in API group "g" at the cluster scope`.
-struct Denied<'a> {
+pub(super) struct Denied<'a> {
     user: &'a str,
     verb: &'a str,
     resource: &'a str,
@@ -60,7 +65,7 @@ struct Denied<'a> {
 }
 
 impl<'a> Denied<'a> {
-    fn parse(message: &'a str) -> Option<Self> {
+    pub(super) fn parse(message: &'a str) -> Option<Self> {
         let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
         let (verb, rest) = rest.split_once(" resource \"")?;
         let (resource, rest) = rest.split_once("\" in API group \"")?;
@@ -186,7 +191,7 @@ fn said(status: &Status) -> String {
 
 /// `expected string, got &value.valueUnstructured{Value:true}` without the names of Go's types: only a short value says
 /// more than that the type is another one.
-fn without_go(line: &str) -> String {
+pub(super) fn without_go(line: &str) -> String {
     let Some((expected, got)) = line.split_once(", got &value.valueUnstructured{Value:") else {
         return line.to_owned();
     };

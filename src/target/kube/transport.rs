@@ -93,7 +93,16 @@ impl<'a> Call<'a> {
         let uri = object_path(resource, namespace, name);
         Call { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, body: None }
     }
+
+    fn accept(&self) -> &'static str {
+        if matches!(self.uri.as_str(), "/api" | "/apis") { WHOLE_DISCOVERY } else { "application/json" }
+    }
 }
+
+/// All groups with all their kinds in one document, where the server has such a thing (1.26 and newer); else it answers
+/// the list of groups that it always answered.
+/// Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery>
+const WHOLE_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 /// The URL path of an object. Names come from manifests: none may leave its place in the path.
 pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
@@ -148,7 +157,14 @@ pub struct Transport {
     client: Client,
     peer: Box<Peer>,
     timeout: Duration,
-    warnings: Mutex<Vec<String>>,
+    warnings: Mutex<Warnings>,
+}
+
+/// What the server warned of, each text once, and how many of the texts were handed on.
+#[derive(Default)]
+struct Warnings {
+    texts: Vec<String>,
+    told: usize,
 }
 
 impl Transport {
@@ -160,8 +176,12 @@ impl Transport {
         &self.peer
     }
 
+    /// The warnings that were not taken before. A dry run and the apply after it are warned of the same things.
     pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let untold = kept.texts[kept.told..].to_vec();
+        kept.told = kept.texts.len();
+        untold
     }
 
     /// Sends a request until there is an answer that is not "come back later".
@@ -186,7 +206,7 @@ impl Transport {
     }
 
     async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
-        let mut request = Request::builder().uri(&call.uri).header(ACCEPT, "application/json");
+        let mut request = Request::builder().uri(&call.uri).header(ACCEPT, call.accept());
         let body = match call.body {
             Some(payload) => {
                 request = request.method(payload.method()).header(CONTENT_TYPE, payload.content_type());
@@ -233,8 +253,8 @@ impl Transport {
     /// Keeps a warning for the user, once.
     pub fn warn(&self, warning: String) {
         let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < MOST_WARNINGS && !kept.contains(&warning) {
-            kept.push(warning);
+        if kept.texts.len() < MOST_WARNINGS && !kept.texts.contains(&warning) {
+            kept.texts.push(warning);
         }
     }
 }

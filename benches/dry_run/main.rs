@@ -1,0 +1,149 @@
+//! What it costs to ask the server about every object of a deploy, beside kubectl's dry run of the same manifests.
+//!
+//!     cargo bench --bench dry_run               600 objects
+//!     cargo bench --bench dry_run -- 5000       so many objects
+//!
+//! Starts the servers of the test bed, puts a quarter of the objects there as they were, and runs processes in turns:
+//! `kubectl apply --dry-run=server`, the same by server-side apply, and `gantry check`. Needs `kubectl` in PATH.
+//! `docs/benchmarks.md` says what the figures mean.
+
+#[path = "../check/process.rs"]
+mod process;
+#[path = "../../tests/support/mod.rs"]
+mod testbed;
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use process::Run;
+use serde_json::{Value, json};
+use testbed::ControlPlane;
+
+const OBJECTS: usize = 600;
+const RUNS: usize = 5;
+const NAMESPACE: &str = "bench";
+
+fn main() -> ExitCode {
+    // Cargo adds `--bench` to what the user gave.
+    let argument = env::args().skip(1).find(|argument| argument != "--bench");
+    let objects = match argument.map(|number| number.parse()) {
+        None => OBJECTS,
+        Some(Ok(number)) => number,
+        Some(Err(_)) => {
+            eprintln!("the argument is a number of objects");
+            return ExitCode::from(2);
+        }
+    };
+    if Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).status().is_err() {
+        eprintln!("kubectl is not in PATH");
+        return ExitCode::FAILURE;
+    }
+    measure(objects);
+    ExitCode::SUCCESS
+}
+
+fn measure(objects: usize) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let home = folder.path();
+    let servers = ControlPlane::start();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    servers.apply_yaml(&namespace.to_string());
+    servers.apply_yaml(&crd().to_string());
+    fs::create_dir(home.join("manifests")).expect("a folder");
+    for (number, chunk) in (0..objects).collect::<Vec<_>>().chunks(50).enumerate() {
+        // With a line before the first one, too: kubectl takes a file that begins with a brace for a single object.
+        let documents: String = chunk.iter().map(|n| format!("---\n{}\n", object(*n, "new"))).collect();
+        fs::write(home.join(format!("manifests/{number}.yaml")), documents).expect("write manifests");
+    }
+    for number in (0..objects).step_by(4) {
+        let object = object(number, "old");
+        let (status, answer) = servers.server_side_apply(&servers.path_of(&object), "gantry", &object);
+        assert_eq!(status, 201, "{answer}");
+    }
+    println!("{objects} objects, {} of them there already", objects.div_ceil(4));
+
+    let mut runs: [Vec<Run>; 3] = Default::default();
+    for _ in 0..RUNS {
+        let dry = ["apply", "--dry-run=server", "-f", "manifests"];
+        let processes = [
+            command("kubectl", &dry, &servers, home),
+            command("kubectl", &[&dry[..], &["--server-side", "--field-manager=gantry"]].concat(), &servers, home),
+            command(
+                env!("CARGO_BIN_EXE_gantry"),
+                &["check", "-q", "-f", "manifests", "--preflight", "AdmissionDryRun"],
+                &servers,
+                home,
+            ),
+        ];
+        for (mut process, runs) in processes.into_iter().zip(&mut runs) {
+            let run = process::run(&mut process).expect("start the process");
+            assert_eq!(run.code, Some(0), "{process:?} failed");
+            runs.push(run);
+        }
+    }
+    tell(&[("kubectl", &runs[0]), ("kubectl ssa", &runs[1]), ("gantry check", &runs[2])]);
+}
+
+/// In an environment that holds nothing of this machine but where programs are.
+fn command(program: &str, arguments: &[&str], servers: &ControlPlane, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
+    command.env("PATH", env::var_os("PATH").unwrap_or_default()).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn crd() -> Value {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "value": {"type": "string", "maxLength": 20}, "items": {"type": "array", "items": {"type": "integer"}}}}}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.bench.example.com"},
+        "spec": {"group": "bench.example.com", "scope": "Namespaced",
+            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
+}
+
+/// ConfigMaps, Deployments and custom resources in turns.
+fn object(number: usize, value: &str) -> Value {
+    let metadata = json!({"name": format!("object-{number}"), "namespace": NAMESPACE, "labels": {"state": value}});
+    match number % 3 {
+        0 => json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+            "data": {"value": value, "text": "x".repeat(1000)}}),
+        1 => json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": "x"}},
+            "template": {"metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "main", "image": format!("x:{value}"), "ports": [{"containerPort": 80}]}]}}}}),
+        _ => json!({"apiVersion": "bench.example.com/v1", "kind": "Sample", "metadata": metadata,
+            "spec": {"value": value, "items": [1, 2, 3]}}),
+    }
+}
+
+fn tell(measured: &[(&str, &Vec<Run>)]) {
+    println!(
+        "\n{:<14}{:>9}{:>9}{:>9}{:>12}{:>11}{:>13}",
+        "", "min", "median", "max", "of kubectl", "processor", "peak memory"
+    );
+    let median = |runs: &[Run]| spread(runs)[1].as_secs_f64();
+    let kubectl = median(measured[0].1);
+    for (what, runs) in measured {
+        let [min, mid, max] = spread(runs).map(|wall| format!("{:.3} s", wall.as_secs_f64()));
+        let processor = runs.iter().map(|run| run.processor).sum::<Duration>().as_secs_f64() / runs.len() as f64;
+        let peak = runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / 1024.0 / 1024.0;
+        let ratio = median(runs) / kubectl;
+        println!("{what:<14}{min:>9}{mid:>9}{max:>9}{ratio:>11.2}x{processor:>9.2} s{peak:>9.0} MiB");
+    }
+    let ratio = measured.last().map_or(0.0, |(_, runs)| median(runs) / kubectl);
+    println!(
+        "\nbudget: at most the time of kubectl apply --dry-run=server: {}",
+        if ratio <= 1.0 { "kept" } else { "missed" }
+    );
+}
+
+fn spread(runs: &[Run]) -> [Duration; 3] {
+    let mut walls: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
+    walls.sort();
+    [walls[0], walls[walls.len() / 2], walls[walls.len() - 1]]
+}

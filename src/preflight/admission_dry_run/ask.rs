@@ -1,0 +1,112 @@
+//! The server is asked, several objects at a time, with the requests that the deploy would send.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::stream::{self, StreamExt};
+
+use super::depend::Dependence;
+use super::{Found, refusal};
+use crate::apply::pin::{self, Moved};
+use crate::plan::{Action, Change};
+use crate::preflight::{Context, CouldNotCheck};
+use crate::problem::Problem;
+use crate::target::kube::KubeTarget;
+use crate::target::{Apply, DryRunError, Pin};
+
+/// Objects asked about at the same time: as many as a deploy writes.
+const IN_FLIGHT: usize = crate::apply::IN_FLIGHT;
+
+/// How often an object is asked about that moved in nothing that is looked at.
+const TRIES: u32 = 3;
+
+/// Objects that one "could not check" names.
+const OBJECTS_SHOWN: usize = 5;
+
+pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> Found {
+    let changes = &context.plan.changes;
+    let is_asked = |index: &usize| {
+        let is_written = matches!(changes[*index].action, Action::Create | Action::Update);
+        is_written && !matches!(dependence[*index], Dependence::Brought(_))
+    };
+    let indices: Vec<usize> = (0..changes.len()).filter(is_asked).collect();
+    let total = indices.len();
+    let lost = AtomicBool::new(false);
+    let mut answers = stream::iter(indices)
+        .map(|index| {
+            let lost = &lost;
+            async move {
+                // Nobody answers there any more: the others would only wait as long, one after another.
+                if lost.load(Ordering::Relaxed) {
+                    return (index, None);
+                }
+                let answer = one(context, server, &changes[index]).await;
+                if matches!(answer, Err(DryRunError::Unanswered { everything: true, .. })) {
+                    lost.store(true, Ordering::Relaxed);
+                }
+                (index, Some(answer))
+            }
+        })
+        .buffered(IN_FLIGHT);
+    let mut found = Found::default();
+    let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
+    let mut done = 0;
+    while let Some((index, answer)) = answers.next().await {
+        done += 1;
+        context.stage.set(done, Some(total));
+        match answer {
+            Some(Err(DryRunError::Unanswered { problem, .. })) => unanswered.entry(problem).or_default().push(index),
+            Some(Err(error)) => refusal::say(context.plan, index, &error, dependence[index], &mut found.violations),
+            Some(Ok(())) | None => {}
+        }
+    }
+    drop(answers);
+    found.unchecked.extend(unanswered.into_iter().map(|(problem, indices)| could_not(changes, problem, &indices)));
+    found
+}
+
+async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<(), DryRunError> {
+    let mut pin = match &change.live {
+        None => Pin::Absent,
+        Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+    };
+    let mut tries = TRIES;
+    loop {
+        let apply = Apply {
+            resource: &change.resource,
+            object: &change.desired.object,
+            raw: &change.desired.raw,
+            pin: &pin,
+            field_manager: context.field_manager,
+            force_conflicts: context.force_conflicts,
+        };
+        let answer = server.dry_run(&apply).await;
+        if !matches!(answer, Err(DryRunError::Changed)) {
+            return answer;
+        }
+        tries -= 1;
+        // The deploy would look again in the same way.
+        pin = match pin::look_again(change, context.target).await {
+            Ok(Moved::Aside(renewed)) if tries > 0 => renewed,
+            Ok(moved) => return Err(unanswered(moved.problem(change))),
+            Err(problem) => return Err(unanswered(problem)),
+        };
+    }
+}
+
+fn unanswered(problem: Problem) -> DryRunError {
+    DryRunError::Unanswered { problem, everything: false }
+}
+
+/// One reason, whatever number of objects it is about.
+fn could_not(changes: &[Change], problem: Problem, indices: &[usize]) -> CouldNotCheck {
+    let shown = indices.iter().take(OBJECTS_SHOWN).map(|index| {
+        let desired = &changes[*index].desired;
+        format!("{} ({})", desired.object, desired.origin.location())
+    });
+    let mut objects: Vec<String> = shown.collect();
+    if indices.len() > OBJECTS_SHOWN {
+        objects.push(format!("… and {} more", indices.len() - OBJECTS_SHOWN));
+    }
+    CouldNotCheck { message: format!("{}: {}", objects.join(", "), problem.message), help: problem.help }
+}

@@ -1,0 +1,105 @@
+//! What objects need that the deploy itself brings: before that is written the server cannot judge them, or judges them
+//! by what will not be in force any more.
+
+use std::collections::BTreeMap;
+
+use crate::plan::{Action, Change, CrdHead, Plan};
+use crate::target::{Refusal, Refuser};
+
+/// What stands between an object and the server's verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependence {
+    /// Nothing: the server's verdict holds.
+    Nothing,
+    /// The namespace or the kind comes with this change of the plan; the server knows neither yet.
+    Brought(usize),
+    /// The kind's CRD changes with this change of the plan: the server still judges by the old schema, and by everything
+    /// else as it will be.
+    Changed(usize),
+}
+
+/// Of each change, in the plan's order.
+pub fn sort(plan: &Plan) -> Vec<Dependence> {
+    let changes = &plan.changes;
+    let mut namespaces = BTreeMap::new();
+    let mut crds = BTreeMap::new();
+    for (index, change) in changes.iter().enumerate() {
+        let object = &change.desired.object;
+        if object.is_namespace() && change.action == Action::Create {
+            namespaces.insert(object.name.as_str(), index);
+        } else if object.is_crd() && matches!(change.action, Action::Create | Action::Update) {
+            crds.insert(object.name.as_str(), index);
+        }
+    }
+    let depends = |change: &Change| {
+        let crd = format!("{}.{}", change.resource.plural, change.resource.group);
+        if let Some(index) = crds.get(crd.as_str())
+            && !change.desired.object.is_crd()
+        {
+            let brought = Dependence::Brought(*index);
+            return if is_served(&changes[*index], &change.resource.version) {
+                Dependence::Changed(*index)
+            } else {
+                brought
+            };
+        }
+        let namespace = change.desired.object.namespace.as_deref();
+        namespace.and_then(|name| namespaces.get(name)).map_or(Dependence::Nothing, |index| Dependence::Brought(*index))
+    };
+    // A namespace that is new weighs more than a CRD that changes: there nothing can be asked at all.
+    let in_new_namespace = |change: &Change| {
+        let namespace = change.desired.object.namespace.as_deref()?;
+        namespaces.get(namespace).map(|index| Dependence::Brought(*index))
+    };
+    changes
+        .iter()
+        .map(|change| match depends(change) {
+            changed @ Dependence::Changed(_) => in_new_namespace(change).unwrap_or(changed),
+            other => other,
+        })
+        .collect()
+}
+
+/// Whether the live CRD serves the version.
+fn is_served(crd: &Change, version: &str) -> bool {
+    let live = crd.live.as_ref().and_then(|live| CrdHead::of(&live.raw));
+    live.is_some_and(|live| live.served().any(|resource| resource.version == version))
+}
+
+/// The change of the plan that may take the reason for a refusal away before the object is written: it brings what is
+/// missed, or it changes what limits.
+pub fn awaited(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
+    let change = &plan.changes[index];
+    let namespace = change.desired.object.namespace.as_deref();
+    let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() <= change.rank());
+    let mut earlier = earlier.filter(|(at, other)| *at != index && other.action != Action::Unchanged);
+    let said = refusal.problem.message.to_lowercase();
+    let is_missed = |other: &Change| {
+        let name = &other.desired.object.name;
+        let is_named = refusal.missing.as_ref().is_some_and(|(_, missing)| missing == name)
+            || (said.contains("not found") || said.contains("was found")) && has_word(&said, &name.to_lowercase());
+        other.action == Action::Create && is_named
+    };
+    let limits = |other: &Change| {
+        let object = &other.desired.object;
+        let of_group = |group: &str, kinds: &[&str]| object.group() == group && kinds.contains(&object.kind.as_str());
+        match refusal.by {
+            Refuser::Quota => of_group("", &["ResourceQuota"]) && object.namespace.as_deref() == namespace,
+            Refuser::Authorization => {
+                of_group("rbac.authorization.k8s.io", &["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"])
+            }
+            // LimitRanger and PodSecurity.
+            Refuser::Admission => {
+                of_group("", &["LimitRange"]) && object.namespace.as_deref() == namespace
+                    || object.is_namespace() && Some(object.name.as_str()) == namespace
+            }
+            _ => false,
+        }
+    };
+    earlier.find(|(_, other)| is_missed(other) || limits(other)).map(|(at, _)| at)
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
+    text.split(|c: char| !is_part(c)).any(|part| part.trim_matches('.') == word)
+}

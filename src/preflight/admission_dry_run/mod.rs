@@ -1,0 +1,81 @@
+//! `AdmissionDryRun`: would the server take what this deploy sends? The server itself is asked, by a dry run of the very
+//! requests.
+//!
+//! ```text
+//! depend ─► which objects the server can judge before anything is written
+//!    ├─► ask ─────► refusal ─► findings     (the server)
+//!    ├─► quota ───► findings                (what fits alone and not together)
+//!    └─► unasked ─► findings, marked so     (gantry's own validator)
+//! ```
+
+mod ask;
+mod depend;
+mod place;
+mod quota;
+mod refusal;
+mod rules;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod unasked;
+
+use super::registry::CheckEntry;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+use crate::report::redact;
+use crate::target::Target;
+
+const NAME: &str = "AdmissionDryRun";
+
+/// The rule that tells of fields that other managers own.
+pub const FIELD_CONFLICT: &str = rules::CONFLICT_NAME;
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "the server itself must take every object of this deploy, asked by a dry run",
+    docs: "docs/checks/AdmissionDryRun.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |_| {},
+    build: |_| Box::new(AdmissionDryRun),
+};
+
+/// The check; it has nothing to configure.
+#[derive(Debug, Clone, Copy)]
+pub struct AdmissionDryRun;
+
+/// What was found, and what could not be looked at.
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    unchecked: Vec<CouldNotCheck>,
+}
+
+impl Found {
+    fn extend(&mut self, other: Found) {
+        self.violations.extend(other.violations);
+        self.unchecked.extend(other.unchecked);
+    }
+}
+
+impl Check for AdmissionDryRun {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let Target::Kube(server) = context.target else {
+                return Ok(Answer::Skipped("only a running API server can be asked for a dry run".to_owned()));
+            };
+            let dependence = depend::sort(context.plan);
+            let mut found = ask::ask(&context, server, &dependence).await;
+            found.extend(quota::check(&context).await);
+            found.extend(unasked::check(&context, &dependence).await);
+            // By place in the plan, whoever judged.
+            found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
+            if context.redact {
+                for violation in &mut found.violations {
+                    violation.message = redact::without_values(&violation.message);
+                    violation.label = None;
+                }
+            }
+            Ok(Answer::checked(found.violations, found.unchecked))
+        })
+    }
+}

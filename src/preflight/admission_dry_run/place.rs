@@ -1,0 +1,166 @@
+//! Where the field that a server speaks of stands in the manifest.
+
+use serde_json::Value;
+
+use crate::preflight::custom_resource_validation::place::{resolve, value_at};
+use crate::resource::Step;
+
+/// The steps to a field, as far as they can be told. The server writes it as its validation does (`spec.ports[0].port`,
+/// `data[key]`) or as server-side apply does (`.spec.ports[port=80,protocol="TCP"].port`, `.spec.finalizers[="x"]`).
+pub fn steps(field: &str, object: &Value) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = field.trim_start_matches('.').to_owned();
+    let mut value = object;
+    if object["kind"] == "CustomResourceDefinition" {
+        rest = of_crd(&rest, object);
+    }
+    while let Some((before, keys, behind)) = selector(&rest) {
+        let found = resolve(before, &Value::Null, value).steps;
+        let Some(list) = value_at(value, &found).and_then(Value::as_array) else {
+            steps.extend(found);
+            return steps;
+        };
+        steps.extend(found);
+        let Some(index) = list.iter().position(|item| fits(item, keys)) else { return steps };
+        steps.push(Step::from(index));
+        value = &list[index];
+        rest = behind.trim_start_matches('.').to_owned();
+    }
+    let last = resolve(&rest, &Value::Null, value).steps;
+    steps.extend(singular(last, value));
+    steps
+}
+
+/// What validation calls by another name than the manifest: the server reads a CRD in an older shape, with what all
+/// versions share above them, and stored versions are a matter of `spec.versions`.
+fn of_crd(field: &str, crd: &Value) -> String {
+    if field.starts_with("status.storedVersions") {
+        return "spec.versions".to_owned();
+    }
+    let one = |rest: &str| format!("spec.versions[0].{rest}");
+    for (shared, own) in [
+        ("spec.validation.", "schema."),
+        ("spec.subresources", "subresources"),
+        ("spec.additionalPrinterColumns", "additionalPrinterColumns"),
+        ("spec.selectableFields", "selectableFields"),
+    ] {
+        if let Some(rest) = field.strip_prefix(shared)
+            && value_at(crd, &[Step::from("spec"), Step::from(shared.split('.').nth(1).unwrap_or_default())]).is_none()
+        {
+            return one(&format!("{own}{rest}"));
+        }
+    }
+    field.to_owned()
+}
+
+/// `clusterIPs[0]` where the manifest has `clusterIP`.
+fn singular(mut steps: Vec<Step>, object: &Value) -> Vec<Step> {
+    if let [parent @ .., Step::Key(list), _] = &steps[..]
+        && let Some(parent_value) = value_at(object, parent)
+        && parent_value.get(list).is_none()
+        && let Some(one) = list.strip_suffix('s').filter(|one| parent_value.get(one).is_some())
+    {
+        let one = Step::from(one);
+        steps.truncate(steps.len() - 2);
+        steps.push(one);
+    }
+    steps
+}
+
+/// The first `[name="a"]` of a path: what stands before it, in it and behind it.
+fn selector(path: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(open) = path[from..].find('[').map(|at| from + at) {
+        let mut quoted = false;
+        let mut escaped = false;
+        let close = path[open..].char_indices().find_map(|(at, c)| {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '"' => quoted = !quoted,
+                ']' if !quoted => return Some(open + at),
+                _ => {}
+            }
+            None
+        })?;
+        let inside = &path[open + 1..close];
+        // A key of a map may hold a `=` as well, but no quote or number after it.
+        let is_selector = inside.split_once('=').is_some_and(|(_, value)| {
+            serde_json::from_str::<Value>(value.split(',').next().unwrap_or_default()).is_ok() || value.starts_with('"')
+        });
+        if is_selector {
+            return Some((&path[..open], inside, &path[close + 1..]));
+        }
+        from = close + 1;
+    }
+    None
+}
+
+/// Whether an item has all the keys of `name="a",port=80`, or is the value of `="a"`.
+fn fits(item: &Value, keys: &str) -> bool {
+    let mut rest = keys;
+    while !rest.is_empty() {
+        let Some((key, value)) = rest.split_once('=') else { return false };
+        let mut values = serde_json::Deserializer::from_str(value).into_iter::<Value>();
+        let Some(Ok(wanted)) = values.next() else { return false };
+        let is = if key.is_empty() { Some(item) } else { item.get(key) };
+        // What the manifest leaves out the server fills in (`protocol: TCP`), so that only another value tells them apart.
+        if is.is_some_and(|is| *is != wanted) || is.is_none() && key == "name" {
+            return false;
+        }
+        rest = value[values.byte_offset()..].trim_start_matches(',');
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(field: &str, object: &Value) -> String {
+        let step = |step: &Step| match step {
+            Step::Key(key) => key.clone(),
+            Step::Index(index) => index.to_string(),
+        };
+        steps(field, object).iter().map(step).collect::<Vec<_>>().join("/")
+    }
+
+    #[test]
+    fn both_notations_lead_to_the_place() {
+        let object = json!({"spec": {"clusterIP": "10.0.0.1", "finalizers": ["a", "b"],
+            "ports": [{"port": 80, "name": "x"}, {"port": 443, "protocol": "UDP", "name": "a]b: c"}]}, "data": {"a=b.c": "x"}});
+        for (field, place) in [
+            ("spec.ports[1].port", "spec/ports/1/port"),
+            (".spec.ports[port=443,protocol=\"UDP\"].port", "spec/ports/1/port"),
+            (".spec.ports[port=80,protocol=\"TCP\"].name", "spec/ports/0/name"),
+            (".spec.ports[name=\"a]b: c\"].port", "spec/ports/1/port"),
+            (".spec.ports[name=\"none\"].port", "spec/ports"),
+            (".spec.finalizers[=\"b\"]", "spec/finalizers/1"),
+            ("spec.clusterIPs[0]", "spec/clusterIP"),
+            ("data[a=b.c]", "data/a=b.c"),
+            ("spec.unknown.deep", "spec/unknown/deep"),
+            ("", ""),
+            ("[]", ""),
+        ] {
+            assert_eq!(shown(field, &object), place, "{field}");
+        }
+    }
+
+    #[test]
+    fn fields_of_the_older_shape_of_a_crd_are_found_in_its_versions() {
+        let crd = json!({"kind": "CustomResourceDefinition", "spec": {"versions": [
+            {"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"spec": {"type": "nope"}}}}}]}});
+        for (field, place) in [
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].type",
+                "spec/versions/0/schema/openAPIV3Schema/properties/spec/type",
+            ),
+            ("spec.versions[0].name", "spec/versions/0/name"),
+            ("status.storedVersions[0]", "spec/versions"),
+        ] {
+            assert_eq!(shown(field, &crd), place, "{field}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the server says of an object, as findings at the manifest's lines.
+
+use serde_json::Value;
+
+use super::depend::{self, Dependence};
+use super::{place, rules};
+use crate::plan::{Action, Plan};
+use crate::preflight::Violation;
+use crate::preflight::rule::RuleDoc;
+use crate::report::Severity;
+use crate::resource::Step;
+use crate::target::{DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
+
+/// Fields of one manager that a finding names.
+const FIELDS_SHOWN: usize = 10;
+
+/// Adds what the server's answer amounts to.
+pub fn say(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependence, violations: &mut Vec<Violation>) {
+    match error {
+        DryRunError::Conflict(conflicts) => conflicting(plan, index, conflicts, violations),
+        // It is judged by the schema that will be in force.
+        DryRunError::Refused(refusal)
+            if refusal.by == Refuser::Validation && matches!(dependence, Dependence::Changed(_)) => {}
+        DryRunError::Refused(refusal) => refused(plan, index, refusal, violations),
+        DryRunError::Changed | DryRunError::Unanswered { .. } => {}
+    }
+}
+
+fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
+    let change = &plan.changes[index];
+    let object = change.desired.raw.value();
+    let awaited = depend::awaited(plan, index, refusal);
+    let is_update = change.action == Action::Update;
+    let mut say = |doc: &'static RuleDoc, field: Option<&str>, message: String, help: String| {
+        let at = match field {
+            Some(field) if !field.is_empty() => place::steps(field, &object),
+            _ => the_object(&object),
+        };
+        let mut violation = Violation::of(doc, index, None, message, help, at);
+        violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
+        if let Some(awaited) = awaited {
+            violation.severity = Severity::Warning;
+            let first = &plan.changes[awaited].desired.object;
+            violation.help = format!("this deploy writes {first} before it, so that the server may take it then");
+        }
+        violations.push(violation);
+    };
+    let help = refusal.problem.help.clone();
+    match refusal.by {
+        Refuser::Validation if !refusal.causes.is_empty() => {
+            for cause in &refusal.causes {
+                let colon = if cause.field.is_empty() { "" } else { ": " };
+                let field = cause.field.trim_start_matches('.');
+                let message = format!("the server refuses it: {field}{colon}{}", cause.message);
+                let doc = if is_update && is_immutable(&cause.message) { &rules::IMMUTABLE } else { &rules::INVALID };
+                let help = if doc.name == rules::IMMUTABLE.name { IMMUTABLE_HELP } else { "correct the manifest here" };
+                say(doc, Some(&cause.field), message, help.to_owned());
+            }
+        }
+        by => {
+            let (doc, what): (_, &str) = match by {
+                Refuser::Validation => (&rules::INVALID, "correct the manifest"),
+                Refuser::Admission => {
+                    (&rules::DENIED, "change the object so that it is admitted, or ask whoever owns the rule")
+                }
+                Refuser::FailedWebhook => {
+                    (&rules::WEBHOOK_FAILED, "bring the webhook back, or remove its configuration")
+                }
+                Refuser::Quota => (&rules::QUOTA, "ask for less, free something, or have the quota raised"),
+                Refuser::Authorization => (&rules::FORBIDDEN, "ask for the right"),
+                Refuser::Lookup if is_namespace(refusal) => {
+                    (&rules::NAMESPACE, "put the namespace among the manifests")
+                }
+                Refuser::Lookup | Refuser::Other => (&rules::REFUSED, "look at what the server says"),
+            };
+            let message = match refusal.causes.first().filter(|_| by == Refuser::Admission) {
+                Some(cause) => format!("the server refuses it: {}", cause.message),
+                None => refusal.problem.message.clone(),
+            };
+            let field = refusal.causes.first().map(|cause| cause.field.as_str()).filter(|_| by == Refuser::Admission);
+            say(doc, field, message, help.unwrap_or_else(|| what.to_owned()));
+        }
+    }
+}
+
+const IMMUTABLE_HELP: &str = "take the change back, or delete the object and let the deploy create it anew";
+
+fn is_namespace(refusal: &Refusal) -> bool {
+    refusal.missing.as_ref().is_some_and(|(kind, _)| kind == "namespaces")
+}
+
+/// The words of Kubernetes' validations of updates.
+fn is_immutable(message: &str) -> bool {
+    ["immutable", "may not change", "may not be changed", "cannot be changed", "updates to "]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// The name says best which object is meant.
+fn the_object(object: &Value) -> Vec<Step> {
+    match object.pointer("/metadata/name") {
+        Some(_) => vec![Step::from("metadata"), Step::from("name")],
+        None => Vec::new(),
+    }
+}
+
+/// One finding for each manager whose fields the manifest changes.
+fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violations: &mut Vec<Violation>) {
+    let object = plan.changes[index].desired.raw.value();
+    let mut managers: Vec<(&str, Operation)> = Vec::new();
+    for conflict in conflicts {
+        let manager = (conflict.manager.as_str(), conflict.operation);
+        if !managers.contains(&manager) {
+            managers.push(manager);
+        }
+    }
+    for (manager, operation) in managers {
+        let of_manager = conflicts.iter().filter(|c| c.manager == manager && c.operation == operation);
+        let fields: Vec<&str> = of_manager.map(|conflict| conflict.field.as_str()).collect();
+        let mut shown = fields.iter().take(FIELDS_SHOWN).copied().collect::<Vec<_>>().join(", ");
+        if fields.len() > FIELDS_SHOWN {
+            shown.push_str(&format!(", … and {} more", fields.len() - FIELDS_SHOWN));
+        }
+        let message = format!("field manager {manager:?} owns what the manifest changes: {shown}");
+        let help = match client_side_tool(manager, operation) {
+            Some(tool) => format!("it was last deployed by {tool}; take it over once with --force-conflicts"),
+            None => format!("leave these fields to {manager:?}, or take them over with --force-conflicts"),
+        };
+        let first = fields.first().copied().unwrap_or_default();
+        let at = place::steps(first, &object);
+        let violation = Violation::of(&rules::CONFLICT, index, None, message, help, at);
+        violations.push(Violation {
+            path: Some(first.trim_start_matches('.').to_owned()),
+            label: Some("owned by another manager".to_owned()),
+            ..violation
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! Who depends on what, and what becomes of the server's words.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::depend::{self, Dependence};
+use super::refusal;
+use crate::manifest;
+use crate::plan::{Action, Change, Plan};
+use crate::preflight::Violation;
+use crate::problem::Problem;
+use crate::report::Severity;
+use crate::resource::{Live, RawObject, Resource};
+use crate::target::{Cause, DryRunError, FieldConflict, Operation, Refusal, Refuser};
+
+fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> Change {
+    let source = Arc::new(manifest::Source { name: "m.yaml".into(), text: object.to_string() });
+    let desired = manifest::read(&source).expect("a manifest").manifests.remove(0);
+    let reference = &desired.object;
+    let resource = Resource {
+        group: reference.group().into(),
+        version: reference.version().into(),
+        kind: reference.kind.clone(),
+        plural: plural.into(),
+        namespaced: reference.namespace.is_some(),
+    };
+    let live =
+        live.map(|live| Live { raw: RawObject::from_value(&live), uid: "u".into(), resource_version: "1".into() });
+    Change { action, desired, live, unread: None, resource }
+}
+
+fn plan(mut changes: Vec<Change>) -> Plan {
+    changes.sort_by_key(Change::rank);
+    Plan { changes, ..Plan::default() }
+}
+
+fn crd(versions: &[&str]) -> Value {
+    let versions: Vec<Value> = versions.iter().map(|name| json!({"name": name, "served": true})).collect();
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.g.example.com"}, "spec": {"group": "g.example.com", "scope": "Namespaced",
+            "names": {"plural": "samples", "kind": "Sample"}, "versions": versions}})
+}
+
+fn object(api_version: &str, kind: &str, name: &str, namespace: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}})
+}
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+#[test]
+fn what_comes_with_the_deploy_is_known_by_namespace_and_kind() {
+    let sample = |version: &str, namespace: &str| {
+        change(
+            Action::Create,
+            object(&format!("g.example.com/{version}"), "Sample", version, namespace),
+            "samples",
+            None,
+        )
+    };
+    let plan = plan(vec![
+        change(Action::Create, namespace("new"), "namespaces", None),
+        change(Action::Update, namespace("old"), "namespaces", Some(namespace("old"))),
+        change(Action::Update, crd(&["v1", "v2"]), "customresourcedefinitions", Some(crd(&["v1"]))),
+        change(Action::Create, object("v1", "ConfigMap", "a", "new"), "configmaps", None),
+        change(Action::Create, object("v1", "ConfigMap", "b", "old"), "configmaps", None),
+        sample("v1", "old"),
+        sample("v2", "old"),
+        sample("v1", "new"),
+    ]);
+    use Dependence::{Brought, Changed, Nothing};
+    assert_eq!(
+        depend::sort(&plan),
+        [Nothing, Nothing, Nothing, Brought(0), Nothing, Changed(2), Brought(2), Brought(0)]
+    );
+}
+
+fn refusal(by: Refuser, message: &str, causes: &[(&str, &str)]) -> Refusal {
+    let cause = |(field, message): &(&str, &str)| Cause { field: (*field).into(), message: (*message).into() };
+    Refusal { by, problem: Problem::new(message), causes: causes.iter().map(cause).collect(), missing: None }
+}
+
+fn said(plan: &Plan, index: usize, refusal: Refusal, dependence: Dependence) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    refusal::say(plan, index, &DryRunError::Refused(refusal), dependence, &mut violations);
+    violations
+}
+
+#[test]
+fn what_the_deploy_does_away_with_first_is_a_warning() {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let plan = plan(vec![
+        change(Action::Create, object("v1", "ConfigMap", "a", "n"), "configmaps", None),
+        change(Action::Update, object("v1", "ResourceQuota", "q", "n"), "resourcequotas", Some(json!({}))),
+        change(Action::Create, object(rbac, "Role", "reader", "n"), "roles", None),
+        change(Action::Create, object(rbac, "RoleBinding", "readers", "n"), "rolebindings", None),
+    ]);
+    let index = |name: &str| plan.changes.iter().position(|c| c.desired.object.name == name).unwrap();
+    let severity = |name: &str, refusal: Refusal| said(&plan, index(name), refusal, Dependence::Nothing)[0].severity;
+    let quota = || refusal(Refuser::Quota, "exceeded quota: q", &[]);
+    assert_eq!(severity("a", quota()), Severity::Warning);
+    assert_eq!(severity("q", quota()), Severity::Error, "nothing comes before it");
+    let missing = |name: &str| Refusal {
+        missing: Some(("rolebindings".into(), name.into())),
+        ..refusal(Refuser::Lookup, "not there", &[])
+    };
+    assert_eq!(severity("readers", missing("reader")), Severity::Warning);
+    assert_eq!(severity("readers", missing("writer")), Severity::Error);
+    let denied = |name: &str| refusal(Refuser::Admission, &format!("no role \"{name}\" was found"), &[]);
+    assert_eq!(severity("readers", denied("reader")), Severity::Warning);
+    assert_eq!(severity("readers", denied("reader-2")), Severity::Error);
+}
+
+#[test]
+fn each_field_is_a_finding_by_the_rule_that_it_breaks() {
+    let plan = plan(vec![
+        change(Action::Update, object("v1", "Service", "s", "n"), "services", Some(json!({}))),
+        change(Action::Create, object("v1", "Service", "t", "n"), "services", None),
+    ]);
+    let causes =
+        [("spec.clusterIPs[0]", "Invalid value: \"x\": may not change once set"), ("spec.type", "Unsupported value")];
+    let rules = |index, dependence| -> Vec<String> {
+        let refusal = refusal(Refuser::Validation, "the API server refused it", &causes);
+        said(&plan, index, refusal, dependence).into_iter().map(|violation| violation.rule.into_owned()).collect()
+    };
+    assert_eq!(rules(0, Dependence::Nothing), ["ImmutableField", "ObjectInvalid"]);
+    assert_eq!(
+        rules(1, Dependence::Nothing),
+        ["ObjectInvalid", "ObjectInvalid"],
+        "nothing is there that could not change"
+    );
+    assert_eq!(rules(0, Dependence::Changed(0)), [String::new(); 0], "another schema will be in force");
+    let denied = said(&plan, 0, refusal(Refuser::Admission, "no", &[("spec", "not here")]), Dependence::Changed(0));
+    assert_eq!((&*denied[0].rule, denied[0].message.as_str()), ("AdmissionDenied", "the server refuses it: not here"));
+}
+
+#[test]
+fn a_manager_is_named_once_with_its_fields() {
+    let plan = plan(vec![change(Action::Update, object("v1", "ConfigMap", "c", "n"), "configmaps", Some(json!({})))]);
+    let conflict = |manager: &str, operation, field: &str| FieldConflict {
+        manager: manager.into(),
+        operation,
+        field: field.into(),
+    };
+    let mut conflicts: Vec<_> = (0..12).map(|n| conflict("x", Operation::Apply, &format!(".data.k{n:02}"))).collect();
+    conflicts.push(conflict("helm", Operation::Update, ".data.a"));
+    let mut violations = Vec::new();
+    refusal::say(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
+    let [first, second] = &violations[..] else { panic!("{violations:#?}") };
+    assert!(first.message.ends_with(".data.k09, … and 2 more"), "{}", first.message);
+    assert!(second.help.starts_with("it was last deployed by helm"), "{}", second.help);
+}

@@ -1,0 +1,124 @@
+//! Objects that the server cannot judge yet: custom resources are held against their CRD by gantry's own validator,
+//! objects of built-in kinds against the server's description of them. Each namespace and CRD that stands in the way gets
+//! a note of what was judged how.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+
+use super::depend::Dependence;
+use super::shape::Document;
+use super::{Found, rules};
+use crate::plan::{Action, Change, is_built_in};
+use crate::preflight::custom_resource_validation::manifests;
+use crate::preflight::{Context, Violation};
+use crate::resource::Step;
+use crate::target::Gvk;
+use crate::text;
+
+pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
+    let changes = &context.plan.changes;
+    let judged: BTreeMap<usize, usize> = dependence
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| matches!(changes[*index].action, Action::Create | Action::Update))
+        .filter_map(|(index, dependence)| match dependence {
+            Dependence::Nothing => None,
+            Dependence::Brought(by) | Dependence::Changed(by) => Some((index, *by)),
+        })
+        .collect();
+    let mut found = Found::default();
+    if judged.is_empty() {
+        return found;
+    }
+    let custom = manifests::check(context, &|index| judged.contains_key(&index)).await;
+    found.unchecked = custom.unchecked;
+    found.violations = custom.violations.into_iter().map(as_ours).collect();
+    let described = built_in(context, judged.keys().copied(), &mut found.violations).await;
+    found.violations.extend(notes(changes, &judged, &described));
+    found
+}
+
+/// What the validator says, under a rule of this check.
+fn as_ours(violation: Violation) -> Violation {
+    let help = violation.help.replace(&*violation.rule, rules::INVALID.name);
+    let message = format!("gantry's own validator, as the server cannot be asked yet: {}", violation.message);
+    Violation { rule: rules::INVALID.name.into(), help, message, ..violation }
+}
+
+/// Holds objects of built-in kinds against their schemas, and answers which of them have one.
+async fn built_in(
+    context: &Context<'_>,
+    indices: impl Iterator<Item = usize>,
+    violations: &mut Vec<Violation>,
+) -> BTreeSet<usize> {
+    let changes = &context.plan.changes;
+    let indices: Vec<usize> = indices.filter(|index| is_built_in(&changes[*index].resource.group)).collect();
+    let version = |index: usize| (changes[index].resource.group.as_str(), changes[index].resource.version.as_str());
+    let versions: BTreeSet<(&str, &str)> = indices.iter().map(|index| version(*index)).collect();
+    let texts = join_all(versions.iter().map(|(group, version)| context.target.openapi(group, version))).await;
+    let parsed = versions.into_iter().zip(texts).filter_map(|(key, text)| Some((key, Document::parse(&text?)?)));
+    let documents: BTreeMap<(&str, &str), Document> = parsed.collect();
+    let mut described = BTreeSet::new();
+    for index in indices {
+        let resource = &changes[index].resource;
+        let kind =
+            Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        let object = changes[index].desired.raw.value();
+        let Some(misfits) = documents.get(&version(index)).and_then(|document| document.judge(&kind, &object)) else {
+            continue;
+        };
+        described.insert(index);
+        violations.extend(misfits.into_iter().map(|misfit| {
+            let path = path(&misfit.at);
+            let message =
+                format!("gantry's own validator, as the server cannot be asked yet: {path}: {}", misfit.message);
+            let help = "correct the manifest here".to_owned();
+            let violation = Violation::of(&rules::INVALID, index, None, message, help, misfit.at);
+            Violation { path: Some(path), ..violation }
+        }));
+    }
+    described
+}
+
+fn path(steps: &[Step]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) if path.is_empty() => path.push_str(key),
+            Step::Key(key) => path.push_str(&format!(".{key}")),
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+    }
+    path
+}
+
+/// Of each namespace and CRD of the deploy: how many objects wait for it, and how they were judged.
+fn notes(changes: &[Change], judged: &BTreeMap<usize, usize>, described: &BTreeSet<usize>) -> Vec<Violation> {
+    let mut waiting: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, by) in judged {
+        waiting.entry(*by).or_default().push(*index);
+    }
+    let note = |(by, indices): (usize, Vec<usize>)| {
+        let count = |fits: &dyn Fn(usize) -> bool| indices.iter().filter(|index| fits(**index)).count();
+        let custom = count(&|index| !is_built_in(&changes[index].resource.group));
+        let shaped = count(&|index| described.contains(&index));
+        let rest = indices.len() - custom - shaped;
+        let said = [
+            (custom, "by gantry's own validator and their CRD"),
+            (shaped, "by gantry's own validator and the server's schema, values apart"),
+            (rest, "by nobody"),
+        ];
+        let said: Vec<String> =
+            said.iter().filter(|(number, _)| *number > 0).map(|(number, how)| format!("{number} {how}")).collect();
+        let message = format!(
+            "the server cannot judge {} before this is written; judged {}",
+            text::count(indices.len(), "object"),
+            said.join(", ")
+        );
+        let help = "deploy this first for the server's own verdict on the rest".to_owned();
+        let at = vec![Step::from("metadata"), Step::from("name")];
+        Violation::of(&rules::UNASKED, by, None, message, help, at)
+    };
+    waiting.into_iter().map(note).collect()
+}

@@ -1,0 +1,115 @@
+//! Objects at versions that have an end: of Kubernetes' own kinds by the table, of custom kinds by their CRD.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::lifecycle::{Lifecycle, TABLE_OF};
+use super::{Found, rules};
+use crate::plan::{Change, is_built_in};
+use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::resource::{ObjectRef, RawObject, Resource, Step};
+use crate::target::Wanted;
+
+pub async fn check(context: &Context<'_>) -> Found {
+    let mut found = Found { violations: of_kubernetes(context).await, ..Found::default() };
+    found.extend(of_crds(context).await);
+    found
+}
+
+async fn of_kubernetes(context: &Context<'_>) -> Vec<Violation> {
+    let changes = context.plan.changes.iter().enumerate();
+    let ending: Vec<(usize, Lifecycle)> = changes
+        .filter(|(_, change)| !change.desired.object.is_crd())
+        .filter_map(|(index, change)| {
+            Some((index, Lifecycle::of(&change.desired.object.api_version, &change.resource.kind)?))
+        })
+        .collect();
+    if ending.is_empty() {
+        return Vec::new();
+    }
+    let release = context.target.release().await.unwrap_or(TABLE_OF);
+    let ending = ending.into_iter().filter(|(_, entry)| entry.is_deprecated_in(release));
+    ending.map(|(index, entry)| deprecated(index, &entry)).collect()
+}
+
+fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
+    let since = entry.deprecated.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
+    let goes = match entry.removed {
+        Some(release) => format!("goes in {release}"),
+        None => "no release is named in which it goes".to_owned(),
+    };
+    let message = format!("{} of {} is deprecated{since}; {goes}", entry.kind, entry.api_version);
+    let instead = entry.instead();
+    let help =
+        instead.as_ref().map_or_else(|| "find another way before then".to_owned(), |instead| format!("use {instead}"));
+    let violation = Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")]);
+    Violation { label: instead.map(|instead| format!("use {instead}")), ..violation }
+}
+
+/// Custom resources at versions that their CRD, as it will be, calls deprecated.
+async fn of_crds(context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let changes = &context.plan.changes;
+    let mut objects: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, change) in changes.iter().enumerate() {
+        if !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
+            objects.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
+        }
+    }
+    let mut judge = |crd: &RawObject, indices: Vec<usize>| {
+        let versions = deprecated_versions(crd);
+        let of = |index: usize| Some((index, versions.get(changes[index].resource.version.as_str())?));
+        found
+            .violations
+            .extend(indices.into_iter().filter_map(of).map(|(index, said)| custom(index, &changes[index], said)));
+    };
+    for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
+        if let Some(indices) = objects.remove(&change.desired.object.name) {
+            judge(&change.desired.raw, indices);
+        }
+    }
+    let wanted: Vec<Wanted> = objects.keys().map(|name| crd(name)).collect();
+    match context.target.read(&wanted, &|_, _| ()).await {
+        Ok(live) => {
+            // Where there is no CRD an aggregated API serves the kind.
+            for (indices, live) in objects.into_values().zip(live) {
+                if let Some(live) = live {
+                    judge(&live.raw, indices);
+                }
+            }
+        }
+        Err(error) => found.unchecked.extend(error.problems().iter().map(|problem| CouldNotCheck {
+            message: format!("which versions of custom resources are deprecated: {}", problem.message),
+            help: problem.help.clone(),
+        })),
+    }
+    found
+}
+
+fn crd(name: &str) -> Wanted {
+    let object = ObjectRef {
+        api_version: "apiextensions.k8s.io/v1".into(),
+        kind: "CustomResourceDefinition".into(),
+        namespace: None,
+        name: name.to_owned(),
+    };
+    Wanted { resource: Resource::crd(), object }
+}
+
+/// Each deprecated version with its own warning, which may be empty.
+fn deprecated_versions(crd: &RawObject) -> BTreeMap<String, String> {
+    let crd = crd.value();
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let deprecated = versions.into_iter().flatten().filter(|version| version["deprecated"] == true);
+    let text = |version: &Value, key: &str| version[key].as_str().unwrap_or_default().to_owned();
+    deprecated.map(|version| (text(version, "name"), text(version, "deprecationWarning"))).collect()
+}
+
+fn custom(index: usize, change: &Change, said: &str) -> Violation {
+    let object = &change.desired.object;
+    let colon = if said.is_empty() { "" } else { ": " };
+    let message = format!("{} of {} is deprecated by its CRD{colon}{said}", object.kind, object.api_version);
+    let help = "write it at a version that its CRD does not deprecate".to_owned();
+    Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")])
+}

@@ -1,0 +1,65 @@
+//! The APIs that a deploy takes away: versions that a CRD no longer serves, and all of them where it is deleted.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::plan::{Action, Change, CrdHead};
+use crate::resource::{Resource, Step};
+
+/// A custom kind that loses versions.
+#[derive(Debug)]
+pub struct Leaving {
+    /// Index of its CRD in `plan.changes`.
+    pub change: usize,
+    /// At a version that is served today and stays, if there is one, else at any that is served today.
+    pub resource: Resource,
+    /// The versions that go, as the CRD has them.
+    pub versions: Vec<String>,
+    /// Those that will be served.
+    pub staying: BTreeSet<String>,
+}
+
+impl Leaving {
+    /// `None` for a CRD that keeps what it serves.
+    pub fn of(index: usize, change: &Change) -> Option<Self> {
+        let live: Vec<Resource> = CrdHead::of(&change.live.as_ref()?.raw)?.served().collect();
+        let staying: BTreeSet<String> = match change.action {
+            Action::Delete => BTreeSet::new(),
+            // A CRD that cannot be read takes nothing away: the server refuses it.
+            _ => CrdHead::of(&change.desired.raw)?.served().map(|resource| resource.version).collect(),
+        };
+        let versions: Vec<String> =
+            live.iter().map(|r| r.version.clone()).filter(|version| !staying.contains(version)).collect();
+        let resource = live.iter().find(|r| staying.contains(&r.version)).or(live.first())?.clone();
+        (!versions.is_empty()).then_some(Leaving { change: index, resource, versions, staying })
+    }
+
+    /// Whether the whole kind goes.
+    pub fn is_deleted(&self) -> bool {
+        self.staying.is_empty()
+    }
+
+    pub fn api_version(&self, version: &str) -> String {
+        format!("{}/{version}", self.resource.group)
+    }
+
+    /// The version of this kind that goes, if it is this one.
+    pub fn version_of(&self, api_version: &str) -> Option<&str> {
+        let (group, version) = api_version.split_once('/')?;
+        let is_ours = group == self.resource.group;
+        self.versions.iter().find(|gone| is_ours && *gone == version).map(String::as_str)
+    }
+
+    /// Where the manifest of the CRD says that a version is not served.
+    pub fn at(&self, change: &Change, version: &str) -> Vec<Step> {
+        let crd = change.desired.raw.value();
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+        let index = versions.and_then(|versions| versions.iter().position(|entry| entry["name"] == version));
+        let mut at = vec![Step::from("spec"), Step::from("versions")];
+        if let Some(index) = index {
+            at.extend([Step::from(index), Step::from("served")]);
+        }
+        at
+    }
+}

@@ -1,0 +1,70 @@
+//! `APIAvailability`: is every kind of the manifests there, in the right scope, for how long; and who still names an API
+//! that this deploy takes away?
+//!
+//! ```text
+//! plan.unplaced ─► unserved ─┐
+//! plan.changes ──► scope     ├─► findings
+//!                  deprecated│
+//!                  leaving ──┘  (leaving: the APIs that go; named_by: who names them)
+//! ```
+//!
+//! A kind of an API that does not answer is "could not check": whether it is there nobody knows.
+
+mod deprecated;
+mod leaving;
+mod lifecycle;
+mod named_by;
+mod rules;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod unserved;
+
+use super::registry::CheckEntry;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+
+const NAME: &str = "APIAvailability";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "every kind of the manifests must be served, and none that others use may be taken away",
+    docs: "docs/checks/APIAvailability.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |_| {},
+    build: |_| Box::new(ApiAvailability),
+};
+
+/// The check; it has nothing to configure.
+#[derive(Debug, Clone, Copy)]
+pub struct ApiAvailability;
+
+/// What was found, and what could not be looked at.
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    unchecked: Vec<CouldNotCheck>,
+}
+
+impl Found {
+    fn extend(&mut self, other: Found) {
+        self.violations.extend(other.violations);
+        self.unchecked.extend(other.unchecked);
+    }
+}
+
+impl Check for ApiAvailability {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let mut found = unserved::check(&context).await;
+            found.violations.extend(scope::check(context.plan));
+            found.extend(deprecated::check(&context).await);
+            found.extend(named_by::check(&context).await);
+            Ok(Answer::checked(found.violations, found.unchecked))
+        })
+    }
+
+    fn tells_unplaced(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,327 @@
+//! Who names an API that goes away: objects of the same deploy, admission (webhooks and policies), aggregated roles, and
+//! the managers of live objects. What the deploy writes counts as it will be, everything else as it is live.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::leaving::Leaving;
+use super::{Found, rules};
+use crate::plan::{Action, Change};
+use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::problem::Problem;
+use crate::report::Severity;
+use crate::resource::{Resource, Step};
+use crate::target::{ListError, ListRequest};
+use crate::text;
+
+/// Objects on one page of a list.
+const PAGE: u32 = 250;
+/// Managers that a finding names.
+const MANAGERS_SHOWN: usize = 10;
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The kinds whose objects speak of other kinds by group and version.
+const NAMING: [(&str, &str, &str); 5] = [
+    (ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    (ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    (ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    (ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    (RBAC, "ClusterRole", "clusterroles"),
+];
+
+pub async fn check(context: &Context<'_>) -> Found {
+    let changes = &context.plan.changes;
+    let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
+    let leaving: Vec<Leaving> = crds.filter_map(|(index, change)| Leaving::of(index, change)).collect();
+    let mut found = Found::default();
+    if leaving.is_empty() {
+        return found;
+    }
+    for (index, change) in changes.iter().enumerate().filter(|(_, change)| change.action != Action::Delete) {
+        of_deploy(&leaving, index, change, &mut found.violations);
+    }
+    for (group, kind, plural) in NAMING {
+        // Versions do not matter to roles.
+        if group == RBAC && !leaving.iter().any(Leaving::is_deleted) {
+            continue;
+        }
+        let resource = Resource {
+            group: group.into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            namespaced: false,
+        };
+        live_naming(context, &leaving, &resource, &mut found).await;
+    }
+    for gone in &leaving {
+        managers(context, gone, &mut found).await;
+    }
+    found
+}
+
+/// An object of the deploy that is of a kind that goes, or speaks of one.
+fn of_deploy(leaving: &[Leaving], index: usize, change: &Change, violations: &mut Vec<Violation>) {
+    let object = &change.desired.object;
+    for gone in leaving.iter().filter(|gone| gone.resource.kind == change.resource.kind) {
+        if let Some(version) = gone.version_of(&object.api_version) {
+            let help = advice(gone);
+            let message =
+                format!("this deploy stops serving {version} of {}, at which the object is written", name(gone));
+            let at = vec![Step::from("apiVersion")];
+            let violation = Violation::of(&rules::GOES_AWAY, index, Some(version.to_owned()), message, help, at);
+            violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
+        }
+    }
+    if !NAMING.iter().any(|(group, kind, _)| *group == object.group() && *kind == object.kind) {
+        return;
+    }
+    let value = change.desired.raw.value();
+    for gone in leaving {
+        for Naming { versions, at } in naming(&object.kind, &value, gone) {
+            let message =
+                format!("this deploy stops serving {} of {}, which this names", versions.join(", "), name(gone));
+            let version = versions.first().cloned();
+            violations.push(Violation::of(&rules::GOES_AWAY, index, version, message, advice(gone), at));
+        }
+    }
+}
+
+fn name(gone: &Leaving) -> String {
+    format!("{}.{}", gone.resource.plural, gone.resource.group)
+}
+
+fn advice(gone: &Leaving) -> String {
+    match gone.staying.iter().next_back() {
+        Some(version) => format!("move it to {}, or keep serving the old version for now", gone.api_version(version)),
+        None => "take it out, or keep the CRD".to_owned(),
+    }
+}
+
+/// Live objects that speak of a kind that goes and are not part of the deploy.
+async fn live_naming(context: &Context<'_>, leaving: &[Leaving], resource: &Resource, found: &mut Found) {
+    let changes = &context.plan.changes;
+    let planned: BTreeSet<&str> = changes
+        .iter()
+        .filter(|change| change.desired.object.group() == resource.group && change.resource.kind == resource.kind)
+        .map(|change| change.desired.object.name.as_str())
+        .collect();
+    let look = |named: &mut Vec<(usize, Vec<String>, String)>, json: &str| {
+        let Ok(object) = serde_json::from_str::<Value>(json) else { return };
+        let object_name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if planned.contains(object_name) {
+            return;
+        }
+        for (index, gone) in leaving.iter().enumerate() {
+            let mut versions: Vec<String> =
+                naming(&resource.kind, &object, gone).into_iter().flat_map(|naming| naming.versions).collect();
+            versions.dedup();
+            if !versions.is_empty() {
+                named.push((index, versions, text::sanitize(object_name).into_owned()));
+            }
+        }
+    };
+    let named = match each(context, resource, look).await {
+        Ok(named) => named,
+        // An older server has no such kind.
+        Err(ListError::NotServed(_)) => return,
+        Err(error) => return found.unchecked.push(unlisted(&error, &resource.plural)),
+    };
+    for (index, versions, object) in named {
+        let gone = &leaving[index];
+        let (who, hurt) = match resource.group.as_str() {
+            RBAC => ("the aggregated ClusterRole", "its rules are about nothing then"),
+            _ if resource.kind.ends_with("Policy") => ("the policy", "it is not asked any more then"),
+            _ => ("the webhook configuration", "its webhook is not called any more then"),
+        };
+        let versions_text = versions.join(", ");
+        let message = format!("{who} {object} names {versions_text} of {} and nothing that stays: {hurt}", name(gone));
+        let help = format!("change {} {object} first: {}", resource.kind.to_lowercase(), advice(gone));
+        let version = versions[0].clone();
+        let at = gone.at(&changes[gone.change], &version);
+        let violation = Violation::of(&rules::GOES_AWAY, gone.change, Some(version), message, help, at);
+        found.violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
+    }
+}
+
+/// A place in an object that names versions that go and none that stays.
+struct Naming {
+    versions: Vec<String>,
+    at: Vec<Step>,
+}
+
+fn naming(kind: &str, object: &Value, gone: &Leaving) -> Vec<Naming> {
+    match kind {
+        "ClusterRole" => roles(object, gone),
+        kind if kind.ends_with("Policy") => policies(object, gone),
+        _ => webhooks(object, gone),
+    }
+}
+
+fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = (usize, &'v Value)> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten().enumerate()
+}
+
+fn texts<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v str> {
+    value[key].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn webhooks(object: &Value, gone: &Leaving) -> Vec<Naming> {
+    let mut found = Vec::new();
+    for (index, webhook) in list(object, "/webhooks") {
+        for (number, rule) in list(webhook, "/rules") {
+            let at = [Step::from("webhooks"), Step::from(index), Step::from("rules"), Step::from(number)];
+            found.extend(rule_naming(rule, gone, &at));
+        }
+    }
+    found
+}
+
+fn policies(object: &Value, gone: &Leaving) -> Vec<Naming> {
+    let mut found = Vec::new();
+    let param = &object["spec"]["paramKind"];
+    if param["kind"] == gone.resource.kind.as_str()
+        && let Some(version) = param["apiVersion"].as_str().and_then(|api_version| gone.version_of(api_version))
+    {
+        let at = ["spec", "paramKind", "apiVersion"].map(Step::from).to_vec();
+        found.push(Naming { versions: vec![version.to_owned()], at });
+    }
+    for (index, rule) in list(object, "/spec/matchConstraints/resourceRules") {
+        let at = [Step::from("spec"), Step::from("matchConstraints"), Step::from("resourceRules"), Step::from(index)];
+        found.extend(rule_naming(rule, gone, &at));
+    }
+    found
+}
+
+/// Rules match a request at any served version of the kind that they name one of (`matchPolicy: Equivalent`). One that
+/// names only versions that are not served matches nothing.
+fn rule_naming(rule: &Value, gone: &Leaving, at: &[Step]) -> Option<Naming> {
+    let Resource { group, plural, .. } = &gone.resource;
+    let of_group = texts(rule, "apiGroups").any(|name| name == "*" || name == group);
+    let of_kind = texts(rule, "resources").any(|name| {
+        let resource = name.split_once('/').map_or(name, |(resource, _)| resource);
+        resource == "*" || resource == plural
+    });
+    let stays = texts(rule, "apiVersions").any(|version| version == "*" || gone.staying.contains(version));
+    let versions: Vec<String> = gone
+        .versions
+        .iter()
+        .filter(|version| texts(rule, "apiVersions").any(|name| name == *version))
+        .cloned()
+        .collect();
+    let at = at.iter().cloned().chain([Step::from("apiVersions")]).collect();
+    (of_group && of_kind && !stays && !versions.is_empty()).then_some(Naming { versions, at })
+}
+
+/// Roles that are part of an aggregated one, and the aggregated ones themselves, that name a kind that is deleted.
+fn roles(object: &Value, gone: &Leaving) -> Vec<Naming> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    let is_part = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(AGGREGATE_TO)));
+    if !gone.is_deleted() || !is_part && object.get("aggregationRule").is_none() {
+        return Vec::new();
+    }
+    let Resource { group, plural, .. } = &gone.resource;
+    let names = |rule: &Value| {
+        let of_kind = |name: &str| name.split_once('/').map_or(name, |(resource, _)| resource) == plural;
+        texts(rule, "apiGroups").any(|name| name == group) && texts(rule, "resources").any(of_kind)
+    };
+    let rules = list(object, "/rules").filter(|(_, rule)| names(rule));
+    rules
+        .map(|(index, _)| Naming {
+            versions: gone.versions.clone(),
+            at: vec![Step::from("rules"), Step::from(index), Step::from("resources")],
+        })
+        .collect()
+}
+
+/// The labels by which a role adds to the ones that every cluster has.
+/// Source: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles>
+const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
+
+/// Managers that are on record at a version that goes. The record does not tell whether they still write.
+async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
+    #[derive(Deserialize)]
+    struct Head {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        #[serde(default)]
+        managed_fields: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    #[derive(Default)]
+    struct Entry {
+        manager: String,
+        api_version: String,
+    }
+    let look = |by_version: &mut BTreeMap<String, BTreeMap<String, u64>>, json: &str| {
+        let Ok(head) = serde_json::from_str::<Head>(json) else { return };
+        let entries = head.metadata.managed_fields.into_iter();
+        // What this deploy wrote it writes anew, or leaves.
+        let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
+        for entry in entries.filter(|entry| entry.manager != context.field_manager) {
+            if let Some(version) = gone.version_of(&entry.api_version) {
+                seen.insert((version.to_owned(), text::sanitize(&entry.manager).into_owned()));
+            }
+        }
+        for (version, manager) in seen {
+            *by_version.entry(version).or_default().entry(manager).or_default() += 1;
+        }
+    };
+    let by_version = match each(context, &gone.resource, look).await {
+        Ok(by_version) => by_version,
+        Err(error) => return found.unchecked.push(unlisted(&error, &name(gone))),
+    };
+    for (version, managers) in by_version {
+        let shown = managers.iter().take(MANAGERS_SHOWN);
+        let mut who: Vec<String> = shown.map(|(manager, objects)| format!("{manager} ({objects})")).collect();
+        if managers.len() > MANAGERS_SHOWN {
+            who.push(format!("… and {} more", managers.len() - MANAGERS_SHOWN));
+        }
+        let message =
+            format!("live objects of {} were written at {version} by {} (objects)", name(gone), who.join(", "));
+        let help = "move them to a version that stays if they still write; the record alone does not tell";
+        let at = gone.at(&context.plan.changes[gone.change], &version);
+        let violation = Violation::of(&rules::GOES_AWAY, gone.change, Some(version), message, help.to_owned(), at);
+        found.violations.push(Violation {
+            severity: Severity::Warning,
+            label: Some("no longer served".to_owned()),
+            ..violation
+        });
+    }
+}
+
+/// Shows every object of a resource to `look`, page by page, and answers what it has gathered.
+async fn each<T: Default>(
+    context: &Context<'_>,
+    resource: &Resource,
+    look: impl Fn(&mut T, &str),
+) -> Result<T, ListError> {
+    let mut gathered = T::default();
+    let request = ListRequest { resource, namespace: None, label_selector: None, page_size: PAGE };
+    let mut pages = context.target.list(&request);
+    loop {
+        match pages.next().await {
+            Ok(Some(page)) => page.items().for_each(|object| look(&mut gathered, object)),
+            Ok(None) => return Ok(gathered),
+            // It starts anew.
+            Err(ListError::Expired) => gathered = T::default(),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn unlisted(error: &ListError, what: &str) -> CouldNotCheck {
+    let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired"));
+    CouldNotCheck {
+        message: format!("who names an API that goes away: {what} cannot be listed: {}", problem.message),
+        help: problem.help,
+    }
+}

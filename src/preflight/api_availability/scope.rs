@@ -1,0 +1,54 @@
+//! Namespaces where there are none, and none where there should be one.
+
+use serde::Deserialize;
+
+use super::rules;
+use crate::plan::{Change, Plan};
+use crate::preflight::Violation;
+use crate::report::Severity;
+use crate::resource::Step;
+
+pub fn check(plan: &Plan) -> Vec<Violation> {
+    plan.changes.iter().enumerate().filter_map(|(index, change)| judge(plan, index, change)).collect()
+}
+
+fn judge(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
+    let written = written_namespace(change);
+    let kind = &change.resource.kind;
+    match (change.resource.namespaced, written) {
+        (false, Some(namespace)) => {
+            let message = format!("{kind} is cluster-scoped: the server drops the namespace {namespace:?}");
+            let help = "take the namespace out; the object is there for the whole cluster";
+            let at = vec![Step::from("metadata"), Step::from("namespace")];
+            let violation = Violation::of(&rules::NAMESPACE_IGNORED, index, None, message, help.to_owned(), at);
+            Some(Violation { label: Some("dropped".to_owned()), ..violation })
+        }
+        (true, None) => {
+            let namespace = plan.assumed_namespace.as_deref()?;
+            let by_context = namespace != "default";
+            let why = if by_context { ", as the kubeconfig's context says" } else { "" };
+            let message = format!("{kind} names no namespace and goes to {namespace:?}{why}");
+            let help = "write metadata.namespace, or name it for this run with --namespace";
+            let at = vec![Step::from("metadata"), Step::from("name")];
+            let violation = Violation::of(&rules::NAMESPACE_ASSUMED, index, None, message, help.to_owned(), at);
+            let severity = if by_context { Severity::Info } else { violation.severity };
+            Some(Violation { severity, ..violation })
+        }
+        _ => None,
+    }
+}
+
+/// The namespace in the manifest itself; the plan fills in or takes out the one of its reference.
+fn written_namespace(change: &Change) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Head {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        namespace: Option<String>,
+    }
+    let head: Head = serde_json::from_str(change.desired.raw.json()).ok()?;
+    head.metadata.namespace.filter(|namespace| !namespace.is_empty())
+}

@@ -1,0 +1,241 @@
+//! The check on folders that stand in for a cluster.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::ENTRY;
+use crate::manifest;
+use crate::plan::{self, PlanOptions};
+use crate::preflight::crd_upgrade_safety::Proven;
+use crate::preflight::proofs::Proofs;
+use crate::preflight::{Answer, Context, Notices, Subject, Violation};
+use crate::target::Target;
+use crate::target::dir::DirTarget;
+use crate::ui::progress::Progress;
+
+/// What the check says of a deploy of `manifests` to a folder with `cluster` in it: rule, object and message each.
+fn said(cluster: &[Value], manifests: &[Value]) -> Vec<String> {
+    let name = |v: &Violation, plan: &plan::Plan| {
+        let Subject::Change(change) = v.subject else { panic!("{v:?} is about no manifest") };
+        format!("{} {}: {}", v.rule, plan.manifest(change).object, v.message)
+    };
+    run(cluster, manifests, None, name)
+}
+
+fn run<T>(
+    cluster: &[Value],
+    manifests: &[Value],
+    namespace: Option<&str>,
+    show: impl Fn(&Violation, &plan::Plan) -> T,
+) -> Vec<T> {
+    let text = |objects: &[Value]| objects.iter().map(|object| format!("---\n{object}\n")).collect::<String>();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("cluster")).unwrap();
+    std::fs::write(folder.path().join("cluster/live.yaml"), text(cluster)).unwrap();
+    std::fs::write(folder.path().join("manifests.yaml"), text(manifests)).unwrap();
+    let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
+    let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
+    let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
+    let options = PlanOptions { namespace, field_manager: "gantry", goes_on_unread: false, keep_unplaced: true };
+    let stage = Progress::none().stage("checking", None);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
+        let context = Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            force_conflicts: false,
+            redact: false,
+            lookups: &Vec::new,
+            proofs: Arc::new(Proofs::new(Proven)),
+            stage: &stage,
+            notices: &Notices::default(),
+        };
+        let answer = (ENTRY.build)(&crate::config::ConfigMap::default()).run(context).await.expect("checked");
+        let Answer::Checked { violations, unchecked, .. } = answer else { panic!("skipped") };
+        assert_eq!(unchecked, []);
+        violations.iter().map(|violation| show(violation, &plan)).collect()
+    })
+}
+
+fn object(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "n"}})
+}
+
+/// `(name, served)` of each version; the last one is stored.
+fn crd(versions: &[(&str, bool)]) -> Value {
+    let version = |(index, (name, served)): (usize, &(&str, bool))| {
+        json!({"name": name, "served": served, "storage": index + 1 == versions.len(),
+            "schema": {"openAPIV3Schema": {"type": "object"}}})
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.test.example.com"},
+        "spec": {"group": "test.example.com", "scope": "Namespaced", "names": {"plural": "samples", "kind": "Sample"},
+            "versions": versions.iter().enumerate().map(version).collect::<Vec<_>>()}})
+}
+
+fn rule(groups: &[&str], versions: &[&str], resources: &[&str]) -> Value {
+    json!({"apiGroups": groups, "apiVersions": versions, "resources": resources, "operations": ["*"]})
+}
+
+fn webhook(name: &str, rule: &Value) -> Value {
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name}, "webhooks": [{"name": "w.example.com", "rules": [rule]}]})
+}
+
+#[test]
+fn what_is_meant_is_found_near_by() {
+    let help = |api_version: &str, kind: &str| {
+        let cluster = [crd(&[("v1alpha1", true), ("v1", true)])];
+        let found = run(&cluster, &[object(api_version, kind, "x")], None, |v, _| format!("{} {}", v.rule, v.help));
+        let [found] = &found[..] else { panic!("{found:?}") };
+        found.split(": gantry rules").next().unwrap().to_owned()
+    };
+    for (api_version, kind, expected) in [
+        ("apps/v1", "Deploymnet", "ApiNotServed perhaps kind: Deployment is meant"),
+        ("apps/v2", "Deployment", "ApiNotServed perhaps apiVersion: apps/v1 is meant"),
+        ("v1", "Deployment", "ApiNotServed perhaps apiVersion: apps/v1 is meant"),
+        (
+            "test.example.com/v2",
+            "Sample",
+            "ApiNotServed perhaps apiVersion: test.example.com/v1 or test.example.com/v1alpha1 is meant",
+        ),
+        ("tset.example.com/v1", "Smple", "ApiNotServed perhaps the group test.example.com is meant"),
+        (
+            "apps/v1",
+            "Xyzzy",
+            "ApiNotServed check apiVersion and kind, or add the CRD that defines the kind to the manifests",
+        ),
+        ("policy/v1beta1", "PodSecurityPolicy", "ApiRemoved nothing takes its place: take it out"),
+    ] {
+        assert_eq!(help(api_version, kind), expected, "{api_version} {kind}");
+    }
+    assert!(help("extensions/v1beta1", "Ingress").starts_with("ApiRemoved write it at networking.k8s.io/v1;"));
+}
+
+#[test]
+fn a_crd_at_an_old_version_is_told_as_any_other_object() {
+    let mut old = crd(&[("v1", true)]);
+    old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
+    assert_eq!(
+        said(&[], &[old]),
+        ["ApiRemoved customresourcedefinition/samples.test.example.com: CustomResourceDefinition of \
+          apiextensions.k8s.io/v1beta1 is not served since Kubernetes 1.22"]
+    );
+}
+
+#[test]
+fn a_kind_of_the_same_deploy_is_there_and_its_unserved_version_is_not() {
+    let crd = crd(&[("v1alpha1", false), ("v1", true)]);
+    assert_eq!(said(&[], &[crd.clone(), object("test.example.com/v1", "Sample", "x")]), [""; 0]);
+    let manifests = [crd, object("test.example.com/v1alpha1", "Sample", "x")];
+    let help = run(&[], &manifests, None, |v, _| v.help.clone());
+    assert_eq!(
+        help,
+        ["the CRD among the manifests has v1alpha1 with served: false; use a version that it serves: gantry rules \
+          ApiNotServed"]
+    );
+}
+
+#[test]
+fn scope_is_told_where_it_was_not_chosen() {
+    let mut map = object("v1", "ConfigMap", "x");
+    map["metadata"].as_object_mut().unwrap().shift_remove("namespace");
+    let role = object("rbac.authorization.k8s.io/v1", "ClusterRole", "r");
+    let manifests = [map, role, object("v1", "ConfigMap", "y")];
+    let rules = |namespace| run(&[], &manifests, namespace, |v, _| v.rule.clone());
+    assert_eq!(rules(None), ["NamespaceAssumed", "NamespaceIgnored"]);
+    assert_eq!(rules(Some("prod")), ["NamespaceIgnored"]);
+}
+
+#[test]
+fn deprecated_versions_name_their_end() {
+    let mut live = crd(&[("v1alpha1", true), ("v1", true)]);
+    live["spec"]["versions"][0]["deprecated"] = true.into();
+    live["spec"]["versions"][0]["deprecationWarning"] = "use v1".into();
+    let manifests = [
+        object("v1", "Endpoints", "e"),
+        object("test.example.com/v1alpha1", "Sample", "s"),
+        object("apps/v1", "Deployment", "d"),
+    ];
+    let expected = [
+        "ApiDeprecated endpoints/e -n n: Endpoints of v1 is deprecated since Kubernetes 1.33; no release is named in which it goes",
+        "ApiDeprecated sample.test.example.com/s -n n: Sample of test.example.com/v1alpha1 is deprecated by its CRD: use v1",
+    ];
+    assert_eq!(said(&[live.clone()], &manifests), expected);
+    // The CRD of the deploy decides, not the live one.
+    let mut desired = live.clone();
+    desired["spec"]["versions"][0]["deprecated"] = false.into();
+    assert_eq!(said(&[live], &[desired, manifests[1].clone()]), [""; 0]);
+}
+
+#[test]
+fn whoever_names_a_version_that_goes_is_told() {
+    let live = crd(&[("v1alpha1", true), ("v1", true)]);
+    let desired = crd(&[("v1alpha1", false), ("v1", true)]);
+    let group = ["test.example.com"];
+    let policy = |name: &str, spec: Value| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name}, "spec": spec})
+    };
+    let mut stored = object("test.example.com/v1", "Sample", "live");
+    stored["metadata"]["managedFields"] = json!([
+        {"manager": "old-controller", "operation": "Update", "apiVersion": "test.example.com/v1alpha1", "fieldsV1": {}},
+        {"manager": "gantry", "operation": "Apply", "apiVersion": "test.example.com/v1alpha1", "fieldsV1": {}}]);
+    let cluster = [
+        live.clone(),
+        stored,
+        webhook("only-old", &rule(&group, &["v1alpha1"], &["samples/status"])),
+        webhook("both", &rule(&group, &["v1alpha1", "v1"], &["samples"])),
+        webhook("all-versions", &rule(&["*"], &["*"], &["*"])),
+        webhook("another-kind", &rule(&group, &["v1alpha1"], &["others"])),
+        webhook("moved-by-the-deploy", &rule(&group, &["v1alpha1"], &["samples"])),
+        policy("by-parameter", json!({"paramKind": {"apiVersion": "test.example.com/v1alpha1", "kind": "Sample"}})),
+        policy("by-rule", json!({"matchConstraints": {"resourceRules": [rule(&group, &["v1alpha1"], &["*"])]}})),
+    ];
+    let manifests = [
+        desired,
+        object("test.example.com/v1alpha1", "Sample", "written"),
+        webhook("moved-by-the-deploy", &rule(&group, &["v1"], &["samples"])),
+        webhook("new-and-old", &rule(&group, &["v1alpha1"], &["samples"])),
+    ];
+    let crd = "ApiGoesAway customresourcedefinition/samples.test.example.com";
+    let of = "of samples.test.example.com and nothing that stays";
+    assert_eq!(
+        said(&cluster, &manifests),
+        [
+            "ApiGoesAway sample.test.example.com/written -n n: this deploy stops serving v1alpha1 of samples.test.example.com, at which the object is written".to_owned(),
+            "ApiGoesAway validatingwebhookconfiguration.admissionregistration.k8s.io/new-and-old: this deploy stops serving v1alpha1 of samples.test.example.com, which this names".to_owned(),
+            format!("{crd}: the policy by-parameter names v1alpha1 {of}: it is not asked any more then"),
+            format!("{crd}: the policy by-rule names v1alpha1 {of}: it is not asked any more then"),
+            format!("{crd}: the webhook configuration only-old names v1alpha1 {of}: its webhook is not called any more then"),
+            format!("{crd}: live objects of samples.test.example.com were written at v1alpha1 by old-controller (1) (objects)"),
+        ]
+    );
+    assert_eq!(said(&cluster, &[live]), [""; 0], "a CRD that keeps its versions takes nothing away");
+}
+
+#[test]
+fn the_example_of_each_rule_breaks_it() {
+    for rule in super::rules::docs() {
+        let documents = |text: &str| -> Vec<Value> {
+            let documents = text.split("---\n").map(|part| serde_yaml::from_str(part).expect("YAML"));
+            documents.filter(|document: &Value| !document.is_null()).collect()
+        };
+        let mut manifests = documents(rule.example.desired());
+        let mut cluster = Vec::new();
+        if !rule.example.live().is_empty() {
+            cluster.push(crd(&[("v1alpha1", true), ("v1", true)]));
+            manifests[0] = crd(&[("v1alpha1", false), ("v1", true)]);
+            manifests[1]["metadata"]["namespace"] = "n".into();
+        }
+        if rule.name != "NamespaceAssumed" {
+            manifests.iter_mut().skip(1).for_each(|m| m["metadata"]["namespace"] = "n".into());
+        }
+        let found =
+            run(&cluster, &manifests, Some("n").filter(|_| rule.name != "NamespaceAssumed"), |v, _| v.rule.clone());
+        assert_eq!(found, [rule.name]);
+    }
+}

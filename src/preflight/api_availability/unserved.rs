@@ -1,0 +1,186 @@
+//! Objects whose kind the target does not serve: what was meant, and what takes its place.
+
+use super::lifecycle::{Lifecycle, TABLE_OF};
+use super::{Found, rules};
+use crate::plan::{CrdHead, Plan, Unplaced};
+use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::problem::did_you_mean;
+use crate::resource::{ObjectRef, Resource, Step};
+use crate::target::Release;
+
+pub async fn check(context: &Context<'_>) -> Found {
+    let plan = context.plan;
+    let mut found = Found { violations: outdated_crds(plan), ..Found::default() };
+    let mut unknown = Vec::new();
+    for (offset, unplaced) in plan.unplaced.iter().enumerate() {
+        if unplaced.is_down {
+            found.unchecked.push(down(unplaced));
+        } else {
+            unknown.push((plan.changes.len() + offset, &unplaced.manifest.object));
+        }
+    }
+    if unknown.is_empty() {
+        return found;
+    }
+    // Only for suggestions: without the right to read it, or an answer, there are fewer of them.
+    let (served, release) = futures::join!(context.target.served(), context.target.release());
+    let known =
+        Known { served: served.unwrap_or_default(), defined: defined(plan), release: release.unwrap_or(TABLE_OF) };
+    found.violations.extend(unknown.into_iter().map(|(index, object)| known.judge(index, object)));
+    found
+}
+
+fn down(unplaced: &Unplaced) -> CouldNotCheck {
+    let Unplaced { manifest, problem, .. } = unplaced;
+    CouldNotCheck {
+        message: format!(
+            "whether {} of {} is served ({}): {}",
+            manifest.object.kind,
+            manifest.object.api_version,
+            manifest.origin.location(),
+            problem.message
+        ),
+        help: problem.help.clone(),
+    }
+}
+
+/// CRDs need no discovery to be placed, at whatever version they are written.
+fn outdated_crds(plan: &Plan) -> Vec<Violation> {
+    let crds = plan.changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
+    crds.filter_map(|(index, change)| {
+        let object = &change.desired.object;
+        let entry = Lifecycle::of(&object.api_version, &object.kind)?;
+        Some(removed(index, object, entry))
+    })
+    .collect()
+}
+
+fn removed(index: usize, object: &ObjectRef, entry: Lifecycle) -> Violation {
+    let since = entry.removed.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
+    let message = format!("{} of {} is not served{since}", object.kind, object.api_version);
+    let instead = entry.instead();
+    let help = match &instead {
+        Some(instead) => format!("write it at {instead}; kubectl explain tells which fields are others there"),
+        None => "nothing takes its place: take it out".to_owned(),
+    };
+    let label = instead.map(|instead| format!("use {instead}"));
+    violation(&rules::REMOVED, index, message, help, label, "apiVersion")
+}
+
+fn violation(
+    doc: &'static crate::preflight::rule::RuleDoc,
+    index: usize,
+    message: String,
+    help: String,
+    label: Option<String>,
+    key: &str,
+) -> Violation {
+    Violation { label, ..Violation::of(doc, index, None, message, help, vec![Step::from(key)]) }
+}
+
+/// A version of a CRD among the manifests.
+struct Defined {
+    group: String,
+    kind: String,
+    version: String,
+    served: bool,
+}
+
+fn defined(plan: &Plan) -> Vec<Defined> {
+    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd());
+    let heads = crds.filter_map(|change| CrdHead::of(&change.desired.raw));
+    heads
+        .flat_map(|CrdHead { spec }| {
+            let (group, kind) = (spec.group, spec.names.kind);
+            spec.versions.into_iter().map(move |version| Defined {
+                group: group.clone(),
+                kind: kind.clone(),
+                version: version.name,
+                served: version.served,
+            })
+        })
+        .collect()
+}
+
+/// What there is, to guess what was meant.
+struct Known {
+    served: Vec<Resource>,
+    defined: Vec<Defined>,
+    release: Release,
+}
+
+impl Known {
+    fn judge(&self, index: usize, object: &ObjectRef) -> Violation {
+        if let Some(entry) = Lifecycle::of(&object.api_version, &object.kind).filter(|e| e.is_removed_in(self.release))
+        {
+            return removed(index, object, entry);
+        }
+        let (help, label, key) = self.guess(object);
+        let message = format!(
+            "{} of {} is neither served by the target nor defined by the manifests",
+            object.kind, object.api_version
+        );
+        violation(&rules::NOT_SERVED, index, message, help, label, key)
+    }
+
+    /// Next step, label, and the key that is wrong: the nearest thing that there is.
+    fn guess(&self, object: &ObjectRef) -> (String, Option<String>, &'static str) {
+        let (group, version, kind) = (object.group(), object.version(), object.kind.as_str());
+        let unserved = |d: &&Defined| (d.group.as_str(), d.version.as_str(), d.kind.as_str()) == (group, version, kind);
+        if self.defined.iter().any(|defined| unserved(&defined) && !defined.served) {
+            let help =
+                format!("the CRD among the manifests has {version} with served: false; use a version that it serves");
+            return (help, Some("not served".to_owned()), "apiVersion");
+        }
+        let mean = |what: String, key| (format!("perhaps {what} is meant"), Some(format!("did you mean {what}?")), key);
+        let of_group = self.versions(|g, k| g == group && k == kind);
+        if !of_group.is_empty() {
+            return mean(format!("apiVersion: {}", of_group.join(" or ")), "apiVersion");
+        }
+        let same = |g: &str, v: &str| g == group && v == version;
+        if let Some(near) = did_you_mean(kind, self.kinds(same)) {
+            return mean(format!("kind: {near}"), "kind");
+        }
+        let elsewhere = self.versions(|_, k| k == kind);
+        if !elsewhere.is_empty() {
+            return mean(format!("apiVersion: {}", elsewhere.join(" or ")), "apiVersion");
+        }
+        let groups = self.names().map(|(group, ..)| group).filter(|group| !group.is_empty());
+        if let Some(near) = did_you_mean(group, groups).filter(|near| *near != group) {
+            let versions = self.versions(|g, k| g == near && k == kind);
+            return match versions.is_empty() {
+                true => mean(format!("the group {near}"), "apiVersion"),
+                false => mean(format!("apiVersion: {}", versions.join(" or ")), "apiVersion"),
+            };
+        }
+        if let Some(near) = did_you_mean(kind, self.kinds(|_, _| true)) {
+            let at = self.versions(|_, k| k == near);
+            return mean(format!("{near} of {}", at.join(" or ")), "kind");
+        }
+        let help = "check apiVersion and kind, or add the CRD that defines the kind to the manifests";
+        (help.to_owned(), None, "apiVersion")
+    }
+
+    /// Group, version and kind of all that is served or will be.
+    fn names(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let served = self.served.iter().map(|r| (r.group.as_str(), r.version.as_str(), r.kind.as_str()));
+        let defined = self.defined.iter().filter(|defined| defined.served);
+        served.chain(defined.map(|d| (d.group.as_str(), d.version.as_str(), d.kind.as_str())))
+    }
+
+    fn kinds<'k>(&'k self, fits: impl Fn(&str, &str) -> bool + 'k) -> impl Iterator<Item = &'k str> {
+        self.names().filter(move |(group, version, _)| fits(group, version)).map(|(.., kind)| kind)
+    }
+
+    /// Each apiVersion at which a kind that fits is there.
+    fn versions(&self, fits: impl Fn(&str, &str) -> bool) -> Vec<String> {
+        let mut versions: Vec<String> = self
+            .names()
+            .filter(|(group, _, kind)| fits(group, kind))
+            .map(|(group, version, _)| if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") })
+            .collect();
+        versions.sort();
+        versions.dedup();
+        versions
+    }
+}

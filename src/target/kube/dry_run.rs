@@ -1,0 +1,273 @@
+//! What the server would answer to an apply. The very request that writes is sent, with `dryRun=All`: the server goes
+//! all the way, admission included, and stops before it stores.
+//!
+//! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run>
+
+use kube::core::Status;
+
+use super::apply::{self, Request};
+use super::errors::words;
+use super::refusals::{self, Denied, without_go};
+use super::transport::{Call, Failure, Transport};
+use crate::problem::Problem;
+use crate::target::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
+
+/// Asks once: nothing of this deploy is written yet that the server might still have to learn of.
+pub async fn dry_run(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<(), DryRunError> {
+    let mut request = Request::of(apply, default_namespace)
+        .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
+    request.uri.push_str("&dryRun=All");
+    let call = request.call(apply);
+    match transport.send(&call).await {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(judge(failure, &call, apply, transport)),
+    }
+}
+
+fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
+    let status = match failure {
+        Failure::Refused(status) => status,
+        Failure::Lost { problem, .. } => return DryRunError::Unanswered { problem, everything: true },
+    };
+    let conflicts = apply::conflicts(&status);
+    if !conflicts.is_empty() {
+        return if *apply.pin == Pin::Absent { DryRunError::Changed } else { DryRunError::Conflict(conflicts) };
+    }
+    if apply::is_other_object(&status, apply.resource) {
+        return DryRunError::Changed;
+    }
+    if let Some(webhook) = without_dry_run(&status.message) {
+        let message = format!("the webhook {:?} does not take part in dry runs", words(webhook));
+        let help =
+            "its sideEffects must be None or NoneOnDryRun; what it says is known only when the object is written";
+        return DryRunError::Unanswered { problem: Problem::new(message).help(help), everything: false };
+    }
+    let by = refuser(&status);
+    let problem = refusals::refused(call, &status, transport.peer());
+    match by {
+        Some(by) => {
+            let missing = status.details.as_ref().filter(|details| status.code == 404 && !details.name.is_empty());
+            let missing = missing.map(|details| (words(&details.kind), words(&details.name)));
+            DryRunError::Refused(Refusal { by, problem, causes: causes(&status, call), missing })
+        }
+        None => DryRunError::Unanswered { problem, everything: status.code == 401 },
+    }
+}
+
+/// `admission webhook "w.example.com" does not support dry run`
+fn without_dry_run(message: &str) -> Option<&str> {
+    let (webhook, rest) = message.split_once("admission webhook \"")?.1.split_once('"')?;
+    rest.contains("not support dry run").then_some(webhook)
+}
+
+/// How a server-side apply that does not fit the schema begins, and one whose values cannot be decoded.
+const DOES_NOT_FIT: [&str; 2] = ["failed to create typed patch object (", "failed to convert new object ("];
+
+/// `None` where the server gives no verdict.
+fn refuser(status: &Status) -> Option<Refuser> {
+    let said = |words: &str| status.message.contains(words);
+    let by = if said("failed calling webhook") {
+        Refuser::FailedWebhook
+    } else if said("exceeded quota: ") || said("failed quota: ") {
+        Refuser::Quota
+    } else if said("denied request: ") || said("denied the request") {
+        Refuser::Admission
+    } else {
+        match status.code {
+            401 | 429 | 503 | 504 => return None,
+            403 if Denied::parse(&status.message).is_some() => Refuser::Authorization,
+            403 if said("RBAC permissions not currently held") => Refuser::Authorization,
+            403 => Refuser::Admission,
+            404 => Refuser::Lookup,
+            400 | 413 | 422 => Refuser::Validation,
+            500 if DOES_NOT_FIT.iter().any(|start| status.message.starts_with(start)) => Refuser::Validation,
+            // The server's own trouble: its storage, a conversion webhook.
+            500.. => return None,
+            _ => Refuser::Other,
+        }
+    };
+    Some(by)
+}
+
+/// Each field that is wrong, once.
+fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
+    let named = status.details.iter().flat_map(|details| &details.causes);
+    let mut causes: Vec<Cause> = named
+        .filter(|cause| !cause.message.is_empty())
+        .map(|cause| Cause { field: words(&cause.field), message: words(&cause.message) })
+        .collect();
+    if causes.is_empty() {
+        causes = of_schema(&status.message).collect();
+        causes.extend(of_strict_decoding(&status.message));
+    }
+    for cause in &mut causes {
+        cause.message = refusals::without_secrets(call, std::mem::take(&mut cause.message));
+    }
+    let mut seen = Vec::new();
+    causes.retain(|cause| {
+        let is_new = !seen.contains(cause);
+        seen.push(cause.clone());
+        is_new
+    });
+    causes
+}
+
+/// `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`, or a line for each.
+fn of_schema(message: &str) -> impl Iterator<Item = Cause> {
+    let rest = message.strip_prefix(DOES_NOT_FIT[0]).and_then(|rest| Some(rest.split_once("): ")?.1));
+    rest.unwrap_or_default().lines().filter_map(|line| {
+        let line = line.trim();
+        let end = end_of_path(line).filter(|_| line.starts_with('.'))?;
+        let said = line[end..].trim_start_matches([':', ' ']);
+        Some(Cause { field: words(&line[..end]), message: words(&without_go(said)) })
+    })
+}
+
+/// Where the path at the start of a line ends: at the first colon outside of brackets and quotes.
+fn end_of_path(line: &str) -> Option<usize> {
+    let mut quoted = false;
+    let mut escaped = false;
+    let mut depth = 0_usize;
+    for (at, c) in line.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            '[' if !quoted => depth += 1,
+            ']' if !quoted => depth = depth.saturating_sub(1),
+            ':' if !quoted && depth == 0 => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `strict decoding error: unknown field "spec.zzz", unknown field "metadata.x"`
+fn of_strict_decoding(message: &str) -> impl Iterator<Item = Cause> {
+    let fields = message.contains("strict decoding error").then(|| message.split("unknown field \"").skip(1));
+    fields.into_iter().flatten().filter_map(|rest| {
+        let field = rest.split_once('"')?.0;
+        Some(Cause { field: words(field), message: "unknown field".to_owned() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::stand_in::{self, Reply, plain, status};
+    use super::*;
+    use crate::resource::{ObjectRef, RawObject, Resource};
+
+    async fn answered(
+        kind: &str,
+        pin: &Pin,
+        reply: impl Fn() -> Reply + Send + Sync + 'static,
+    ) -> (DryRunError, String) {
+        let resource = Resource {
+            group: String::new(),
+            version: "v1".into(),
+            kind: kind.into(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced: true,
+        };
+        let object =
+            ObjectRef { api_version: "v1".into(), kind: kind.into(), namespace: Some("n".into()), name: "c".into() };
+        let raw = RawObject::new(r#"{"apiVersion":"v1","metadata":{"name":"c"},"data":{"a":"aHVudGVyMg=="}}"#);
+        let apply = Apply {
+            resource: &resource,
+            object: &object,
+            raw: &raw,
+            pin,
+            field_manager: "gantry",
+            force_conflicts: true,
+        };
+        let (target, seen) = stand_in::target(move |_| reply());
+        let error = target.dry_run(&apply).await.unwrap_err();
+        let uri = seen.lock().unwrap()[0].uri.clone();
+        (error, uri)
+    }
+
+    async fn refusal(code: u16, message: &str, details: Value) -> Refusal {
+        let (message, reply) = (message.to_owned(), move |message: &str| status(code, "", message, details.clone()));
+        match answered("ConfigMap", &Pin::Absent, move || reply(&message)).await.0 {
+            DryRunError::Refused(refusal) => refusal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_request_of_the_apply_is_sent_dry() {
+        let uri = answered("ConfigMap", &Pin::Absent, || plain(404, "text/plain", "404 page not found")).await.1;
+        let query = "fieldManager=gantry&force=true&fieldValidation=Strict&dryRun=All";
+        assert_eq!(uri, format!("/api/v1/namespaces/n/configmaps/c?{query}"));
+    }
+
+    #[tokio::test]
+    async fn who_refuses_is_told_apart() {
+        let none = json!({});
+        for (code, message, by) in [
+            (403, "x is forbidden: exceeded quota: q, requested: a=1, used: a=1, limited: a=1", Refuser::Quota),
+            (403, "x is forbidden: User \"u\" cannot patch resource \"a\" in API group \"\"", Refuser::Authorization),
+            (403, "is attempting to grant RBAC permissions not currently held:\n{}", Refuser::Authorization),
+            (403, "x is forbidden: maximum cpu usage per Container is 1, but limit is 4", Refuser::Admission),
+            (
+                422,
+                "x is forbidden: ValidatingAdmissionPolicy 'v' with binding 'b' denied request: no",
+                Refuser::Admission,
+            ),
+            (400, "admission webhook \"w\" denied the request: no", Refuser::Admission),
+            (500, "Internal error occurred: failed calling webhook \"w\": x", Refuser::FailedWebhook),
+            (404, "namespaces \"n\" not found", Refuser::Lookup),
+            (500, "failed to create typed patch object (n/c; v1, Kind=C): .x: field not declared", Refuser::Validation),
+            (413, "Request entity too large", Refuser::Validation),
+            (405, "no", Refuser::Other),
+        ] {
+            assert_eq!(refusal(code, message, none.clone()).await.by, by, "{message}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_verdict_is_no_refusal() {
+        for (code, message, expected) in [
+            (400, "admission webhook \"w.example.com\" does not support dry run", false),
+            (401, "Unauthorized", true),
+            (500, "Internal error occurred: etcdserver: request timed out", false),
+            (503, "service unavailable", false),
+        ] {
+            let answer = answered("ConfigMap", &Pin::Absent, move || status(code, "", message, json!({}))).await.0;
+            assert!(
+                matches!(answer, DryRunError::Unanswered { everything, .. } if everything == expected),
+                "{answer:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn every_field_that_is_wrong_is_named() {
+        let found = refusal(
+            500,
+            "failed to create typed patch object (n/c; v1, Kind=C): errors:\n  .spec.l[name=\"a: b\"].x: field not \
+             declared in schema\n  .spec.y: expected string, got &value.valueUnstructured{Value:1}",
+            json!({}),
+        )
+        .await;
+        let causes: Vec<_> = found.causes.iter().map(|c| (c.field.as_str(), c.message.as_str())).collect();
+        assert_eq!(
+            causes,
+            [(".spec.l[name=\"a: b\"].x", "field not declared in schema"), (".spec.y", "expected string, got 1")]
+        );
+        let found = refusal(400, "strict decoding error: unknown field \"a.b\", unknown field \"c\"", json!({})).await;
+        assert_eq!(found.causes.iter().map(|c| c.field.as_str()).collect::<Vec<_>>(), ["a.b", "c"]);
+        let details = json!({"name": "r", "kind": "roles", "group": "rbac.authorization.k8s.io"});
+        assert_eq!(refusal(404, "not found", details).await.missing, Some(("roles".into(), "r".into())));
+    }
+
+    #[tokio::test]
+    async fn values_of_a_secret_are_in_no_cause() {
+        let causes = json!({"causes": [{"field": "data[a]", "message": "Invalid value: \"hunter2\": weak"}]});
+        let reply = move || status(422, "Invalid", "Secret \"c\" is invalid: data[a]: \"hunter2\"", causes.clone());
+        let answer = answered("Secret", &Pin::Absent, reply).await.0;
+        assert!(!format!("{answer:?}").contains("hunter2"), "{answer:?}");
+    }
+}

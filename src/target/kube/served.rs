@@ -1,0 +1,200 @@
+//! All that the API server serves, and which release it is: for suggestions, and for what is deprecated.
+
+use futures::stream::{self, StreamExt};
+use serde::Deserialize;
+
+use super::discover;
+use super::errors;
+use super::transport::{Call, Transport};
+use crate::problem::{Error, Result};
+use crate::resource::Resource;
+use crate::target::Release;
+
+/// Versions that are asked for at the same time, of a server that has no document of all.
+const AT_ONCE: usize = 8;
+
+/// The answer to `/api` or `/apis`: all kinds, or, of an older server, only the names of the versions.
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    items: Vec<Group>,
+    #[serde(default)]
+    groups: Vec<OldGroup>,
+    #[serde(default)]
+    versions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize, Default)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+    #[serde(default)]
+    resources: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    resource: String,
+    #[serde(default)]
+    response_kind: Option<Kind>,
+    scope: String,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct OldGroup {
+    name: String,
+    versions: Vec<OldVersion>,
+}
+
+#[derive(Deserialize)]
+struct OldVersion {
+    version: String,
+}
+
+/// Every kind at each version, sorted. APIs that are down are missing.
+pub async fn served(transport: &Transport) -> Result<Vec<Resource>> {
+    let (core, groups) = futures::try_join!(document(transport, "/api"), document(transport, "/apis"))?;
+    let mut resources = Vec::new();
+    let mut names = Vec::new();
+    for Document { items, groups, versions } in [core, groups] {
+        for group in items {
+            let name = group.metadata.name;
+            for Version { version, resources: entries } in group.versions {
+                resources.extend(entries.into_iter().filter_map(|entry| {
+                    Some(Resource {
+                        group: name.clone(),
+                        version: version.clone(),
+                        kind: entry.response_kind?.kind,
+                        plural: entry.resource,
+                        namespaced: entry.scope == "Namespaced",
+                    })
+                }));
+            }
+        }
+        names.extend(versions.into_iter().map(|version| (String::new(), version)));
+        for OldGroup { name, versions } in groups {
+            names.extend(versions.into_iter().map(|OldVersion { version }| (name.clone(), version)));
+        }
+    }
+    let mut lists = stream::iter(names)
+        .map(|(group, version)| async move {
+            let list = discover::served(transport, &group, &version).await;
+            (group, version, list.unwrap_or_default())
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((group, version, list)) = lists.next().await {
+        resources.extend(list.into_iter().filter(|entry| !entry.name.contains('/')).map(|entry| Resource {
+            group: group.clone(),
+            version: version.clone(),
+            kind: entry.kind,
+            plural: entry.name,
+            namespaced: entry.namespaced,
+        }));
+    }
+    resources.sort();
+    Ok(resources)
+}
+
+async fn document(transport: &Transport, uri: &str) -> Result<Document> {
+    let call = Call { uri: uri.to_owned(), ..Call::default() };
+    let answer = transport.send(&call).await;
+    let answer = answer.map_err(|failure| Error::failed(failure.into_problem(&call, transport.peer())))?;
+    let nonsense = |_| Error::failed(errors::nonsense(transport.peer(), answer.code.as_u16(), "no list of API groups"));
+    serde_json::from_str(&answer.body).map_err(nonsense)
+}
+
+/// What `/version` says; some servers write their minor version as `36+`.
+pub async fn release(transport: &Transport) -> Option<Release> {
+    #[derive(Deserialize)]
+    struct Numbers {
+        major: String,
+        minor: String,
+    }
+    let answer = transport.send(&Call { uri: "/version".to_owned(), ..Call::default() }).await.ok()?;
+    let Numbers { major, minor } = serde_json::from_str(&answer.body).ok()?;
+    let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
+    Some(Release { major: number(&major)?, minor: number(&minor)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::stand_in::{self, plain};
+    use super::*;
+
+    fn names(resources: &[Resource]) -> Vec<String> {
+        let name = |r: &Resource| format!("{}/{} {} {} {}", r.group, r.version, r.kind, r.plural, r.namespaced);
+        resources.iter().map(name).collect()
+    }
+
+    #[tokio::test]
+    async fn one_document_for_each_prefix_says_all() {
+        let entry = |plural: &str, kind: &str, scope: &str| json!({"resource": plural, "scope": scope, "responseKind": {"group": "", "version": "", "kind": kind}});
+        let (target, seen) = stand_in::target(move |seen| {
+            let items = match seen.uri.as_str() {
+                "/api" => json!([{"metadata": {}, "versions": [{"version": "v1", "resources": [
+                    entry("pods", "Pod", "Namespaced")], "freshness": "Current"}]}]),
+                "/apis" => json!([
+                    {"metadata": {"name": "t.example.com"}, "versions": [
+                        {"version": "v1", "resources": [entry("samples", "Sample", "Cluster"),
+                            {"resource": "odd", "scope": "Cluster"}]}]},
+                    {"metadata": {"name": "down.example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}]),
+                other => panic!("{other}"),
+            };
+            stand_in::json(200, json!({"kind": "APIGroupDiscoveryList", "items": items}))
+        });
+        let served = target.served().await.unwrap();
+        assert_eq!(names(&served), ["/v1 Pod pods true", "t.example.com/v1 Sample samples false"]);
+        assert_eq!(seen.lock().unwrap().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_older_server_is_asked_for_each_version() {
+        let list = |plural: &str, kind: &str| {
+            json!({"resources": [{"name": plural, "kind": kind, "namespaced": true},
+                {"name": format!("{plural}/status"), "kind": kind, "namespaced": true}]})
+        };
+        let (target, _) = stand_in::target(move |seen| match seen.uri.as_str() {
+            "/api" => stand_in::json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
+            "/apis" => {
+                let versions = |names: &[&str]| names.iter().map(|name| json!({"version": name})).collect::<Vec<_>>();
+                let groups = json!([{"name": "apps", "versions": versions(&["v1"])},
+                    {"name": "down", "versions": versions(&["v1"])}]);
+                stand_in::json(200, json!({"kind": "APIGroupList", "groups": groups}))
+            }
+            "/api/v1" => stand_in::json(200, list("pods", "Pod")),
+            "/apis/apps/v1" => stand_in::json(200, list("deployments", "Deployment")),
+            _ => plain(503, "text/plain", "service unavailable"),
+        });
+        let served = target.served().await.unwrap();
+        assert_eq!(names(&served), ["/v1 Pod pods true", "apps/v1 Deployment deployments true"]);
+    }
+
+    #[tokio::test]
+    async fn the_release_is_read_whatever_a_vendor_adds() {
+        for (minor, expected) in [("36", Some(36)), ("27+", Some(27)), ("", None)] {
+            let (target, _) = stand_in::target(move |_| stand_in::json(200, json!({"major": "1", "minor": minor})));
+            assert_eq!(target.release().await, expected.map(|minor| Release { major: 1, minor }));
+        }
+    }
+}
