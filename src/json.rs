@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 #[derive(Debug, Clone)]
 pub enum Json<'a> {
@@ -114,6 +115,38 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+}
+
+/// The text of a member of a JSON object. Nothing behind it is looked at: `metadata` stands at the head of an object that
+/// may be long.
+pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
+    struct Seek<'s, 't> {
+        name: &'s str,
+        found: &'s mut Option<&'t RawValue>,
+    }
+    impl<'t> Visitor<'t> for Seek<'_, 't> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(Key(name)) = map.next_key()? {
+                if name == self.name {
+                    *self.found = Some(map.next_value()?);
+                    // The reader would insist on the rest of the object; an error ends it here.
+                    return Err(A::Error::custom("found"));
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+    let mut found = None;
+    let seek = Seek { name, found: &mut found };
+    let _ = serde_json::Deserializer::from_str(object).deserialize_map(seek);
+    found.map(RawValue::get)
 }
 
 /// A total order, so that lists with the meaning of a set can be sorted and compared.
@@ -289,6 +322,13 @@ mod tests {
         for (a, b) in [("1", "1.5"), ("1", r#""1""#), ("[1,2]", "[2,1]"), ("null", "false"), ("{}", r#"{"a":null}"#)] {
             assert_ne!(json(a), json(b), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_member_is_found_without_a_look_at_what_follows() {
+        let object = r#"{"kind":"X","a":{"metadata":1},"metadata":{"n":[1, 2]},"spec":"never read"#;
+        assert_eq!(member(object, "metadata"), Some(r#"{"n":[1, 2]}"#));
+        assert_eq!((member(object, "spec"), member("[]", "a"), member("{}", "a")), (None, None, None));
     }
 
     #[test]

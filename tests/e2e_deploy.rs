@@ -347,3 +347,81 @@ fn a_json_file_goes_with_the_human_report() {
     assert_eq!(report["outcome"], "deployed");
     assert_eq!(report["summary"]["created"], 1);
 }
+
+/// What is called unchanged is not written. Each of these changes means something, however little it looks.
+#[test]
+fn values_that_look_like_nothing_or_like_the_same_are_deployed() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let manifests = |token: &str, toleration: &str, container: &str, peer: &str, version: &str| {
+        format!(
+            "{}---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: d, namespace: {namespace}}}
+spec:
+  selector: {{matchLabels: {{app: d}}}}
+  template:
+    metadata: {{labels: {{app: d}}}}
+    spec:
+      {token}
+      tolerations: [{{key: a, operator: Exists, effect: NoExecute{toleration}}}]
+      containers: [{{name: c, image: x, securityContext: {{runAsUser: 1{container}}}}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {{name: p, namespace: {namespace}}}
+spec: {{podSelector: {{}}, ingress: [{{from: [{{podSelector: {{}}{peer}}}]}}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: m, namespace: {namespace}}}
+data: {{version: \"{version}\"}}
+",
+            bed.namespace()
+        )
+    };
+    let nothing = || manifests("restartPolicy: Always", "", "", "", "1.10");
+    let zeros = [
+        manifests("automountServiceAccountToken: false", "", "", "", "1.10"),
+        manifests("restartPolicy: Always", ", tolerationSeconds: 0", "", "", "1.10"),
+        manifests("restartPolicy: Always", "", ", allowPrivilegeEscalation: false", "", "1.10"),
+        manifests("restartPolicy: Always", "", "", ", namespaceSelector: {}", "1.10"),
+        manifests("restartPolicy: Always", "", "", "", "1.1"),
+    ];
+    let live = |kind: &str| {
+        let path = match kind {
+            "d" => format!("/apis/apps/v1/namespaces/{namespace}/deployments/d"),
+            "p" => format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/p"),
+            _ => format!("/api/v1/namespaces/{namespace}/configmaps/m"),
+        };
+        cp.get(&path).1
+    };
+    let spec = || {
+        let pod = &live("d")["spec"]["template"]["spec"];
+        let container = &pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"];
+        json!([
+            pod["automountServiceAccountToken"],
+            pod["tolerations"][0]["tolerationSeconds"],
+            container,
+            live("p")["spec"]["ingress"][0]["from"][0]["namespaceSelector"],
+            live("m")["data"]["version"],
+        ])
+    };
+    let deploy = || bed.deploy(cp.kubeconfig("admin"), &["-o", "json"]).run().code(0).report();
+    let before = json!([null, null, null, null, "1.10"]);
+    let after = [json!(false), json!(0), json!(false), json!({}), json!("1.1")];
+    for (number, manifests) in zeros.iter().enumerate() {
+        bed.write("manifests.yaml", &nothing());
+        deploy();
+        // Taken away again: an empty selector is no default either.
+        assert_eq!(spec(), before, "before {number}");
+        bed.write("manifests.yaml", manifests);
+        assert_eq!(deploy()["summary"]["updated"], 1, "{number}");
+        let mut expected = before.clone();
+        expected[number] = after[number].clone();
+        assert_eq!(spec(), expected, "{number}");
+        assert_eq!(deploy()["outcome"], "unchanged", "{number}");
+    }
+}

@@ -10,7 +10,8 @@
 mod bare_list;
 #[path = "../support/mod.rs"]
 mod generator;
-mod process;
+#[path = "../measure/mod.rs"]
+mod measure;
 #[path = "../../tests/support/mod.rs"]
 mod testbed;
 
@@ -19,10 +20,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use process::Run;
+use measure::{Budget, process, until_at_rest};
 use serde_json::Value;
 use testbed::ControlPlane;
 
@@ -35,15 +34,12 @@ struct Size {
     crds: usize,
     /// Of one CRD as YAML, about.
     bytes: usize,
-    /// The median check may take so many times the median list.
-    ratio: f64,
-    /// The most memory that any check may hold, in MB.
-    megabytes: f64,
+    budget: Budget,
 }
 
 const SIZES: [Size; 2] = [
-    Size { name: "small", crds: 600, bytes: 25_000, ratio: 2.0, megabytes: 150.0 },
-    Size { name: "large", crds: 1539, bytes: 51_000, ratio: 2.5, megabytes: 350.0 },
+    Size { name: "small", crds: 600, bytes: 25_000, budget: Budget { ratio: 2.0, mebibytes: 150.0 } },
+    Size { name: "large", crds: 1539, bytes: 51_000, budget: Budget { ratio: 2.5, mebibytes: 350.0 } },
 ];
 
 /// Set for the process that lists: its arguments are the server's address and certificate.
@@ -69,11 +65,11 @@ fn main() -> ExitCode {
         eprintln!("no size {asked:?}; there are {}", SIZES.map(|size| size.name).join(" and "));
         return ExitCode::from(2);
     };
-    measure(size);
+    run(size);
     ExitCode::SUCCESS
 }
 
-fn measure(size: &Size) {
+fn run(size: &Size) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (live, desired) = (folder.path().join("live"), folder.path().join("desired"));
     let bytes = write_manifests(size, &live, &desired).expect("write the manifests");
@@ -109,7 +105,7 @@ fn measure(size: &Size) {
         assert_eq!(check.code, Some(3), "the check did not come to its end");
         checks.push(check);
     }
-    tell(size, &lists, &checks);
+    measure::tell(&[("bare list", &lists), ("gantry check", &checks)], &size.budget);
 }
 
 /// Writes both sides, one file for each CRD, and gives the size of the desired side in bytes.
@@ -148,25 +144,6 @@ fn lister(servers: &ControlPlane) -> Command {
     command
 }
 
-/// New CRDs keep an API server busy for a while: it serves them, and describes them in its OpenAPI documents.
-fn until_at_rest(servers: &ControlPlane) {
-    let used = || {
-        let (_, metrics) = servers.get("/metrics");
-        let metrics = metrics.as_str().unwrap_or_default();
-        let seconds = metrics.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
-        seconds.and_then(|seconds| seconds.parse::<f64>().ok()).expect("the server tells its processor time")
-    };
-    let mut before = used();
-    loop {
-        thread::sleep(Duration::from_secs(2));
-        let now = used();
-        if now - before < 0.4 {
-            return;
-        }
-        before = now;
-    }
-}
-
 /// Whether the check that is measured did its work: all CRDs were found live, and the unsafe tenth was told.
 fn check_report(size: &Size, report: &Path) -> u64 {
     let report = fs::read(report).expect("the report");
@@ -176,30 +153,4 @@ fn check_report(size: &Size, report: &Path) -> u64 {
     let errors = summary["errors"].as_u64().unwrap_or_default();
     assert!(errors >= (size.crds / 10) as u64, "{summary}");
     errors
-}
-
-fn tell(size: &Size, lists: &[Run], checks: &[Run]) {
-    println!("\n{:<14}{:>9}{:>9}{:>9}{:>16}{:>13}", "", "min", "median", "max", "processor time", "peak memory");
-    for (what, runs) in [("bare list", lists), ("gantry check", checks)] {
-        let [min, median, max] = spread(runs, |run| run.wall);
-        let processor = spread(runs, |run| run.processor)[1];
-        println!("{what:<14}{min:>7.3} s{median:>7.3} s{max:>7.3} s{processor:>14.3} s{:>10.0} MB", peak(runs));
-    }
-    let [list, check] = [lists, checks].map(|runs| spread(runs, |run| run.wall)[1]);
-    let (ratio, megabytes) = (check / list, peak(checks));
-    let verdict = |within: bool| if within { "within" } else { "OVER" };
-    println!("\n{ratio:.2} times the list: {} the budget of {}", verdict(ratio <= size.ratio), size.ratio);
-    println!("{megabytes:.0} MB: {} the budget of {} MB", verdict(megabytes <= size.megabytes), size.megabytes);
-}
-
-/// Minimum, median and maximum, in seconds.
-fn spread(runs: &[Run], time: impl Fn(&Run) -> Duration) -> [f64; 3] {
-    let mut times: Vec<f64> = runs.iter().map(|run| time(run).as_secs_f64()).collect();
-    times.sort_by(f64::total_cmp);
-    [times[0], times[times.len() / 2], times[times.len() - 1]]
-}
-
-/// The most memory that any of them held, in MB.
-fn peak(runs: &[Run]) -> f64 {
-    runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / 1e6
 }

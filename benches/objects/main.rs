@@ -12,8 +12,8 @@ mod fixture;
 #[path = "../support/mod.rs"]
 mod generator;
 mod library_list;
-#[path = "../check/process.rs"]
-mod process;
+#[path = "../measure/mod.rs"]
+mod measure;
 #[path = "../../tests/support/mod.rs"]
 mod testbed;
 
@@ -23,9 +23,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use process::Run;
+use measure::{Budget, Run, process, until_at_rest};
 use serde_json::Value;
 use testbed::ControlPlane;
 
@@ -33,10 +32,7 @@ const SEED: u64 = 7;
 const OBJECTS: usize = 100_000;
 const RUNS: usize = 5;
 const PAGE_SIZE: u32 = 500;
-/// The median check may take so many times the median list.
-const RATIO: f64 = 1.2;
-/// The most memory that any check may hold, in MiB.
-const MEBIBYTES: f64 = 100.0;
+const BUDGET: Budget = Budget { ratio: 1.2, mebibytes: 100.0 };
 
 /// Set for the processes that list: their arguments are what to do, the server's URL and certificate.
 const TOKEN: &str = "GANTRY_BENCH_TOKEN";
@@ -68,11 +64,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    measure(objects);
+    run(objects);
     ExitCode::SUCCESS
 }
 
-fn measure(objects: usize) {
+fn run(objects: usize) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let home = folder.path();
     let servers = ControlPlane::start();
@@ -101,7 +97,7 @@ fn measure(objects: usize) {
         }
     }
     let [bare, list, check] = &runs;
-    tell(&[("bare list", bare), ("library list", list), ("gantry check", check)]);
+    measure::tell(&[("bare list", bare), ("library list", list), ("gantry check", check)], &BUDGET);
 }
 
 /// Creates the objects over eight connections.
@@ -160,57 +156,4 @@ fn lister(servers: &ControlPlane, what: &str) -> Command {
     command.arg(what).arg(servers.url()).arg(servers.ca_file());
     command.env(TOKEN, servers.token("admin")).env("KUBECONFIG", servers.kubeconfig("admin")).stdin(Stdio::null());
     command
-}
-
-/// A server that was just written to has garbage to collect and caches to fill.
-fn until_at_rest(servers: &ControlPlane) {
-    let used = || {
-        let (_, metrics) = servers.get("/metrics");
-        let metrics = metrics.as_str().unwrap_or_default();
-        let seconds = metrics.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
-        seconds.and_then(|seconds| seconds.parse::<f64>().ok()).expect("the server tells its processor time")
-    };
-    let mut before = used();
-    loop {
-        thread::sleep(Duration::from_secs(2));
-        let now = used();
-        if now - before < 0.4 {
-            return;
-        }
-        before = now;
-    }
-}
-
-fn tell(measured: &[(&str, &Vec<Run>)]) {
-    println!(
-        "\n{:<14}{:>9}{:>9}{:>9}{:>10}{:>11}{:>13}",
-        "", "min", "median", "max", "of list", "processor", "peak memory"
-    );
-    let list = spread(measured[0].1)[1].as_secs_f64();
-    for (what, runs) in measured {
-        let median = spread(runs)[1].as_secs_f64();
-        let [min, mid, max] = spread(runs).map(|wall| format!("{:.3} s", wall.as_secs_f64()));
-        let processor = format!(
-            "{:.2} s",
-            runs.iter().map(|run| run.processor).sum::<Duration>().as_secs_f64() / runs.len() as f64
-        );
-        println!("{what:<14}{min:>9}{mid:>9}{max:>9}{:>9.2}x{processor:>11}{:>9.0} MiB", median / list, peak(runs));
-    }
-    let (ratio, memory) =
-        measured.last().map_or((0.0, 0.0), |(_, runs)| (spread(runs)[1].as_secs_f64() / list, peak(runs)));
-    let verdict = |within: bool| if within { "within" } else { "OVER" };
-    println!("\n{ratio:.2} times the list: {} the budget of {RATIO}", verdict(ratio <= RATIO));
-    println!("{memory:.0} MiB: {} the budget of {MEBIBYTES}", verdict(memory <= MEBIBYTES));
-}
-
-/// Minimum, median and maximum.
-fn spread(runs: &[Run]) -> [Duration; 3] {
-    let mut walls: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
-    walls.sort();
-    [walls[0], walls[walls.len() / 2], walls[walls.len() - 1]]
-}
-
-/// The most memory that any of them held, in MiB.
-fn peak(runs: &[Run]) -> f64 {
-    runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / f64::from(1 << 20)
 }

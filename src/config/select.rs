@@ -173,7 +173,11 @@ impl Selection {
                 self.problems.push(problem.help(format!("{from}name each check once")));
             } else if !self.is_known(name, known) {
                 let problem = Problem::new(format!("unknown preflight check {name:?} specified"));
-                self.problems.push(problem.help(format!("{from}{}", self.near(name, known))));
+                let help = match name.is_empty() && named.names.len() > 1 {
+                    true => "a comma without a name before or behind it; remove it".to_owned(),
+                    false => self.near(name, known),
+                };
+                self.problems.push(problem.help(format!("{from}{help}")));
             }
         }
     }

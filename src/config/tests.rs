@@ -288,6 +288,10 @@ fn wrong_names_are_refused_in_kapps_words() {
         Bed::new().preflight("").problems(),
         ["unknown preflight check \"\" specified | known checks: CRDUpgradeSafety, PermissionValidation"]
     );
+    assert_eq!(
+        Bed::new().preflight("CRDUpgradeSafety,").problems(),
+        ["unknown preflight check \"\" specified | a comma without a name before or behind it; remove it"]
+    );
     let files = "preflightRules:\n- name: CRDUpgradeSafety\n- name: crdUpgradeSafety\n- name: CRDUpgradeSafety\n";
     assert_eq!(
         Bed::new().file("gantry.yaml", files).problems(),

@@ -16,8 +16,6 @@ const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("kind", "\"PersistentVolumeClaim\""),                                  // volumeClaimTemplates
     ("matchPolicy", "\"Equivalent\""),                                      // admission policies
     ("name", "\"\""),                                                       // EndpointSlice: ports
-    ("namespaceSelector", "{}"),                                            // admission policies
-    ("objectSelector", "{}"),                                               // admission policies
     ("protocol", "\"TCP\""),                                                // NetworkPolicy, EndpointSlice: ports
     ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
     ("scope", "\"*\""),                                                     // webhook and policy rules
@@ -26,10 +24,88 @@ const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
 ];
 
-/// Whether the server adds `live` under this key where a manifest has nothing.
-pub fn is_default(key: &str, live: &Json<'_>) -> bool {
+/// The same for kinds of admission. Elsewhere no selector and one that takes everything are different things: a peer of a
+/// NetworkPolicy without `namespaceSelector` is in the policy's own namespace, and with an empty one in any.
+const ADMISSION_DEFAULTS: &[(&str, &str)] = &[("namespaceSelector", "{}"), ("objectSelector", "{}")];
+
+/// Whether the server adds `live` under this key where a manifest of a kind of `group` has nothing.
+pub fn is_default(group: &str, key: &str, live: &Json<'_>) -> bool {
     let is_live = |text| Json::parse(text).is_ok_and(|default| default == *live);
-    BUILT_IN_DEFAULTS.iter().any(|(name, text)| *name == key && is_live(text))
+    let admission = if group == "admissionregistration.k8s.io" { ADMISSION_DEFAULTS } else { &[] };
+    BUILT_IN_DEFAULTS.iter().chain(admission).any(|(name, text)| *name == key && is_live(text))
+}
+
+/// Fields of the server's own kinds of whose empty value it keeps no trace: they are left out where they are empty, and
+/// are pointers in no spec, or mean the same empty and absent (`apiGroup`, `readOnly`). To a pointer an empty value is a
+/// value (`namespaceSelector: {}`, `tolerationSeconds: 0`, `storageClassName: ""`), so a field that is missing here
+/// counts as kept.
+/// Source: the types of `k8s.io/api` and `k8s.io/apimachinery/pkg/apis/meta/v1`
+mod dropped {
+    pub const FLAGS: &str = "\
+        globalDefault hostIPC hostNetwork hostPID insecureSkipTLSVerify paused publishNotReadyAddresses \
+        readOnly stdin stdinOnce tty unschedulable";
+    pub const NUMBERS: &str = "healthCheckNodePort hostPort initialDelaySeconds minReadySeconds nodePort";
+    pub const TEXTS: &str = "\
+        apiGroup description effect externalName generateName group host hostIP hostname image key \
+        loadBalancerIP medium messageExpression namespace nodeName operator policyName prefix priorityClassName \
+        schedulerName secretName serviceAccount serviceAccountName serviceName subPath subPathExpr subdomain \
+        user value volumeName workingDir";
+    pub const LISTS: &str = "\
+        accessModes add allowedTopologies apiGroups args auditAnnotations claims clusterRoleSelectors command \
+        drop egress env envFrom ephemeralContainers except excludeResourceRules externalIPs finalizers from \
+        group hostAliases hostnames hosts httpHeaders imagePullSecrets ingress initContainers items \
+        loadBalancerSourceRanges matchConditions matchExpressions matchFields matchLabelExpressions \
+        matchLabelKeys metrics mismatchLabelKeys mountOptions nameservers namespaces nonResourceRules \
+        nonResourceURLs notReadyAddresses options ownerReferences policies policyTypes ports \
+        preferredDuringSchedulingIgnoredDuringExecution readinessGates \
+        requiredDuringSchedulingIgnoredDuringExecution resizePolicy resourceClaims resourceNames resourceRules \
+        resources rules schedulingGates scopes searches secrets subjects subsets supplementalGroups sysctls \
+        taints tls to tokenRequests tolerations topologySpreadConstraints validations values variables verbs \
+        volumeClaimTemplates volumeDevices volumeMounts volumes webhooks";
+    pub const MAPS: &str = "\
+        annotations binaryData data defaultRequest hard labels limits matchLabels maxLimitRequestRatio \
+        nodeSelector podFixed requests stringData volumeAttributes";
+}
+
+/// Whether the server drops this empty value from objects of its own kinds, CRDs aside.
+pub fn is_dropped(key: &str, value: &Json<'_>) -> bool {
+    let (is_empty, keys) = match value {
+        Json::Null => return true,
+        Json::Bool(value) => (!value, dropped::FLAGS),
+        Json::Int(number) => (*number == 0, dropped::NUMBERS),
+        Json::Float(_) => return false,
+        Json::Text(text) => (text.is_empty(), dropped::TEXTS),
+        Json::List(items) => (items.is_empty(), dropped::LISTS),
+        Json::Map(map) => (map.is_empty(), dropped::MAPS),
+    };
+    is_empty && keys.split_whitespace().any(|name| name == key)
+}
+
+/// Whether a scalar of the API server's own kinds is a Kubernetes quantity, which the server rewrites. `key` is its own
+/// and `parent` that of the map around it. A text that merely looks like a quantity (`1.10` as a label) is none.
+/// Source: the types of `k8s.io/api`
+pub fn is_quantity(parent: &str, key: &str) -> bool {
+    matches!(
+        parent,
+        "allocatable"
+            | "capacity"
+            | "default"
+            | "defaultRequest"
+            | "hard"
+            | "limits"
+            | "max"
+            | "maxLimitRequestRatio"
+            | "min"
+            | "overhead"
+            | "podFixed"
+            | "requests"
+    ) || matches!(
+        (parent, key),
+        ("emptyDir", "sizeLimit")
+            | ("resourceFieldRef", "divisor")
+            | ("target", "value" | "averageValue")
+            | ("", "capacity" | "maximumVolumeSize")
+    )
 }
 
 /// Whether the server drops this zero value from a CRD: the fields of its Go types that are no pointers and are left out

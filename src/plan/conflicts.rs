@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::ownership::{self, OBJECT_META, Owned, Schema};
 use super::{Action, Change, Plan, in_parallel, kinds};
-use crate::json::{Json, Map};
+use crate::json::{self, Json, Map};
 use crate::problem::Problem;
 use crate::target::{FieldConflict, Operation, Target, client_side_tool};
 use crate::text;
@@ -132,11 +132,6 @@ impl Eyes<'_> {
     /// name only the status; there nothing of the objects themselves has to be read.
     fn records<'c>(&self, change: &'c Change) -> Vec<Record<'c>> {
         #[derive(Deserialize)]
-        struct Head<'a> {
-            #[serde(borrow)]
-            metadata: Metadata<'a>,
-        }
-        #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Metadata<'a> {
             #[serde(borrow, default)]
@@ -157,8 +152,9 @@ impl Eyes<'_> {
             fields_v1: Option<&'a RawValue>,
         }
         let Some(live) = &change.live else { return Vec::new() };
-        let Ok(head) = serde_json::from_str::<Head<'_>>(live.raw.json()) else { return Vec::new() };
-        let entries = head.metadata.managed_fields;
+        let metadata = json::member(live.raw.json(), "metadata");
+        let Some(Ok(metadata)) = metadata.map(serde_json::from_str::<Metadata<'_>>) else { return Vec::new() };
+        let entries = metadata.managed_fields;
         if entries.is_empty() && self.unrecorded {
             let manager = "before-first-apply".into();
             return vec![Record { manager, operation: Operation::Update, fields: None }];

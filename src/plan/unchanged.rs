@@ -4,7 +4,8 @@
 //! when our manager's record names exactly the fields of the manifest and the live values are the manifest's. Values
 //! that the server added (defaults) belong to no record of ours and do not matter. Inside an atomic list or map the
 //! record names only the whole, so there a live key that the manifest lacks counts as a change unless it is a known
-//! default: a needless apply is a no-op for the server, a skipped one would be silent.
+//! default, and an empty value of the manifest that live lacks counts as one unless the server is known to drop it: a
+//! needless apply is a no-op for the server, a skipped one would be silent.
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::built_in;
-use crate::json::{Json, Map};
+use crate::json::{self, Json, Map};
 use crate::resource::{ObjectRef, RawObject};
 
 /// What the comparison may know beside the two objects.
@@ -49,8 +50,8 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
     });
     let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return false };
     let owned = entry.and_then(|index| record(&live, index));
-    let walk = Walk { facts, is_crd: object.is_crd() };
-    walk.granular(&desired, &live, owned, facts.schema, Level::Object)
+    let walk = Walk { facts, is_crd: object.is_crd(), group: object.group() };
+    walk.granular(&desired, &live, owned, facts.schema, At::Object)
 }
 
 /// `metadata.managedFields[index].fieldsV1`
@@ -67,11 +68,6 @@ enum Record {
 
 fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Record {
     #[derive(Deserialize)]
-    struct Head {
-        #[serde(default)]
-        metadata: Metadata,
-    }
-    #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Metadata {
         #[serde(default)]
@@ -86,7 +82,8 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Recor
         api_version: String,
         subresource: String,
     }
-    let entries = serde_json::from_str(live.json()).map_or_else(|_| Vec::new(), |h: Head| h.metadata.managed_fields);
+    let metadata = json::member(live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
+    let entries = metadata.map_or_else(Vec::new, |metadata: Metadata| metadata.managed_fields);
     let ours = |entry: &Entry| {
         entry.manager == field_manager
             && entry.operation == "Apply"
@@ -128,28 +125,40 @@ fn fold_records(secret: &mut Value) {
     }
 }
 
-/// How far down a walk is, as far as that matters.
+/// Where a walk is, as far as that matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum At<'k> {
     Object,
     Metadata,
-    Below,
+    /// The member `key` of the member `parent`, or an item of its list.
+    Below {
+        parent: &'k str,
+        key: &'k str,
+    },
 }
 
-impl Level {
-    fn below(self, key: &str) -> Self {
-        if self == Level::Object && key == "metadata" { Level::Metadata } else { Level::Below }
+impl<'k> At<'k> {
+    fn below<'n>(self, key: &'n str) -> At<'n>
+    where
+        'k: 'n,
+    {
+        match self {
+            At::Object if key == "metadata" => At::Metadata,
+            At::Object => At::Below { parent: "", key },
+            At::Metadata => At::Below { parent: "metadata", key },
+            At::Below { key: parent, .. } => At::Below { parent, key },
+        }
     }
 
     /// Whether a manager can own the member. The others are set by the request itself or by the server.
     fn is_ownable(self, key: &str) -> bool {
         match self {
-            Level::Object => !matches!(key, "apiVersion" | "kind"),
-            Level::Metadata => !matches!(
+            At::Object => !matches!(key, "apiVersion" | "kind"),
+            At::Metadata => !matches!(
                 key,
                 "name" | "namespace" | "uid" | "resourceVersion" | "generation" | "creationTimestamp" | "managedFields"
             ),
-            Level::Below => true,
+            At::Below { .. } => true,
         }
     }
 }
@@ -157,6 +166,8 @@ impl Level {
 struct Walk<'a> {
     facts: &'a Facts<'a>,
     is_crd: bool,
+    /// The API group of the object.
+    group: &'a str,
 }
 
 impl Walk<'_> {
@@ -167,23 +178,23 @@ impl Walk<'_> {
         live: &Json<'_>,
         owned: Option<&Json<'_>>,
         schema: Option<&Json<'_>>,
-        level: Level,
+        at: At<'_>,
     ) -> bool {
         let owned = owned.map(Json::map);
         let owned = match owned {
             // A leaf of the record: a scalar, or a list or map that is owned as a whole.
-            Some(None) => return self.whole(desired, live, schema),
-            Some(Some(children)) if children.is_empty() => return self.whole(desired, live, schema),
+            Some(None) => return self.whole(desired, live, schema, at),
+            Some(Some(children)) if children.is_empty() => return self.whole(desired, live, schema, at),
             Some(Some(children)) => Some(children),
             None => None,
         };
         match (desired, live) {
-            (Json::Map(desired), Json::Map(live)) => self.map(desired, live, owned, schema, level),
+            (Json::Map(desired), Json::Map(live)) => self.map(desired, live, owned, schema, at),
             (Json::List(desired), Json::List(live)) => match owned {
-                Some(owned) => self.list(desired, live, owned, schema),
-                None => self.whole_list(desired, live, schema),
+                Some(owned) => self.list(desired, live, owned, schema, at),
+                None => self.whole_list(desired, live, schema, at),
             },
-            _ => self.whole(desired, live, schema),
+            _ => self.whole(desired, live, schema, at),
         }
     }
 
@@ -193,17 +204,21 @@ impl Walk<'_> {
         live: &Map<'_>,
         owned: Option<&Map<'_>>,
         schema: Option<&Json<'_>>,
-        level: Level,
+        at: At<'_>,
     ) -> bool {
-        for (key, value) in desired.iter().filter(|(key, _)| level.is_ownable(key)) {
-            let below = level.below(key);
+        for (key, value) in desired.iter().filter(|(key, _)| at.is_ownable(key)) {
+            let below = at.below(key);
             let record = match owned {
+                // The record of an apply names the fields of the manifest, also those that the server drops.
                 Some(owned) => match owned.get(&format!("f:{key}")) {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
-                    None if level == Level::Object && key == "status" => continue,
-                    None if self.dropped(key, value) && live.get(key).is_none() => continue,
-                    None if below == Level::Metadata && says_nothing(value) => continue,
+                    None if at == At::Object && key == "status" => continue,
+                    None if below == At::Metadata && says_nothing(value) => continue,
+                    // A list that is merged item by item is on record with its items, so that an empty one is not.
+                    None if matches!(value, Json::List(_)) && self.dropped(key, value) && live.get(key).is_none() => {
+                        continue;
+                    }
                     None => return false,
                 },
                 None => None,
@@ -217,11 +232,18 @@ impl Walk<'_> {
             }
         }
         // A field of ours that the manifest no longer has is about to be removed.
-        let has = |key: &str| level.is_ownable(key) && desired.get(key).is_some();
+        let has = |key: &str| at.is_ownable(key) && desired.get(key).is_some();
         owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has))
     }
 
-    fn list(&self, desired: &[Json<'_>], live: &[Json<'_>], owned: &Map<'_>, schema: Option<&Json<'_>>) -> bool {
+    fn list(
+        &self,
+        desired: &[Json<'_>],
+        live: &[Json<'_>],
+        owned: &Map<'_>,
+        schema: Option<&Json<'_>>,
+        at: At<'_>,
+    ) -> bool {
         let items = member(schema, "items");
         let mut seen = 0;
         for item in desired {
@@ -240,7 +262,7 @@ impl Walk<'_> {
                 let is_live = |live: &&Json<'_>| keys.iter().all(|(k, value)| member(Some(live), k) == Some(value));
                 let live = live.iter().find(is_live)?;
                 let children = without_defaulted_keys(children, item, keys);
-                Some(self.granular(item, live, Some(children.as_ref()), items, Level::Below))
+                Some(self.granular(item, live, Some(children.as_ref()), items, at))
             });
             match found {
                 Some(true) => seen += 1,
@@ -251,12 +273,12 @@ impl Walk<'_> {
     }
 
     /// A value that belongs to one manager as a whole: equal up to what the server defaults or normalises.
-    fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>) -> bool {
+    fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>, at: At<'_>) -> bool {
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => {
                 let wanted = desired.iter().all(|(key, value)| match live.get(key) {
                     Some(Json::Null) | None => self.dropped(key, value),
-                    Some(live) => self.whole(value, live, child(schema, key)),
+                    Some(live) => self.whole(value, live, child(schema, key), at.below(key)),
                 });
                 wanted
                     && live
@@ -264,38 +286,38 @@ impl Walk<'_> {
                         .filter(|(key, _)| desired.get(key).is_none())
                         .all(|(key, value)| self.is_default(key, value, child(schema, key)))
             }
-            (Json::List(desired), Json::List(live)) => self.whole_list(desired, live, schema),
+            (Json::List(desired), Json::List(live)) => self.whole_list(desired, live, schema, at),
             (a, b) if a == b => true,
             (Json::Int(_) | Json::Float(_), Json::Int(_) | Json::Float(_)) => {
                 built_in::number(desired) == built_in::number(live)
             }
-            (a, b) => self.facts.built_in && built_in::same_quantity(a, b),
+            (a, b) => match at {
+                At::Below { parent, key } if self.facts.built_in && built_in::is_quantity(parent, key) => {
+                    built_in::same_quantity(a, b)
+                }
+                _ => false,
+            },
         }
     }
 
-    fn whole_list(&self, desired: &[Json<'_>], live: &[Json<'_>], schema: Option<&Json<'_>>) -> bool {
+    fn whole_list(&self, desired: &[Json<'_>], live: &[Json<'_>], schema: Option<&Json<'_>>, at: At<'_>) -> bool {
         let items = member(schema, "items");
-        desired.len() == live.len() && desired.iter().zip(live).all(|(a, b)| self.whole(a, b, items))
+        desired.len() == live.len() && desired.iter().zip(live).all(|(a, b)| self.whole(a, b, items, at))
     }
 
-    /// Whether the server keeps no trace of such a value: null everywhere, zero values in its own types.
+    /// Whether the server keeps no trace of such a value: null everywhere, some empty values in its own types.
     fn dropped(&self, key: &str, value: &Json<'_>) -> bool {
         match value {
             Json::Null => true,
             _ if !self.facts.built_in => false,
             _ if self.is_crd => built_in::is_dropped_from_crd(key, value),
-            Json::Bool(value) => !value,
-            Json::Int(number) => *number == 0,
-            Json::Float(number) => *number == 0.0,
-            Json::Text(text) => text.is_empty(),
-            Json::List(items) => items.is_empty(),
-            Json::Map(map) => map.iter().all(|(key, value)| self.dropped(key, value)),
+            _ => built_in::is_dropped(key, value),
         }
     }
 
     fn is_default(&self, key: &str, live: &Json<'_>, schema: Option<&Json<'_>>) -> bool {
         if self.facts.built_in {
-            return built_in::is_default(key, live);
+            return built_in::is_default(self.group, key, live);
         }
         schema.is_some_and(|schema| is_what_is_defaulted(schema, live))
     }
@@ -311,7 +333,7 @@ fn child<'s>(schema: Option<&'s Json<'_>>, key: &str) -> Option<&'s Json<'s>> {
 
 /// Metadata of which a manager owns nothing.
 fn says_nothing(metadata: &Json<'_>) -> bool {
-    metadata.map().is_some_and(|metadata| !metadata.iter().any(|(key, _)| Level::Metadata.is_ownable(key)))
+    metadata.map().is_some_and(|metadata| !metadata.iter().any(|(key, _)| At::Metadata.is_ownable(key)))
 }
 
 /// Whether this is what the server makes of an absent value under this schema: its default, and the defaults of the
@@ -344,132 +366,4 @@ fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &Ma
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn object(kind: &str) -> ObjectRef {
-        ObjectRef { api_version: "v1".into(), kind: kind.into(), namespace: None, name: "x".into() }
-    }
-
-    fn unchanged(kind: &str, desired: &Value, live: &Value, facts: &Facts<'_>) -> bool {
-        is_unchanged(&object(kind), &RawObject::from_value(desired), &RawObject::from_value(live), facts)
-    }
-
-    const BUILT_IN: Facts<'static> = Facts { field_manager: "gantry", schema: None, built_in: true };
-
-    fn live(fields: &Value, spec: &Value) -> Value {
-        json!({"metadata": {"name": "x", "managedFields": [
-            {"manager": "gantry", "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields}
-        ]}, "spec": spec})
-    }
-
-    #[test]
-    fn server_defaults_beside_owned_fields_do_not_matter() {
-        let record = json!({"f:spec": {"f:ports": {
-            ".": {}, "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}});
-        let live = live(&record, &json!({"ports": [{"port": 80, "protocol": "TCP"}], "type": "ClusterIP"}));
-        assert!(unchanged("Service", &json!({"spec": {"ports": [{"port": 80}]}}), &live, &BUILT_IN));
-        assert!(!unchanged("Service", &json!({"spec": {"ports": [{"port": 81}]}}), &live, &BUILT_IN));
-        assert!(!unchanged("Service", &json!({"spec": {"ports": []}}), &live, &BUILT_IN));
-    }
-
-    #[test]
-    fn a_field_that_the_manifest_no_longer_has_is_a_change() {
-        let live = live(&json!({"f:spec": {"f:a": {}, "f:b": {}}}), &json!({"a": 1, "b": 2}));
-        assert!(unchanged("X", &json!({"spec": {"a": 1, "b": 2}}), &live, &BUILT_IN));
-        assert!(!unchanged("X", &json!({"spec": {"a": 1}}), &live, &BUILT_IN));
-    }
-
-    #[test]
-    fn a_field_that_someone_else_took_over_is_a_change() {
-        let live = live(&json!({"f:spec": {"f:a": {}}}), &json!({"a": 1, "b": 2}));
-        assert!(!unchanged("X", &json!({"spec": {"a": 1, "b": 2}}), &live, &BUILT_IN));
-    }
-
-    #[test]
-    fn inside_an_atomic_map_an_extra_key_is_a_change_unless_it_is_a_default() {
-        let record = json!({"f:spec": {"f:selector": {}}});
-        let with_extra = live(&record, &json!({"selector": {"a": "1", "b": "2"}}));
-        assert!(!unchanged("X", &json!({"spec": {"selector": {"a": "1"}}}), &with_extra, &BUILT_IN));
-        let with_default = live(&record, &json!({"selector": {"a": "1", "protocol": "TCP"}}));
-        assert!(unchanged("X", &json!({"spec": {"selector": {"a": "1"}}}), &with_default, &BUILT_IN));
-    }
-
-    #[test]
-    fn a_custom_resource_takes_its_defaults_from_the_schema() {
-        let schema = r#"{"properties": {"spec": {"properties": {"routes": {"items": {"properties": {
-            "port": {"default": 80}}}}}}}}"#;
-        let schema = Json::parse(schema).unwrap();
-        let facts = Facts { schema: Some(&schema), built_in: false, ..BUILT_IN };
-        let live = live(&json!({"f:spec": {"f:routes": {}}}), &json!({"routes": [{"host": "a", "port": 80}]}));
-        let desired = json!({"spec": {"routes": [{"host": "a"}]}});
-        assert!(unchanged("X", &desired, &live, &facts));
-        assert!(!unchanged("X", &desired, &live, &Facts { schema: None, ..facts }));
-    }
-
-    #[test]
-    fn zero_values_are_dropped_by_built_in_kinds_only() {
-        let live = live(&json!({"f:spec": {"f:a": {}}}), &json!({"a": 1}));
-        let desired = json!({"spec": {"a": 1, "b": false, "c": "", "d": {}}});
-        assert!(unchanged("X", &desired, &live, &BUILT_IN));
-        assert!(!unchanged("X", &desired, &live, &Facts { built_in: false, ..BUILT_IN }));
-    }
-
-    #[test]
-    fn a_zero_that_means_something_in_a_crd_is_a_change() {
-        let crd = ObjectRef {
-            api_version: "apiextensions.k8s.io/v1".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespace: None,
-            name: "x".into(),
-        };
-        let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply",
-            "apiVersion": "apiextensions.k8s.io/v1", "fieldsV1": {"f:spec": {"f:versions": {}}}}]},
-            "spec": {"versions": [{"name": "v1", "schema": {"type": "object"}}]}});
-        let is_unchanged = |version: Value| {
-            let desired = RawObject::from_value(&json!({"spec": {"versions": [version]}}));
-            is_unchanged(&crd, &desired, &RawObject::from_value(&live), &BUILT_IN)
-        };
-        assert!(is_unchanged(json!({"name": "v1", "deprecated": false, "schema":
-            {"type": "object", "nullable": false, "description": "", "required": [], "properties": {}}})));
-        for version in [
-            json!({"name": "v1", "schema": {"type": "object"}, "subresources": {"status": {}}}),
-            json!({"name": "v1", "schema": {"type": "object"}, "subresources": {}}),
-            json!({"name": "v1", "schema": {"type": "object", "minimum": 0}}),
-            json!({"name": "v1", "schema": {"type": "object", "default": false}}),
-            json!({"name": "v1", "schema": {"type": "object", "additionalProperties": false}}),
-            json!({"name": "v1", "schema": {"type": "object", "additionalProperties": {}}}),
-        ] {
-            assert!(!is_unchanged(version.clone()), "{version}");
-        }
-    }
-
-    #[test]
-    fn quantities_are_compared_by_value() {
-        let live = live(&json!({"f:spec": {"f:cpu": {}}}), &json!({"cpu": "1"}));
-        assert!(unchanged("X", &json!({"spec": {"cpu": "1000m"}}), &live, &BUILT_IN));
-        assert!(unchanged("X", &json!({"spec": {"cpu": 1}}), &live, &BUILT_IN));
-        assert!(!unchanged("X", &json!({"spec": {"cpu": "100m"}}), &live, &BUILT_IN));
-        assert!(!unchanged("X", &json!({"spec": {"cpu": "x1"}}), &live, &BUILT_IN));
-    }
-
-    #[test]
-    fn a_secret_in_plain_text_equals_its_stored_form() {
-        let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply",
-            "apiVersion": "v1", "fieldsV1": {"f:stringData": {"f:p": {}}, "f:data": {"f:q": {}}}}]},
-            "data": {"p": "aGk=", "q": "eA=="}});
-        assert!(unchanged("Secret", &json!({"stringData": {"p": "hi"}, "data": {"q": "eA=="}}), &live, &BUILT_IN));
-        assert!(!unchanged("Secret", &json!({"stringData": {"p": "ho"}, "data": {"q": "eA=="}}), &live, &BUILT_IN));
-    }
-
-    #[test]
-    fn without_any_record_the_values_decide_and_with_anothers_it_is_an_update() {
-        let plain = json!({"metadata": {"name": "x"}, "spec": {"a": 1, "b": 2}});
-        assert!(unchanged("X", &json!({"spec": {"a": 1}}), &plain, &BUILT_IN));
-        let others = json!({"metadata": {"managedFields": [{"manager": "kubectl", "operation": "Apply",
-            "apiVersion": "v1", "fieldsV1": {"f:spec": {"f:a": {}}}}]}, "spec": {"a": 1}});
-        assert!(!unchanged("X", &json!({"spec": {"a": 1}}), &others, &BUILT_IN));
-    }
-}
+mod tests;

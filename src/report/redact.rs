@@ -64,6 +64,13 @@ pub fn without_values(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A warning of the server, unless it may quote a value. What it says of a deprecated API names kinds and versions only;
+/// everything else may be an admission webhook's or policy's own words.
+pub fn warning(text: &str) -> &str {
+    let is_about_an_api = text.contains(" is deprecated in v1.") && !text.contains(['"', ':']);
+    if is_about_an_api { text } else { "(hidden)" }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -98,5 +105,16 @@ mod tests {
             "the API server refused it: \n  spec.a: Invalid value (hidden)\n  spec.b: Required value"
         );
         assert_eq!(without_values("spec.a: Unsupported value: \"x\": supported"), "spec.a: Unsupported value (hidden)");
+    }
+
+    #[test]
+    fn of_warnings_only_those_about_deprecated_apis_stay() {
+        let about_an_api = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+        assert_eq!(warning(about_an_api), about_an_api);
+        for text in
+            ["spec.password s3cret is weak", "spec.x: \"s3cret\" is deprecated in v1.33+", "unknown field \"s3cret\""]
+        {
+            assert_eq!(warning(text), "(hidden)");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `deploy` and `check`: one flow, and `deploy` goes on after the report.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::panic;
 use std::pin::pin;
@@ -22,7 +23,7 @@ use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
-use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
+use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary, redact};
 use crate::target::{Connection, FieldConflict, Impersonate, Target};
 use crate::text;
 use crate::ui::confirm;
@@ -75,7 +76,7 @@ async fn steps(
     let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     output.notices(host, &notices);
-    tell_warnings(host, output, &target);
+    tell_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
 
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
@@ -113,14 +114,22 @@ async fn steps(
     }
 
     let applied = write(&plan, &target, &settings, &progress, host).await;
-    tell_warnings(host, output, &target);
+    tell_warnings(host, output, &target, settings.redact);
     Ok(conclude(report, applied, settings.redact))
 }
 
 /// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
-fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target) {
-    let warnings = target.take_warnings().into_iter().map(|text| Problem::new(format!("the API server warns: {text}")));
-    output.notices(host, &warnings.collect::<Vec<_>>());
+fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted: bool) {
+    let said = |text: String| if redacted { redact::warning(&text).to_owned() } else { text };
+    let mut warnings: Vec<Problem> = target
+        .take_warnings()
+        .into_iter()
+        .map(|text| Problem::new(format!("the API server warns: {}", said(text))))
+        .collect();
+    // In their order: those that are hidden have become one.
+    let mut seen = BTreeSet::new();
+    warnings.retain(|warning| seen.insert(warning.message.clone()));
+    output.notices(host, &warnings);
 }
 
 /// Ends when the user interrupts the run: never, where nobody can.

@@ -109,11 +109,23 @@ pub fn get<'n, 'a>(node: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
 
 /// Whether the server drops this value when it reads the schema.
 pub fn is_dropped(keyword: &str, value: &Json) -> bool {
+    // Few values are empty, and only of those the shape matters.
+    let is_empty = match value {
+        Json::Null => true,
+        Json::Bool(flag) => !flag,
+        Json::Text(text) => text.is_empty(),
+        Json::List(list) => list.is_empty(),
+        Json::Map(map) => map.is_empty(),
+        Json::Int(_) | Json::Float(_) => false,
+    };
+    if !is_empty {
+        return false;
+    }
     match (shape(keyword), value) {
         (Some(_), Json::Null) | (Some(Shape::Flag), Json::Bool(false)) => true,
-        (Some(Shape::Text), Json::Text(text)) => text.is_empty(),
-        (Some(Shape::Set | Shape::Schemas | Shape::Rules), Json::List(list)) => list.is_empty(),
-        (Some(Shape::Named), Json::Map(map)) => map.is_empty(),
+        (Some(shape), Json::Text(_)) => shape == Shape::Text,
+        (Some(shape), Json::List(_)) => matches!(shape, Shape::Set | Shape::Schemas | Shape::Rules),
+        (Some(shape), Json::Map(_)) => shape == Shape::Named,
         _ => false,
     }
 }
@@ -138,6 +150,9 @@ pub fn fits(keyword: &str, value: &Json) -> bool {
 
 /// Whether two values of a keyword mean the same.
 pub fn same(keyword: &str, a: &Json, b: &Json) -> bool {
+    if !matches!((a, b), (Json::List(_), Json::List(_)) | (Json::Map(_), Json::Map(_))) {
+        return a == b;
+    }
     match (shape(keyword), a, b) {
         (Some(Shape::Set), Json::List(a), Json::List(b)) => same_set(a, b),
         (Some(Shape::Schemas), Json::List(a), Json::List(b)) => same_in_any_order(a, b, same_schema),

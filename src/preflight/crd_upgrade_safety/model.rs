@@ -13,6 +13,7 @@ use crate::resource::Step;
 
 /// A CRD as far as this check looks at it. The schemas are still text.
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a mapping")]
 pub struct Crd<'a> {
     #[serde(rename = "apiVersion", borrow)]
     api_version: Option<Cow<'a, str>>,
@@ -23,17 +24,20 @@ pub struct Crd<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a mapping")]
 struct Head<'a> {
     #[serde(rename = "apiVersion", borrow)]
     api_version: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a mapping")]
 struct Metadata {
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a mapping")]
 #[serde(rename_all = "camelCase")]
 pub struct Spec<'a> {
     pub scope: String,
@@ -52,6 +56,7 @@ pub struct Spec<'a> {
 /// The names of a kind. The server fills in those that are missing; [`Names::singular`] and [`Names::list_kind`] do
 /// the same.
 #[derive(Debug, Default, Deserialize)]
+#[serde(expecting = "a mapping")]
 #[serde(rename_all = "camelCase", default)]
 pub struct Names {
     pub kind: String,
@@ -73,6 +78,7 @@ impl Names {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a mapping")]
 #[serde(rename_all = "camelCase")]
 pub struct Version<'a> {
     pub name: String,
@@ -98,12 +104,14 @@ fn json<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Jso
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a mapping")]
 struct Schema<'a> {
     #[serde(rename = "openAPIV3Schema", borrow)]
     open_api_v3_schema: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a mapping")]
 #[serde(rename_all = "camelCase")]
 struct Status {
     stored_versions: Option<Vec<String>>,

@@ -203,6 +203,7 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
     for (desired, reason) in [
         (without(|crd| crd["spec"]["versions"] = json!([])), "spec.versions is empty"),
         (without(|crd| crd["spec"] = json!({})), "missing field `scope`"),
+        (without(|crd| crd["spec"] = json!(3)), "invalid type: integer `3`, expected a mapping"),
         (without(|crd| crd["spec"]["versions"] = json!(3)), "invalid type: integer `3`, expected a sequence"),
         (without(|crd| crd["spec"]["versions"][0]["schema"] = Value::Null), "version v1 has no schema.openAPIV3Schema"),
         (
