@@ -154,3 +154,62 @@ pub fn looks_back(schema: &Value, other: Option<&Value>) -> bool {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Schema;
+    use super::*;
+
+    fn changes(live: Value, desired: Value) -> Schema {
+        let around = |spec: Value| {
+            let kept = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
+            json!({"type": "object", "properties": {"spec": spec, "kept": kept}})
+        };
+        Schema::compile_beside(&around(desired), &around(live)).expect("a schema")
+    }
+
+    #[test]
+    fn defaults_of_what_stays_are_filled_in_where_a_change_asks_for_them() {
+        let items = json!({"type": "array", "items": {"type": "object", "properties": {"y": {"default": 2, "type": "integer"}}}});
+        let inner = json!({"type": "object", "properties": {"x": {"default": 1, "type": "integer"}, "l": items}});
+        let live = json!({"type": "object", "properties": {"p": inner}});
+        let mut desired = live.clone();
+        desired["properties"]["p"]["default"] = json!({"l": [{}]});
+        desired["properties"]["p"]["required"] = json!(["x"]);
+        let schema = changes(live, desired);
+        for (object, expected) in [
+            (json!({"spec": {}}), json!({"spec": {"p": {"l": [{"y": 2}], "x": 1}}})),
+            (json!({"spec": {"p": {}}}), json!({"spec": {"p": {"x": 1}}})),
+        ] {
+            let mut filled = object.clone();
+            schema.prepare(&mut filled).expect("prepared");
+            assert_eq!(filled, expected);
+            assert!(schema.validate(&filled, None).is_accepted());
+            assert!(!schema.is_settled(&object) && schema.is_settled(&filled));
+        }
+    }
+
+    #[test]
+    fn what_stays_is_neither_judged_nor_needed() {
+        let narrow = |max: u64| json!({"type": "object", "properties": {"s": {"type": "string", "maxLength": max}}});
+        let schema = changes(narrow(3), narrow(2));
+        let object = json!({"kept": {"unknown": 1}, "spec": {"s": "long"}});
+        assert_eq!(schema.validate(&object, None).errors.len(), 1);
+        assert!(schema.is_settled(&object));
+        let looked_at: Vec<&str> =
+            ["kept", "spec", "metadata", "other"].into_iter().filter(|f| schema.looks_at(f)).collect();
+        assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
+    }
+
+    #[test]
+    fn only_rules_that_are_new_or_changed_look_back() {
+        let rule = |rule: &str| json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+        let object = |a: Value, b: Value| json!({"type": "object", "properties": {"a": a, "b": b}});
+        let (back, plain) = (rule("self == oldSelf"), rule("self != ''"));
+        let text = json!({"type": "string"});
+        assert!(!changes(object(back.clone(), text.clone()), object(back.clone(), plain.clone())).looks_back());
+        assert!(changes(object(text.clone(), text), object(plain, back)).looks_back());
+    }
+}
