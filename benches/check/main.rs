@@ -38,8 +38,8 @@ struct Size {
 }
 
 const SIZES: [Size; 2] = [
-    Size { name: "small", crds: 600, bytes: 25_000, budget: Budget { ratio: 2.0, mebibytes: 150.0 } },
-    Size { name: "large", crds: 1539, bytes: 51_000, budget: Budget { ratio: 2.5, mebibytes: 350.0 } },
+    Size { name: "small", crds: 600, bytes: 25_000, budget: Budget { of: "list", ratio: 2.0, mebibytes: 150.0 } },
+    Size { name: "large", crds: 1539, bytes: 51_000, budget: Budget { of: "list", ratio: 2.5, mebibytes: 350.0 } },
 ];
 
 /// Set for the process that lists: its arguments are the server's address and certificate.

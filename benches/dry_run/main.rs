@@ -7,8 +7,8 @@
 //! `kubectl apply --dry-run=server`, the same by server-side apply, and `gantry check`. Needs `kubectl` in PATH.
 //! `docs/benchmarks.md` says what the figures mean.
 
-#[path = "../check/process.rs"]
-mod process;
+#[path = "../measure/mod.rs"]
+mod measure;
 #[path = "../../tests/support/mod.rs"]
 mod testbed;
 
@@ -16,14 +16,14 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
 
-use process::Run;
+use measure::{Budget, Run, process, until_at_rest};
 use serde_json::{Value, json};
 use testbed::ControlPlane;
 
 const OBJECTS: usize = 600;
 const RUNS: usize = 5;
+const BUDGET: Budget = Budget { of: "kubectl", ratio: 1.0, mebibytes: 100.0 };
 const NAMESPACE: &str = "bench";
 
 fn main() -> ExitCode {
@@ -41,11 +41,11 @@ fn main() -> ExitCode {
         eprintln!("kubectl is not in PATH");
         return ExitCode::FAILURE;
     }
-    measure(objects);
+    run(objects);
     ExitCode::SUCCESS
 }
 
-fn measure(objects: usize) {
+fn run(objects: usize) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let home = folder.path();
     let servers = ControlPlane::start();
@@ -63,6 +63,7 @@ fn measure(objects: usize) {
         let (status, answer) = servers.server_side_apply(&servers.path_of(&object), "gantry", &object);
         assert_eq!(status, 201, "{answer}");
     }
+    until_at_rest(&servers);
     println!("{objects} objects, {} of them there already", objects.div_ceil(4));
 
     let mut runs: [Vec<Run>; 3] = Default::default();
@@ -84,7 +85,7 @@ fn measure(objects: usize) {
             runs.push(run);
         }
     }
-    tell(&[("kubectl", &runs[0]), ("kubectl ssa", &runs[1]), ("gantry check", &runs[2])]);
+    measure::tell(&[("kubectl", &runs[0]), ("kubectl ssa", &runs[1]), ("gantry check", &runs[2])], &BUDGET);
 }
 
 /// In an environment that holds nothing of this machine but where programs are.
@@ -119,31 +120,4 @@ fn object(number: usize, value: &str) -> Value {
         _ => json!({"apiVersion": "bench.example.com/v1", "kind": "Sample", "metadata": metadata,
             "spec": {"value": value, "items": [1, 2, 3]}}),
     }
-}
-
-fn tell(measured: &[(&str, &Vec<Run>)]) {
-    println!(
-        "\n{:<14}{:>9}{:>9}{:>9}{:>12}{:>11}{:>13}",
-        "", "min", "median", "max", "of kubectl", "processor", "peak memory"
-    );
-    let median = |runs: &[Run]| spread(runs)[1].as_secs_f64();
-    let kubectl = median(measured[0].1);
-    for (what, runs) in measured {
-        let [min, mid, max] = spread(runs).map(|wall| format!("{:.3} s", wall.as_secs_f64()));
-        let processor = runs.iter().map(|run| run.processor).sum::<Duration>().as_secs_f64() / runs.len() as f64;
-        let peak = runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / 1024.0 / 1024.0;
-        let ratio = median(runs) / kubectl;
-        println!("{what:<14}{min:>9}{mid:>9}{max:>9}{ratio:>11.2}x{processor:>9.2} s{peak:>9.0} MiB");
-    }
-    let ratio = measured.last().map_or(0.0, |(_, runs)| median(runs) / kubectl);
-    println!(
-        "\nbudget: at most the time of kubectl apply --dry-run=server: {}",
-        if ratio <= 1.0 { "kept" } else { "missed" }
-    );
-}
-
-fn spread(runs: &[Run]) -> [Duration; 3] {
-    let mut walls: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
-    walls.sort();
-    [walls[0], walls[walls.len() / 2], walls[walls.len() - 1]]
 }

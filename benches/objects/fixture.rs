@@ -12,8 +12,17 @@ pub const REFUSED: usize = 40_000;
 /// One object in so many has a field that the upgrade drops.
 pub const PRUNED: usize = 5_000;
 
-/// The CRD, or with `upgraded` what it becomes: fewer replicas, a field gone, another new, a rule more.
-pub fn crd(upgraded: bool) -> Value {
+/// What becomes of the CRD.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Upgrade {
+    /// Fewer replicas, a field gone, another new, a rule more.
+    Plain,
+    /// The same, and the new field has a default: it is filled in in every object.
+    Defaulted,
+}
+
+/// The CRD, or what it becomes.
+pub fn crd(upgrade: Option<Upgrade>) -> Value {
     let mut spec = json!({
         "type": "object",
         "required": ["image", "ports"],
@@ -45,11 +54,15 @@ pub fn crd(upgraded: bool) -> Value {
             {"rule": "!has(self.paused) || !self.paused || self.replicas == 0 || has(self.schedule)", "message": "paused needs a schedule"},
         ],
     });
-    if upgraded {
+    if let Some(upgrade) = upgrade {
         let properties = spec["properties"].as_object_mut().expect("an object");
         properties["replicas"]["maximum"] = json!(100);
         properties.shift_remove("legacyMode");
-        properties.insert("priority".into(), json!({"type": "integer"}));
+        let mut priority = json!({"type": "integer"});
+        if upgrade == Upgrade::Defaulted {
+            priority["default"] = json!(5);
+        }
+        properties.insert("priority".into(), priority);
         let rules = spec["x-kubernetes-validations"].as_array_mut().expect("a list");
         rules.push(json!({"rule": "self.ports.all(p, p.port > 0)", "message": "ports are positive"}));
     }

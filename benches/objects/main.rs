@@ -2,6 +2,7 @@
 //!
 //!     cargo bench --bench objects               100,000 objects of 1 KB
 //!     cargo bench --bench objects -- 10000      so many objects
+//!     cargo bench --bench objects -- defaulted  an upgrade that fills a field in in every object; a number may follow
 //!
 //! Starts the servers of the test bed, creates a CRD and objects made from a seed, and then runs three processes in
 //! turns, so that whatever else the machine does meets them all: the bare list, the same list through gantry's library,
@@ -24,6 +25,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use fixture::Upgrade;
 use measure::{Budget, Run, process, until_at_rest};
 use serde_json::Value;
 use testbed::ControlPlane;
@@ -32,7 +34,7 @@ const SEED: u64 = 7;
 const OBJECTS: usize = 100_000;
 const RUNS: usize = 5;
 const PAGE_SIZE: u32 = 500;
-const BUDGET: Budget = Budget { ratio: 1.2, mebibytes: 100.0 };
+const BUDGET: Budget = Budget { of: "list", ratio: 1.2, mebibytes: 100.0 };
 
 /// Set for the processes that list: their arguments are what to do, the server's URL and certificate.
 const TOKEN: &str = "GANTRY_BENCH_TOKEN";
@@ -56,25 +58,29 @@ fn main() -> ExitCode {
             }
         };
     }
-    let objects = match arguments.first().map(|number| number.parse()) {
+    let (upgrade, rest) = match arguments.as_slice() {
+        [first, rest @ ..] if first == "defaulted" => (Upgrade::Defaulted, rest),
+        all => (Upgrade::Plain, all),
+    };
+    let objects = match rest.first().map(|number| number.parse()) {
         None => OBJECTS,
         Some(Ok(number)) => number,
         Some(Err(_)) => {
-            eprintln!("the argument is a number of objects");
+            eprintln!("the arguments are: [defaulted] [number of objects]");
             return ExitCode::from(2);
         }
     };
-    run(objects);
+    run(objects, upgrade);
     ExitCode::SUCCESS
 }
 
-fn run(objects: usize) {
+fn run(objects: usize, upgrade: Upgrade) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let home = folder.path();
     let servers = ControlPlane::start();
-    servers.apply_yaml(&fixture::crd(false).to_string());
+    servers.apply_yaml(&fixture::crd(None).to_string());
     create(&servers, objects);
-    fs::write(home.join("crd.yaml"), fixture::crd(true).to_string()).expect("write the manifest");
+    fs::write(home.join("crd.yaml"), fixture::crd(Some(upgrade)).to_string()).expect("write the manifest");
     until_at_rest(&servers);
 
     let bytes = Command::output(&mut lister(&servers, "bare")).expect("start the list");
@@ -85,7 +91,7 @@ fn run(objects: usize) {
     let json = format!("json={}", report.display());
     let first = process::run(gantry(&servers, home).args(["-o", &json])).expect("start gantry");
     assert_eq!(first.code, Some(3), "the check is to block");
-    check_report(objects, &report);
+    check_report(objects, upgrade, &report);
 
     let mut runs: [Vec<Run>; 3] = Default::default();
     for _ in 0..RUNS {
@@ -133,7 +139,7 @@ fn gantry(servers: &ControlPlane, home: &Path) -> Command {
 }
 
 /// Whether the check that is measured did its work: it found the objects that break, and no others.
-fn check_report(objects: usize, report: &Path) {
+fn check_report(objects: usize, upgrade: Upgrade, report: &Path) {
     let report = fs::read(report).expect("the report");
     let report: Value = serde_json::from_slice(&report).expect("the report is JSON");
     let found = |rule: &str| -> u64 {
@@ -145,6 +151,7 @@ fn check_report(objects: usize, report: &Path) {
     for (rule, expected) in [
         ("ExistingObjectRefusedWhenTouched", expected(fixture::REFUSED, 1)),
         ("ExistingDataPruned", expected(fixture::PRUNED, 2)),
+        ("ExistingObjectDefaultedDifferently", if upgrade == Upgrade::Defaulted { objects } else { 0 }),
     ] {
         assert_eq!(found(rule), expected as u64, "{rule}: {report:#}");
     }

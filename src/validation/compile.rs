@@ -323,7 +323,7 @@ fn stored(value: &Value) -> Value {
 }
 
 /// Lets later walks pass by what holds nothing for them.
-fn sum_up(node: &mut Node) {
+pub(super) fn sum_up(node: &mut Node) {
     let in_combined = node.combined.as_ref().is_some_and(|c| c.all_of.iter().any(|n| n.has_rules));
     let mut rules = node.rules.is_some() || in_combined;
     let mut defaults = node.default.is_some();

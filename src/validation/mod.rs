@@ -9,6 +9,7 @@
 //! compile ─► node          the schema tree
 //! prune, objectmeta        what an object becomes
 //! check, listtype, rules   what is wrong with it; correlate says what an update left alone
+//! focus                    what of all that is not the same in another schema
 //! formats, re2, number     the meaning of single keywords
 //! ```
 //!
@@ -31,6 +32,7 @@ mod check;
 mod compile;
 mod correlate;
 mod error;
+mod focus;
 mod formats;
 mod found;
 pub(crate) mod gotext;
@@ -70,6 +72,9 @@ pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
 pub struct Schema {
     root: Arc<Node>,
     status_subresource: bool,
+    /// Whether metadata is left alone.
+    passes_metadata: bool,
+    looks_back: bool,
 }
 
 /// What validation says.
@@ -107,7 +112,42 @@ impl Schema {
     /// Compiles an `openAPIV3Schema` and, with `rules`, its `x-kubernetes-validations`.
     pub fn compile_with(schema: &Value, rules: &dyn CompileRules) -> Result<Self, CompileError> {
         let root = compile::Compiler::new(rules).root(schema)?;
-        Ok(Self { root: Arc::new(root), status_subresource: false })
+        let looks_back = focus::looks_back(schema, None);
+        Ok(Self { root: Arc::new(root), status_subresource: false, passes_metadata: false, looks_back })
+    }
+
+    /// Compiles what of `schema` is not the same in `other`: where both say the same nothing is dropped and nothing
+    /// refused, and only defaults are filled in. Metadata, which both treat alike, is left alone.
+    ///
+    /// An object that `other` takes as it is is taken by what this gives exactly if `schema` takes it, and changed
+    /// exactly if `schema` changes it.
+    pub fn compile_beside(schema: &Value, other: &Value) -> Result<Self, CompileError> {
+        let mut root = compile::Compiler::new(&cel::Engine).root(schema)?;
+        focus::narrow(&mut root, schema, other);
+        let looks_back = focus::looks_back(schema, Some(other));
+        Ok(Self { root: Arc::new(root), status_subresource: false, passes_metadata: true, looks_back })
+    }
+
+    /// Whether some rule compares an object with what it was before an update.
+    pub fn looks_back(&self) -> bool {
+        self.looks_back
+    }
+
+    /// The fields of an object that the schema describes.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.root.properties.keys().map(String::as_str)
+    }
+
+    /// Whether a field of an object can make a difference: for what [`Schema::compile_beside`] gives some cannot, and
+    /// need not be there. Of metadata the names have to be there always.
+    pub fn looks_at(&self, field: &str) -> bool {
+        !self.passes_metadata || focus::looks_at(&self.root, field)
+    }
+
+    /// Whether [`Schema::prepare`] certainly leaves the object as it is. Only of what [`Schema::compile_beside`] gives the
+    /// answer may be yes: what becomes of metadata is not found out this way.
+    pub fn is_settled(&self, object: &Value) -> bool {
+        self.passes_metadata && !self.root.has_embedded && focus::is_settled(object, Some(&self.root), false, true)
     }
 
     /// With a status subresource the status of a written object is not the writer's: a create drops it, an update keeps
@@ -138,7 +178,7 @@ impl Schema {
     pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
         let mut pruned = self.prune(object);
         prune::drop_nulls(object, &self.root);
-        pruned.extend(objectmeta::coerce(object, &self.root)?);
+        pruned.extend(objectmeta::coerce(object, &self.root, !self.passes_metadata)?);
         pruned.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(pruned)
     }
@@ -152,7 +192,7 @@ impl Schema {
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
-        let mut errors = objectmeta::check_root(new);
+        let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new) };
         let mut checker = Checker::default();
         errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
         errors.extend(objectmeta::check_embedded(new, &self.root));

@@ -64,10 +64,11 @@ const METADATA: &[(&str, Shape)] = &[
 
 /// Brings the metadata of the object and of embedded resources into its fixed form.
 ///
-/// Returns the unknown fields that were dropped; an error means that the server cannot decode the object at all.
-pub fn coerce(object: &mut Value, node: &Node) -> Result<Vec<Pruned>, Box<FieldError>> {
+/// That of the object itself only with `own`. Returns the unknown fields that were dropped; an error means that the
+/// server cannot decode the object at all.
+pub fn coerce(object: &mut Value, node: &Node, own: bool) -> Result<Vec<Pruned>, Box<FieldError>> {
     let mut dropped = Vec::new();
-    if let Some(map) = object.as_object_mut() {
+    if let Some(map) = object.as_object_mut().filter(|_| own) {
         coerce_resource(map, &Path::Root, &mut dropped)?;
     }
     coerce_embedded(object, node, &Path::Root, &mut dropped)?;

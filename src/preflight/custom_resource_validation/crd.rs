@@ -54,8 +54,6 @@ pub struct Compiled {
     /// `openAPIV3Schema` as it is written.
     pub raw: Arc<Value>,
     pub status_subresource: bool,
-    /// Whether some rule looks at the object as it was before an update.
-    pub has_transitions: bool,
     /// Index into `spec.versions`.
     pub index: usize,
 }
@@ -216,20 +214,37 @@ impl Version {
     /// # Errors
     /// What no server could hold a custom resource against.
     pub fn compile(&self) -> Result<Compiled, String> {
-        let raw: Value = match &self.schema {
-            Some(text) => serde_json::from_str(text).map_err(|error| plain(&error))?,
-            // A version from an older API may have none, which accepts everything and keeps it.
-            None => serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
-        };
+        let raw = self.raw()?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
-        Ok(Compiled {
+        Ok(self.compiled(raw, schema))
+    }
+
+    /// What of this version is not the same in `other`: see [`Schema::compile_beside`].
+    ///
+    /// # Errors
+    /// As [`Version::compile`].
+    pub fn compile_beside(&self, other: &Version) -> Result<Compiled, String> {
+        let raw = self.raw()?;
+        let schema = Schema::compile_beside(&raw, &other.raw()?).map_err(|error| error.to_string())?;
+        Ok(self.compiled(raw, schema))
+    }
+
+    fn raw(&self) -> Result<Value, String> {
+        match &self.schema {
+            Some(text) => serde_json::from_str(text).map_err(|error| plain(&error)),
+            // A version from an older API may have none, which accepts everything and keeps it.
+            None => Ok(serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
+        }
+    }
+
+    fn compiled(&self, raw: Value, schema: Schema) -> Compiled {
+        Compiled {
             name: self.name.clone(),
             schema,
-            has_transitions: self.schema.as_ref().is_some_and(|text| text.contains("oldSelf")),
             raw: Arc::new(raw),
             status_subresource: self.status_subresource,
             index: self.index,
-        })
+        }
     }
 }
 

@@ -8,6 +8,8 @@
 //! the desired definition and, only where that does something to the object, under the live one: what is so already
 //! today is not the upgrade's doing.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,7 +17,7 @@ use serde_json::Value;
 use super::cause::{self, Keyword};
 use super::crd::Compiled;
 use super::defaults::ChangedDefault;
-use super::object::{Item, Keep};
+use super::object::{Item, Keep, Parts};
 use super::place::{self, Place};
 use super::question::Ask;
 use super::ratchet::{self, Refusal};
@@ -121,18 +123,28 @@ pub struct Leaving {
 }
 
 impl Judge {
-    /// How much of the record of managers is needed.
-    pub fn keep(&self) -> Keep {
-        match (self.changed_defaults.is_empty(), self.leaving.is_empty()) {
+    /// How much of an object is needed.
+    pub fn parts(&self) -> Parts {
+        let managed = match (self.changed_defaults.is_empty(), self.leaving.is_empty()) {
             (false, _) => Keep::Fields,
             (true, false) => Keep::Writers,
             (true, true) => Keep::Nothing,
+        };
+        let schemas = || self.live.0.iter().chain(&self.desired.0).map(|compiled| &compiled.schema);
+        let fields = schemas().flat_map(|schema| schema.fields()).collect::<BTreeSet<&str>>().into_iter();
+        Parts {
+            managed,
+            only_names: schemas().all(|schema| !schema.looks_at("metadata")),
+            without: fields
+                .filter(|name| *name != "metadata" && schemas().all(|schema| !schema.looks_at(name)))
+                .map(str::to_owned)
+                .collect(),
         }
     }
 
-    /// Whether nothing happens to the object, found out in the cheapest way and with its own tree as the scratch pad. Most
-    /// objects of most upgrades end here. `false` is no verdict: then [`Judge::object`] has to look at it as it was.
-    pub fn leaves_alone(&self, item: &mut Item) -> bool {
+    /// Whether nothing happens to the object, found out in the cheapest way. Most objects of most upgrades end here.
+    /// `false` is no verdict: then [`Judge::object`] has to look at it.
+    pub fn leaves_alone(&self, item: &Item) -> bool {
         let [version] = self.fits.as_slice() else { return false };
         if self.only_stored.contains(version) {
             return false;
@@ -141,13 +153,10 @@ impl Judge {
             && self.stores.is_none()
             && self.leaving.is_empty()
             && self.changed_defaults.is_empty();
-        let Some(desired) = self.desired.at(version).filter(|desired| is_plain && !desired.has_transitions) else {
+        let Some(desired) = self.desired.at(version).filter(|desired| is_plain && !desired.schema.looks_back()) else {
             return false;
         };
-        item.value["apiVersion"] = format!("{}/{version}", self.group).into();
-        let prepared = desired.schema.prepare(&mut item.value);
-        prepared.is_ok_and(|(pruned, defaulted)| pruned.is_empty() && defaulted.is_empty())
-            && desired.schema.validate(&item.value, None).is_accepted()
+        desired.schema.is_settled(&item.value) && desired.schema.validate(&item.value, None).is_accepted()
     }
 
     /// Everything that happens to one object.
@@ -183,22 +192,26 @@ impl Judge {
             None => return item.value.clone(),
         };
         let Some(desired) = self.stored.as_ref().and_then(|stored| self.desired.at(stored)) else { return object };
-        let before = object.clone();
-        let Ok((pruned, defaulted)) = desired.schema.prepare(&mut object) else { return before };
+        let before = &item.value;
+        let Ok((pruned, defaulted)) = desired.schema.prepare(&mut object) else {
+            return self.relabelled(before, &desired.name);
+        };
         if pruned.is_empty() && defaulted.is_empty() && self.changed_defaults.is_empty() {
             return object;
         }
-        let live = self.live.at(&desired.name);
-        let mut today = before.clone();
-        let so_already = live.and_then(|live| live.schema.prepare(&mut today).ok()).unwrap_or_default();
+        // As it comes from the server it mostly is what today's definition makes of it.
+        let live = self.live.at(&desired.name).filter(|live| !live.schema.is_settled(before));
+        let mut today = live.map(|_| before.clone());
+        let so_already = live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare(today).ok());
+        let so_already = so_already.unwrap_or_default();
         let pruned: Vec<Pruned> = pruned
             .into_iter()
             .filter(|lost| self.keeps_unknown_fields || !so_already.0.iter().any(|known| known.path == lost.path))
             .collect();
-        self.lost(&pruned, desired, &before, Loss::OnRead, effects);
-        self.filled(&defaulted, desired, &object, &today, Fill::OnRead, effects);
+        self.lost(&pruned, desired, before, Loss::OnRead, effects);
+        self.filled(&defaulted, desired, &object, today.as_ref().unwrap_or(before), Fill::OnRead, effects);
         for changed in &self.changed_defaults {
-            for place in changed.places_in(&before) {
+            for place in changed.places_in(before) {
                 let names: Option<Vec<&str>> = place
                     .iter()
                     .map(|step| match step {
@@ -232,10 +245,11 @@ impl Judge {
     /// A client reads the object at a version and writes it back.
     fn request(&self, item: &Item, read: &Value, version: &Compiled, prunes_known: bool, effects: &mut Vec<Effect>) {
         let only_stored = self.only_stored.contains(&version.name);
-        let mut old = self.relabelled(read, &version.name);
         let converted = self.stored.as_ref().is_none_or(|stored| *stored != version.name);
+        let mut old = Cow::Borrowed(read);
         if converted {
-            let Ok(pruned) = version.schema.fit(&mut old) else { return };
+            old = Cow::Owned(self.relabelled(read, &version.name));
+            let Ok(pruned) = version.schema.fit(old.to_mut()) else { return };
             if !pruned.is_empty() && !prunes_known {
                 let so_already = self.live.at(&version.name).map(|live| {
                     let mut today = self.relabelled(&item.value, &version.name);
@@ -255,14 +269,14 @@ impl Judge {
         if only_stored {
             return;
         }
-        let mut new = old.clone();
-        let defaulted = if converted { version.schema.default(&mut new) } else { Vec::new() };
+        let mut new = Cow::Borrowed(&*old);
+        let defaulted = if converted { version.schema.default(new.to_mut()) } else { Vec::new() };
         if !defaulted.is_empty() {
             let today = self.today(item, version);
             self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
         }
         let outcome = version.schema.validate(&new, None);
-        let moves = if version.has_transitions && outcome.errors.is_empty() {
+        let moves = if version.schema.looks_back() && outcome.errors.is_empty() {
             version.schema.validate(&new, Some(&old)).errors
         } else {
             Vec::new()

@@ -1,5 +1,5 @@
-//! A live object as it comes out of a list: parsed once, without the server's record of field managers unless somebody
-//! needs that. It is often half of the object.
+//! A live object as it comes out of a list: parsed once, and only the parts that somebody needs. The server's record of
+//! field managers alone is often half of it.
 
 use std::fmt;
 
@@ -18,6 +18,16 @@ pub enum Keep {
     Fields,
 }
 
+/// What of an object is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    pub managed: Keep,
+    /// Of its metadata only the names.
+    pub only_names: bool,
+    /// Fields of the object itself that are left out.
+    pub without: Vec<String>,
+}
+
 /// One entry of `metadata.managedFields`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -31,7 +41,7 @@ pub struct Managed {
 
 #[derive(Debug, Clone, Default)]
 pub struct Item {
-    /// Without `metadata.managedFields`.
+    /// The parts that were asked for, without `metadata.managedFields`.
     pub value: Value,
     pub managed: Vec<Managed>,
 }
@@ -39,11 +49,11 @@ pub struct Item {
 impl Item {
     /// # Errors
     /// Where the text is no object, which no API server answers.
-    pub fn parse(json: &str, keep: Keep) -> Result<Self, serde_json::Error> {
+    pub fn parse(json: &str, parts: &Parts) -> Result<Self, serde_json::Error> {
         let mut item = Item::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
         deserializer.disable_recursion_limit();
-        let members = Members { level: Level::Object, keep, managed: &mut item.managed };
+        let members = Members { level: Level::Object, parts, managed: &mut item.managed };
         let map = members.deserialize(&mut deserializer)?;
         deserializer.end()?;
         item.value = Value::Object(map);
@@ -79,7 +89,7 @@ enum Level {
 
 struct Members<'m> {
     level: Level,
-    keep: Keep,
+    parts: &'m Parts,
     managed: &'m mut Vec<Managed>,
 }
 
@@ -103,11 +113,11 @@ impl<'de> Visitor<'de> for Members<'_> {
         while let Some(key) = map.next_key::<String>()? {
             let value = match (self.level, key.as_str()) {
                 (Level::Object, "metadata") => {
-                    let below = Members { level: Level::Metadata, keep: self.keep, managed: &mut *self.managed };
+                    let below = Members { level: Level::Metadata, parts: self.parts, managed: &mut *self.managed };
                     Value::Object(map.next_value_seed(below)?)
                 }
                 (Level::Metadata, "managedFields") => {
-                    match self.keep {
+                    match self.parts.managed {
                         Keep::Nothing => {
                             map.next_value::<IgnoredAny>()?;
                         }
@@ -119,6 +129,16 @@ impl<'de> Visitor<'de> for Members<'_> {
                             *self.managed = map.next_value::<Option<Vec<Managed>>>()?.unwrap_or_default();
                         }
                     }
+                    continue;
+                }
+                (Level::Object, name) if self.parts.without.iter().any(|left_out| left_out == name) => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                (Level::Metadata, name)
+                    if self.parts.only_names && !matches!(name, "name" | "generateName" | "namespace") =>
+                {
+                    map.next_value::<IgnoredAny>()?;
                     continue;
                 }
                 _ => map.next_value::<Value>()?,
@@ -150,6 +170,8 @@ impl From<Writer> for Managed {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TEXT: &str = r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"a","namespace":"n","managedFields":[
@@ -159,7 +181,7 @@ mod tests {
     #[test]
     fn managed_fields_never_become_part_of_the_object() {
         for keep in [Keep::Nothing, Keep::Writers, Keep::Fields] {
-            let item = Item::parse(TEXT, keep).unwrap();
+            let item = Item::parse(TEXT, &Parts { managed: keep, ..Parts::default() }).unwrap();
             assert_eq!((item.namespace(), item.name()), (Some("n"), "a"));
             assert_eq!(item.value["metadata"].as_object().unwrap().len(), 3);
             assert_eq!(item.managed.len(), usize::from(keep > Keep::Nothing));
@@ -168,8 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_looks_at_is_not_read() {
+        let parts = Parts { managed: Keep::Writers, only_names: true, without: vec!["spec".into()] };
+        let item = Item::parse(TEXT, &parts).unwrap();
+        let expected = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a", "namespace": "n"}});
+        assert_eq!((&item.value, item.managed.len()), (&expected, 1));
+    }
+
+    #[test]
     fn a_field_is_owned_by_whoever_is_on_record_for_it() {
-        let item = Item::parse(TEXT, Keep::Fields).unwrap();
+        let item = Item::parse(TEXT, &Parts { managed: Keep::Fields, ..Parts::default() }).unwrap();
         assert!(item.is_owned(&["spec", "x"]) && item.is_owned(&["spec"]));
         assert!(!item.is_owned(&["spec", "y"]) && !item.is_owned(&["spec", "x", "y"]));
     }
@@ -177,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_no_object_is_an_error() {
         for text in ["[]", "{}", r#"{"metadata":1}"#, r#"{"metadata":{}"#] {
-            assert!(Item::parse(text, Keep::Writers).is_err(), "{text}");
+            assert!(Item::parse(text, &Parts { managed: Keep::Writers, ..Parts::default() }).is_err(), "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::crd::{Compiled, Conversion, Version};
+use super::crd::{Compiled, Conversion, Crd, Version};
 use super::defaults;
 use super::judge::{Judge, Leaving, Side};
 use super::question::{self, Ask};
@@ -71,47 +71,57 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     };
     // Objects meet a version that is served, and one in which all of them will be stored.
     let is_met = |version: &Arc<str>| desired.served(version).is_some() || asked(Ask::Stores).any(|v| v == *version);
-    let judge =
-        |fits: Vec<Arc<str>>, stored: Option<Arc<str>>, leaving: Vec<Leaving>| -> Result<Judge, CouldNotCheck> {
-            // Where its schema stays, reading from storage changes nothing.
-            let stored = stored.filter(|stored| fits.contains(stored));
-            let stores = if after == Conversion::Relabel { asked(Ask::Stores).next() } else { None };
-            let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
-            let live_side = compile(live.versions.iter(), &names, "the live CRD", upgrade)?;
-            let desired_side = compile(desired.versions.iter(), &names, "the manifest of CRD", upgrade)?;
-            let pair = stored.as_ref().and_then(|stored| Some((live_side.at(stored)?, desired_side.at(stored)?)));
-            let changed_defaults =
-                pair.map(|(live, desired)| defaults::changed(&live.raw, &desired.raw)).unwrap_or_default();
-            Ok(Judge {
-                group: live.group.clone(),
-                live: live_side,
-                desired: desired_side,
-                stored,
-                only_stored: fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect(),
-                fits,
-                stores,
-                leaving,
-                changed_defaults,
-                keeps_unknown_fields: live.keeps_unknown_fields && !desired.keeps_unknown_fields,
-                redact,
-            })
+    let judge = |fits: Vec<Arc<str>>,
+                 stored: Option<Arc<str>>,
+                 leaving: Vec<Leaving>,
+                 listed: &Arc<str>|
+     -> Result<Judge, CouldNotCheck> {
+        // Where its schema stays, reading from storage changes nothing.
+        let stored = stored.filter(|stored| fits.contains(stored));
+        let stores = if after == Conversion::Relabel { asked(Ask::Stores).next() } else { None };
+        let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
+        let only_stored: Vec<Arc<str>> =
+            fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect();
+        // Where an object comes to a version tomorrow as it does today, only what is new there matters.
+        let narrows = |version: &Arc<str>| {
+            let as_today = stored.as_ref().is_none_or(|stored| stored == version && listed == version);
+            as_today && !live.keeps_unknown_fields && stores.as_ref() != Some(version) && !only_stored.contains(version)
         };
+        let live_side = compile(live, desired, &names, &narrows, "the live CRD", upgrade)?;
+        let desired_side = compile(desired, live, &names, &narrows, "the manifest of CRD", upgrade)?;
+        let pair = stored.as_ref().and_then(|stored| Some((live_side.at(stored)?, desired_side.at(stored)?)));
+        let changed_defaults =
+            pair.map(|(live, desired)| defaults::changed(&live.raw, &desired.raw)).unwrap_or_default();
+        Ok(Judge {
+            group: live.group.clone(),
+            live: live_side,
+            desired: desired_side,
+            stored,
+            only_stored,
+            fits,
+            stores,
+            leaving,
+            changed_defaults,
+            keeps_unknown_fields: live.keeps_unknown_fields && !desired.keeps_unknown_fields,
+            redact,
+        })
+    };
 
     match (before, after) {
         (Conversion::Relabel, Conversion::Relabel) => {
-            passes.passes.push(Pass { judge: judge(fits, stored, leaving)?, version: any });
+            passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
         }
         (Conversion::Webhook, Conversion::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
             passes.not_judged = unknown.into_iter().filter(is_met).collect();
             let mut leaving = Some(leaving);
             if !leaving.as_ref().is_some_and(Vec::is_empty) && !askable.contains(&any) {
-                let judge = judge(Vec::new(), None, leaving.take().unwrap_or_default())?;
+                let judge = judge(Vec::new(), None, leaving.take().unwrap_or_default(), &any)?;
                 passes.passes.push(Pass { judge, version: any });
             }
             for version in askable {
                 let stored = stored.clone().filter(|stored| *stored == version);
-                let judge = judge(vec![version.clone()], stored, leaving.take().unwrap_or_default())?;
+                let judge = judge(vec![version.clone()], stored, leaving.take().unwrap_or_default(), &version)?;
                 passes.passes.push(Pass { judge, version });
             }
         }
@@ -120,30 +130,39 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
             passes.not_judged = unknown.into_iter().filter(is_met).collect();
-            passes.passes.push(Pass { judge: judge(known, stored, leaving)?, version: any });
+            passes.passes.push(Pass { judge: judge(known, stored, leaving, &any)?, version: any });
         }
         (Conversion::Webhook, Conversion::Relabel) => {
             if stored.as_ref() == Some(&any) {
-                passes.passes.push(Pass { judge: judge(fits, stored, leaving)?, version: any });
+                passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
             } else {
                 passes.not_judged = fits.into_iter().filter(is_met).collect();
-                passes.passes.push(Pass { judge: judge(Vec::new(), None, leaving)?, version: any });
+                passes.passes.push(Pass { judge: judge(Vec::new(), None, leaving, &any)?, version: any });
             }
         }
     }
     Ok(passes)
 }
 
-fn compile<'v>(
-    versions: impl Iterator<Item = &'v Version>,
+/// One side's versions of these names, those that narrow without what the other side says, too.
+fn compile(
+    side: &Crd,
+    other: &Crd,
     names: &[Arc<str>],
+    narrows: &dyn Fn(&Arc<str>) -> bool,
     whose: &str,
     upgrade: &Upgrade,
 ) -> Result<Side, CouldNotCheck> {
-    let compiled: Result<Vec<Compiled>, CouldNotCheck> = versions
+    let compile = |version: &Version| match other.version(&version.name).filter(|_| narrows(&version.name)) {
+        Some(other) => version.compile_beside(other),
+        None => version.compile(),
+    };
+    let compiled: Result<Vec<Compiled>, CouldNotCheck> = side
+        .versions
+        .iter()
         .filter(|version| names.contains(&version.name))
         .map(|version| {
-            version.compile().map_err(|reason| CouldNotCheck {
+            compile(version).map_err(|reason| CouldNotCheck {
                 message: format!("the schema of {} in {whose} {} cannot be read: {reason}", version.name, upgrade.name),
                 help: Some("write it as a structural schema: kubectl apply --dry-run=server says what is wrong".into()),
             })

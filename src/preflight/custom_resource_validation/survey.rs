@@ -184,18 +184,16 @@ async fn next(
 }
 
 fn judge_page(judge: &Judge, page: &Page, groups: &mut Groups) -> Result<(), serde_json::Error> {
-    let keep = judge.keep();
+    let parts = judge.parts();
     let items: Vec<&str> = page.items().collect();
     let rows: Vec<&[&str]> = items.chunks(IN_A_ROW).collect();
     let judged = in_parallel(&rows, |row| {
         let mut harmed: Vec<(Named, Vec<Effect>)> = Vec::new();
         for json in *row {
-            let mut item = Item::parse(json, keep)?;
-            if judge.leaves_alone(&mut item) {
+            let item = Item::parse(json, &parts)?;
+            if judge.leaves_alone(&item) {
                 continue;
             }
-            // Looking left its traces: what follows needs the object as it came.
-            let item = Item::parse(json, keep)?;
             let effects = judge.object(&item);
             if !effects.is_empty() {
                 harmed.push((Named::of(&item), effects));

@@ -92,10 +92,10 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
     for pass in pass::passes(&upgrade, false).expect("both compile").passes {
         let mut groups = Groups::default();
         for object in objects {
-            let item = Item::parse(&object.to_string(), pass.judge.keep()).unwrap();
+            let item = Item::parse(&object.to_string(), &pass.judge.parts()).unwrap();
             groups.total += 1;
             let effects = pass.judge.object(&item);
-            let quiet = pass.judge.leaves_alone(&mut item.clone());
+            let quiet = pass.judge.leaves_alone(&item);
             assert!(!quiet || effects.is_empty(), "the short way must not overlook anything: {effects:?}");
             groups.add(&Named::of(&item), effects);
         }
@@ -325,7 +325,7 @@ fn past_the_room_objects_are_counted_and_not_named() {
     for number in 0..4 {
         let object =
             object(json!({"metadata": {"name": format!("o{number}")}, "spec": {"a": [{"b": "x"}, {"b": "y"}]}}));
-        let item = Item::parse(&object.to_string(), pass.judge.keep()).unwrap();
+        let item = Item::parse(&object.to_string(), &pass.judge.parts()).unwrap();
         groups.total += 1;
         groups.add(&Named::of(&item), pass.judge.object(&item));
     }

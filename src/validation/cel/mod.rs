@@ -19,7 +19,7 @@
 //! What cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server refuses
 //! a CRD with a rule that does not check.
 
-pub mod ast;
+pub(crate) mod ast;
 mod budget;
 mod check;
 mod comprehension;
