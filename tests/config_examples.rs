@@ -15,6 +15,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),
+    (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),

@@ -3,6 +3,7 @@
 //! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
 //! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
+pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
@@ -17,6 +18,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::date::Date;
 use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
@@ -32,6 +34,8 @@ pub struct Context<'a> {
     pub field_manager: &'a str,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
+    /// In UTC: what expires is measured by it.
+    pub today: Date,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
     /// What the user should hear of and what is no finding.

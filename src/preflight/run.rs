@@ -48,7 +48,8 @@ pub struct Ran {
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
     let RunOptions { warn_only, redact, field_manager, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
-    let context = |notices| Context { plan, target, field_manager, redact, stage, notices };
+    let today = waivers.today;
+    let context = |notices| Context { plan, target, field_manager, redact, today, stage, notices };
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| enabled.check.run(context(notices)));
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =

@@ -337,6 +337,7 @@ async fn the_check_answers_with_what_was_compared() {
             target: &target,
             field_manager: "gantry",
             redact: false,
+            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         })

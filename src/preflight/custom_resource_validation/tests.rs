@@ -370,6 +370,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             target: &target,
             field_manager: "gantry",
             redact: false,
+            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         };

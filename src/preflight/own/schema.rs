@@ -138,6 +138,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         target: &target,
         field_manager: "gantry",
         redact: false,
+        today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
         stage: &stage,
         notices: &Notices::default(),
     };

@@ -19,6 +19,7 @@ mod list;
 mod proxy;
 mod read;
 mod refusals;
+mod rewrite;
 #[cfg(test)]
 mod stand_in;
 mod takeover;
@@ -27,9 +28,9 @@ mod transport;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Apply, ApplyError, Connection, Established, Gvk, ListRequest, OnRead, Wanted};
+use super::{Apply, ApplyError, Connection, Established, Gvk, ListRequest, OnRead, RewriteError, Wanted};
 use crate::problem::Result;
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use list::KubePages;
 use transport::Transport;
 
@@ -72,6 +73,15 @@ impl KubeTarget {
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+    }
+
+    pub async fn rewritten(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        field_manager: &str,
+    ) -> std::result::Result<RawObject, RewriteError> {
+        rewrite::rewritten(&self.transport, &self.default_namespace, resource, object, field_manager).await
     }
 
     pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
