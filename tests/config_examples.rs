@@ -17,6 +17,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["permissions.yaml"], Mode::Error, None),
     (&["server-verdict.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),
+    (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),

@@ -319,7 +319,7 @@ fn no_program_sees_the_values_of_a_secret() {
 fn with_redact_no_value_is_in_what_a_check_says() {
     let bed = bed_with(|bed| bed.config_map("a", "confidential"));
     let said = "{\"results\": [{\"message\": \"it is confidential\", \"resourceRef\": {\"kind\": \"ConfigMap\", \"name\": \"a\"}, \
-        \"field\": {\"path\": \"data.key\", \"proposedValue\": \"confidential\"}}]}";
+        \"field\": {\"path\": \"data.key\", \"proposedValue\": \"confidential\"}}, {\"message\": \"all are confidential\"}]}";
     let exec = shell("exec-one", &format!("echo confidential >&2; echo '{said}'"), "");
     let cel = "- name: cel-one\n  cel: {expression: object.data.key == '', messageExpression: \"'it is ' + object.data.key\"}\n";
     let run = check(&bed, &format!("{exec}{cel}"), &["--redact"]);

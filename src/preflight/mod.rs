@@ -5,6 +5,7 @@
 
 pub mod admission_dry_run;
 pub mod api_availability;
+pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
@@ -22,6 +23,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::rule::RuleDoc;
+use crate::date::Date;
 use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::report::{Affected, Breaks, Coverage, Severity, Verdict, Witness};
@@ -43,6 +45,8 @@ pub struct Context<'a> {
     pub redact: bool,
     /// What is proven of the plan's CRDs, shared by the checks of one run.
     pub proofs: Arc<proofs::Proofs>,
+    /// In UTC: what expires is measured by it.
+    pub today: Date,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
     /// What the user should hear of and what is no finding.

@@ -5,7 +5,8 @@
 use super::Check;
 use super::rule::RuleDoc;
 use super::{
-    admission_dry_run, api_availability, crd_upgrade_safety, custom_resource_validation, own, permission_validation,
+    admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom_resource_validation, own,
+    permission_validation,
 };
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck};
 
@@ -32,6 +33,7 @@ pub static CHECKS: &[CheckEntry] = &[
     api_availability::ENTRY,
     admission_dry_run::ENTRY,
     crd_upgrade_safety::ENTRY,
+    conversion_webhook::ENTRY,
     custom_resource_validation::ENTRY,
     permission_validation::ENTRY,
 ];

@@ -57,8 +57,18 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs) = (unread.clone(), Arc::clone(&proofs));
-        let context =
-            Context { plan, target, field_manager, force_conflicts, redact, lookups: &lookups, proofs, stage, notices };
+        let context = Context {
+            plan,
+            target,
+            field_manager,
+            lookups: &lookups,
+            force_conflicts,
+            redact,
+            proofs,
+            today: waivers.today,
+            stage,
+            notices,
+        };
         async move {
             match unread.filter(|_| enabled.check.needs_live_objects()) {
                 Some(error) => Err(error),

@@ -143,6 +143,19 @@ pub enum Refuser {
     Other,
 }
 
+/// Why nobody knows what an object would become when it is written as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RewriteError {
+    /// It could not be converted; the API server's message, made harmless.
+    Conversion(String),
+    /// It went away or changed meanwhile.
+    Gone,
+    /// The target is no server.
+    NotHere,
+    /// Anything else: refused, forbidden, unreachable.
+    Other(Problem),
+}
+
 /// Whether the target serves a CRD yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Established {
@@ -323,6 +336,20 @@ impl Target {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
+        }
+    }
+
+    /// What an object becomes when it is written at the resource's version just as it reads there: converted to the version
+    /// that it is stored at, and back. A dry run; nothing is stored.
+    pub async fn rewritten(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        field_manager: &str,
+    ) -> std::result::Result<RawObject, RewriteError> {
+        match self {
+            Target::Kube(target) => target.rewritten(resource, object, field_manager).await,
+            Target::Dir(_) => Err(RewriteError::NotHere),
         }
     }
 

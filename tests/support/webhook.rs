@@ -1,6 +1,6 @@
 //! A webhook, for conversion or admission: an HTTPS server on loopback that answers what the test says.
 //!
-//! It shows the API server's own self-signed certificate, which is for 127.0.0.1, so that no certificate has to be made.
+//! It shows the API server's own self-signed certificate, which is for 127.0.0.1, or one that a CA of its own has signed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,6 +9,7 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -32,6 +33,29 @@ impl Webhook {
         let pem = std::fs::read(certs.join("apiserver.crt")).expect("the server's certificate");
         let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>().expect("certificates");
         let key = PrivateKeyDer::from_pem_file(certs.join("apiserver.key")).expect("the server's key");
+        Self::serving(chain, key, BASE64.encode(pem), answer)
+    }
+
+    /// One with a certificate for 127.0.0.1 and these names, signed by a CA that is made for it.
+    pub fn with_own_ca(names: &[String], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let authority = params.self_signed(&key).expect("a CA");
+        let issuer = Issuer::new(params, key);
+        let names: Vec<String> = names.iter().cloned().chain(["127.0.0.1".to_owned()]).collect();
+        let key = KeyPair::generate().expect("a key");
+        let leaf = CertificateParams::new(names).expect("names").signed_by(&key, &issuer).expect("a certificate");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        Self::serving(vec![leaf.der().clone()], key, BASE64.encode(authority.pem()), answer)
+    }
+
+    fn serving(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        ca_bundle: String,
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -49,7 +73,7 @@ impl Webhook {
                 thread::spawn(move || serve(stream, config, &*answer));
             }
         });
-        Webhook { port, ca_bundle: BASE64.encode(pem) }
+        Webhook { port, ca_bundle }
     }
 
     /// One that converts by `convert`: an object and the version that is wanted.
@@ -57,16 +81,19 @@ impl Webhook {
         control_plane: &ControlPlane,
         convert: impl Fn(Value, &str) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self::start(control_plane, move |review| {
-            let request = &review["request"];
-            let wanted = request["desiredAPIVersion"].as_str().expect("a version");
-            let objects = request["objects"].as_array().expect("objects");
-            let converted: Vec<Value> = objects.iter().map(|object| convert(object.clone(), wanted)).collect();
-            json!({
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "ConversionReview",
-                "response": {"uid": request["uid"], "convertedObjects": converted, "result": {"status": "Success"}},
-            })
+        Self::start(control_plane, move |review| Self::answer(review, &convert))
+    }
+
+    /// The answer to a review, made object by object.
+    pub fn answer(review: &Value, convert: impl Fn(Value, &str) -> Value) -> Value {
+        let request = &review["request"];
+        let wanted = request["desiredAPIVersion"].as_str().expect("a version");
+        let objects = request["objects"].as_array().expect("objects");
+        let converted: Vec<Value> = objects.iter().map(|object| convert(object.clone(), wanted)).collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "ConversionReview",
+            "response": {"uid": request["uid"], "convertedObjects": converted, "result": {"status": "Success"}},
         })
     }
 
@@ -88,6 +115,11 @@ impl Webhook {
     /// `clientConfig` of a webhook configuration that uses it.
     pub fn client_config(&self) -> Value {
         json!({"url": format!("https://127.0.0.1:{}/", self.port), "caBundle": self.ca_bundle})
+    }
+
+    /// The port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// `spec.conversion` of a CRD that uses it.

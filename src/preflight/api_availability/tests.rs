@@ -49,6 +49,7 @@ fn run<T>(
             force_conflicts: false,
             redact: false,
             lookups: &Vec::new,
+            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             proofs: Arc::new(Proofs::new(Proven)),
             stage: &stage,
             notices: &Notices::default(),

@@ -347,6 +347,7 @@ async fn the_check_answers_with_what_was_compared() {
             redact: false,
             lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven)),
+            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         })

@@ -144,6 +144,8 @@ impl ProgramResult {
         };
         let message = match change {
             Some(change) => shown(&message, change, redact),
+            // It may quote any object.
+            None if redact => plan.changes.iter().fold(message, |message, change| shown(&message, change, true)),
             None => message,
         };
         let path = field.as_ref().map(|field| field.path.clone()).filter(|path| !path.is_empty());

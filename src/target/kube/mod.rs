@@ -21,6 +21,7 @@ mod proxy;
 mod read;
 mod refusals;
 mod reviews;
+mod rewrite;
 mod served;
 #[cfg(test)]
 mod stand_in;
@@ -32,11 +33,11 @@ use std::sync::Arc;
 
 use super::{
     Apply, ApplyError, Connection, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead, Read, Release,
-    RulesReview, Wanted,
+    RewriteError, RulesReview, Wanted,
 };
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use list::KubePages;
 use transport::Transport;
 
@@ -110,6 +111,15 @@ impl KubeTarget {
     /// Asks what [`Self::apply`] of the same would be answered. Writes nothing.
     pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<(), DryRunError> {
         dry_run::dry_run(&self.transport, &self.default_namespace, apply).await
+    }
+
+    pub async fn rewritten(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        field_manager: &str,
+    ) -> std::result::Result<RawObject, RewriteError> {
+        rewrite::rewritten(&self.transport, &self.default_namespace, resource, object, field_manager).await
     }
 
     pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {

@@ -1,0 +1,141 @@
+//! What one object has and another lacks.
+
+use serde_json::Value;
+
+use crate::resource::Step;
+
+/// A value that is not where it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss {
+    pub path: Vec<Step>,
+    pub value: Value,
+    /// What stands there now, if anything does.
+    pub now: Option<Value>,
+}
+
+/// Every value of `before` that `after` does not have at the same place: what a trip there and back lost or changed.
+pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for (key, value) in content(before) {
+        walk(value, after.get(key), &mut vec![key.into()], &mut losses);
+    }
+    let metadata = |object: &Value, key: &str| object.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
+    for key in ["labels", "annotations"] {
+        if let Some(value) = metadata(before, key) {
+            walk(&value, metadata(after, key).as_ref(), &mut vec!["metadata".into(), key.into()], &mut losses);
+        }
+    }
+    losses
+}
+
+/// The values of `stored` that `read`, the same object at another version, has nowhere: neither at their own place nor
+/// at another one, nor within a text such as an annotation.
+///
+/// A value that stands at its place in another form was translated. One that could stand anywhere (true, an empty text) is
+/// only missed where `describes` says that the other version has its field.
+pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for (key, value) in content(stored) {
+        walk(value, read.get(key), &mut vec![key.into()], &mut losses);
+    }
+    losses.retain(|loss| {
+        if loss.now.is_some() {
+            return false;
+        }
+        let is_telling = match &loss.value {
+            Value::String(text) => !text.is_empty(),
+            Value::Number(number) => number.as_i64().is_none_or(|number| !(-1..=1).contains(&number)),
+            _ => false,
+        };
+        if is_telling { !occurs(&loss.value, read) } else { describes(&loss.path) }
+    });
+    losses
+}
+
+/// All but what names the object and what the server keeps of it.
+fn content(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let members = object.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value));
+    members.filter(|(key, _)| !matches!(*key, "apiVersion" | "kind" | "metadata"))
+}
+
+fn walk(before: &Value, after: Option<&Value>, path: &mut Vec<Step>, losses: &mut Vec<Loss>) {
+    match before {
+        Value::Object(map) => {
+            for (key, value) in map {
+                path.push(key.as_str().into());
+                walk(value, after.and_then(|after| after.get(key)), path, losses);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index.into());
+                walk(item, after.and_then(|after| after.get(index)), path, losses);
+                path.pop();
+            }
+        }
+        Value::Null => {}
+        value if after == Some(value) => {}
+        value => losses.push(Loss { path: path.clone(), value: value.clone(), now: after.cloned() }),
+    }
+}
+
+/// Whether a value stands anywhere in an object, in whatever form a text has it.
+fn occurs(value: &Value, within: &Value) -> bool {
+    match within {
+        Value::Object(map) => map.values().any(|inner| occurs(value, inner)),
+        Value::Array(items) => items.iter().any(|inner| occurs(value, inner)),
+        Value::String(text) => match value {
+            Value::String(value) => text.contains(value.as_str()),
+            value => text.contains(&value.to_string()),
+        },
+        other => other == value,
+    }
+}
+
+/// `spec.list[0].x`
+pub fn shown(path: &[Step]) -> String {
+    let mut out = String::new();
+    for step in path {
+        match step {
+            Step::Key(key) if out.is_empty() => out.push_str(key),
+            Step::Key(key) => out.push_str(&format!(".{key}")),
+            Step::Index(index) => out.push_str(&format!("[{index}]")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn paths(losses: &[Loss]) -> Vec<String> {
+        losses.iter().map(|loss| shown(&loss.path)).collect()
+    }
+
+    #[test]
+    fn what_a_trip_loses_or_changes_is_found() {
+        let before = json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"labels": {"a": "b"}, "generation": 1},
+            "spec": {"size": "5m", "list": [{"x": 1}, {"x": 2}], "gone": {"y": true}, "none": null}});
+        assert_eq!(differences(&before, &before), []);
+        let after = json!({"apiVersion": "a/v2", "metadata": {"generation": 2},
+            "spec": {"size": "300s", "list": [{"x": 1}], "more": 1}});
+        assert_eq!(
+            paths(&differences(&before, &after)),
+            ["spec.size", "spec.list[1].x", "spec.gone.y", "metadata.labels.a"]
+        );
+    }
+
+    #[test]
+    fn what_stands_elsewhere_is_not_missing() {
+        let stored =
+            json!({"spec": {"size": "5m", "color": "red", "count": 70, "flag": true, "other": false, "kept": "blue"}});
+        let read = json!({"metadata": {"annotations": {"stored": "{\"kept\":\"blue\"}"}},
+            "spec": {"size": "300s", "amount": {"count": 70}}});
+        let describes = |path: &[Step]| shown(path) == "spec.flag";
+        assert_eq!(paths(&missing(&stored, &read, describes)), ["spec.color", "spec.flag"]);
+    }
+}

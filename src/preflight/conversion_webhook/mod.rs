@@ -1,0 +1,358 @@
+//! `ConversionWebhook`: is the webhook there that converts a CRD's objects, and does it convert them without loss?
+//!
+//! ```text
+//! crd ─┬─► ca, service             before it is deployed: can it work?
+//!      ├─► trip ─► loss            as it is live: does it work?
+//!      └─► workload                who stops while it is replaced?
+//! ```
+//!
+//! Without a server only the CRD itself can be looked at; the rest is skipped and says so.
+
+mod ca;
+mod crd;
+mod loss;
+mod rules;
+mod service;
+mod trip;
+mod workload;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use futures::stream::{self, StreamExt};
+
+use self::crd::{Crd, ServiceReference, Webhook};
+use self::service::{Service, unlisted};
+use super::registry::CheckEntry;
+use super::rule::RuleDoc;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
+use crate::config::ConfigReader;
+use crate::plan::Change;
+use crate::report::Severity;
+use crate::resource::{RawObject, Resource, Step};
+use crate::target::{ListRequest, Target};
+
+const NAME: &str = "ConversionWebhook";
+
+/// CRDs that are looked at the same time.
+const AT_ONCE: usize = 4;
+/// CRDs on one page of the list of all of them.
+const PAGE: u32 = 100;
+
+/// The versions of ConversionReview that API servers send.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "conversion webhooks must be reachable, trusted, and convert the objects that exist without loss",
+    docs: "docs/checks/ConversionWebhook.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |reader| {
+        options(reader);
+    },
+    build: |config| Box::new(ConversionWebhook { objects: options(&mut ConfigReader::new(NAME, config)) }),
+};
+
+/// How many objects of each CRD are converted.
+fn options(reader: &mut ConfigReader<'_>) -> u32 {
+    let about = "Objects of each CRD that are converted to every served version and back.";
+    u32::try_from(reader.number("objects", about, 1..=100, 1)).unwrap_or(1)
+}
+
+struct ConversionWebhook {
+    objects: u32,
+}
+
+/// What was found, and what could not be looked at.
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    unchecked: Vec<CouldNotCheck>,
+}
+
+impl Found {
+    fn add(&mut self, found: Result<Violation, CouldNotCheck>) {
+        match found {
+            Ok(violation) => self.violations.push(violation),
+            Err(error) => self.unchecked.push(error),
+        }
+    }
+
+    fn extend(&mut self, found: impl IntoIterator<Item = Violation>) {
+        self.violations.extend(found);
+    }
+}
+
+fn violation(
+    doc: &'static RuleDoc,
+    subject: Subject,
+    version: Option<&str>,
+    message: String,
+    help: &str,
+    at: &[&str],
+) -> Violation {
+    Violation {
+        subject,
+        rule: Cow::Borrowed(doc.name),
+        severity: doc.severity,
+        version: version.map(str::to_owned),
+        path: None,
+        message,
+        documented: None,
+        breaks: doc.breaks.to_vec(),
+        verdict: None,
+        witnesses: Vec::new(),
+        affected: None,
+        help: format!("{help}: gantry rules {}", doc.name),
+        at: at.iter().map(|key| Step::from(*key)).collect(),
+        label: None,
+    }
+}
+
+impl Check for ConversionWebhook {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let context = &context;
+            let changes = context.plan.changes.iter().enumerate();
+            let looks: Vec<_> = changes
+                .filter(|(_, change)| change.desired.object.is_crd())
+                .map(|(index, change)| self.look(index, change, context))
+                .collect();
+            let mut looked_at = stream::iter(looks).buffered(AT_ONCE);
+            let mut found = Found::default();
+            let mut is_any = false;
+            while let Some((of_one, has_webhook)) = looked_at.next().await {
+                is_any |= has_webhook;
+                found.violations.extend(of_one.violations);
+                found.unchecked.extend(of_one.unchecked);
+            }
+            drop(looked_at);
+            if let Target::Dir(_) = context.target {
+                let reason = "services, endpoints and conversions were not looked at, as there is no server to ask";
+                if is_any && found.violations.is_empty() && found.unchecked.is_empty() {
+                    return Ok(Answer::Skipped(reason.to_owned()));
+                }
+                if is_any {
+                    context.notices.add(format!("{NAME}: {reason}"));
+                }
+            } else if workload::any(context.plan) {
+                others(context, &mut found).await;
+            }
+            Ok(Answer::checked(found.violations, found.unchecked))
+        })
+    }
+}
+
+impl ConversionWebhook {
+    /// Looks at one CRD of the plan; answers whether it has a webhook at all.
+    async fn look(&self, index: usize, change: &Change, context: &Context<'_>) -> (Found, bool) {
+        let mut found = Found::default();
+        let subject = Subject::Change(index);
+        let name = &change.desired.object.name;
+        let read = |raw: &RawObject, whose: &str| {
+            Crd::parse(raw).map_err(|reason| CouldNotCheck {
+                message: format!("{whose} {name} cannot be read: {reason}"),
+                help: Some("write the CRD as apiextensions.k8s.io/v1".to_owned()),
+            })
+        };
+        let desired = read(&change.desired.raw, "the manifest of CRD");
+        let live = change.live.as_ref().map(|live| read(&live.raw, "the live CRD")).transpose();
+        let (desired, live) = match (desired, live) {
+            (Ok(desired), Ok(live)) => (desired, live),
+            (Err(error), _) | (_, Err(error)) => {
+                found.add(Err(error));
+                return (found, false);
+            }
+        };
+        let live_webhook = live.as_ref().and_then(Crd::webhook);
+        let webhook = desired.webhook().or(live_webhook);
+        let is_server = matches!(context.target, Target::Kube(_));
+        if let Some(webhook) = desired.webhook() {
+            found.extend(review_versions(webhook, &subject));
+            found.extend(ca_bundle(&desired, webhook, live_webhook, &subject, context));
+        }
+        let mut total = None;
+        if let (Some(live), Some(_), true) = (&live, live_webhook, is_server) {
+            total = trip::take(live, &subject, self.objects, context, &mut found).await;
+        } else if let (Some(live), true) = (&live, is_server && webhook.is_some()) {
+            total = trip::count(live, context).await;
+        }
+        if let (Some(webhook), true) = (webhook, is_server)
+            && let Some(reference) = &webhook.client_config.service
+        {
+            // Of a webhook that goes only the workload matters.
+            let stays = desired.webhook().is_some();
+            reached(&desired, reference, &subject, (stays, live.is_some(), total), context, &mut found).await;
+        }
+        (found, webhook.is_some())
+    }
+}
+
+fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
+    let versions = &webhook.conversion_review_versions;
+    if versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str())) {
+        return None;
+    }
+    let message = match versions.as_slice() {
+        [] => "the webhook names no version of ConversionReview that it understands".to_owned(),
+        versions => format!("the webhook understands ConversionReview {} only", versions.join(", ")),
+    };
+    let help = format!("API servers send {}", REVIEW_VERSIONS.join(" and "));
+    let at = ["spec", "conversion", "webhook", "conversionReviewVersions"];
+    Some(violation(&rules::REVIEW_VERSIONS, subject.clone(), None, message, &help, &at))
+}
+
+fn ca_bundle(
+    desired: &Crd,
+    webhook: &Webhook,
+    live: Option<&Webhook>,
+    subject: &Subject,
+    context: &Context<'_>,
+) -> Option<Violation> {
+    let own = webhook.client_config.ca_bundle.as_deref().filter(|bundle| !bundle.is_empty());
+    // Server-side apply keeps what the manifest does not say.
+    let kept = live.and_then(|live| live.client_config.ca_bundle.as_deref()).filter(|bundle| !bundle.is_empty());
+    let (message, help) = match own.or(kept) {
+        None if desired.is_injected() || webhook.client_config.url.is_some() => return None,
+        None => (
+            "there is no CA bundle, and no public CA signs for a Service".to_owned(),
+            "write the bundle, or let cert-manager: annotation cert-manager.io/inject-ca-from",
+        ),
+        // What the manifest has may be a placeholder.
+        Some(_) if own.is_some() && desired.is_injected() => return None,
+        Some(bundle) => {
+            let problem = ca::problem(bundle, context.today)?;
+            let whose =
+                if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest leaves as it is," };
+            (format!("{whose} is of no use: {problem}"), "put the certificate of the webhook's CA there")
+        }
+    };
+    let at = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
+    Some(violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, &at))
+}
+
+/// Whether the webhook's Service is there and ready, and what this deploy does to who answers behind it.
+async fn reached(
+    crd: &Crd,
+    reference: &ServiceReference,
+    subject: &Subject,
+    (stays, is_live, total): (bool, bool, Option<u64>),
+    context: &Context<'_>,
+    found: &mut Found,
+) {
+    let at = ["spec", "conversion", "webhook", "clientConfig", "service"];
+    let shown = format!("{}/{}", reference.namespace, reference.name);
+    let service = match Service::find(reference, context).await {
+        Ok(Some(service)) => service,
+        Ok(None) if stays => {
+            let message = format!("there is no Service {shown}, neither live nor among the manifests");
+            let help = "correct the name or the namespace, or deploy the Service, too";
+            found.extend([violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at)]);
+            return;
+        }
+        Ok(None) => return,
+        Err(error) => return found.add(Err(error)),
+    };
+    if stays && !service.ports().contains(&reference.port) {
+        let ports: Vec<String> = service.ports().iter().map(ToString::to_string).collect();
+        let has = if ports.is_empty() { "no port".to_owned() } else { ports.join(", ") };
+        let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
+        let help = "correct clientConfig.service.port (443, where it is not given) or the Service";
+        found.extend([violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at)]);
+        return;
+    }
+    let replaced = workload::behind(&service, &reference.namespace, context.plan);
+    for workload in &replaced {
+        found.extend([stopped(crd, *workload, (is_live, total), context)]);
+    }
+    if !stays || !replaced.is_empty() || !service.has_endpoints() {
+        return;
+    }
+    match service.is_ready(reference, context).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let message = format!("no endpoint of the Service {shown} is ready at port {}", reference.port);
+            let help = format!("see who should answer: kubectl get endpointslices,pods -n {}", reference.namespace);
+            found.extend([violation(&rules::SERVICE_NOT_READY, subject.clone(), None, message, &help, &at)]);
+        }
+        Err(error) => found.add(Err(error)),
+    }
+}
+
+/// What happens while a webhook's Pods start anew.
+fn stopped(
+    crd: &Crd,
+    workload: workload::Replaced,
+    (is_live, total): (bool, Option<u64>),
+    context: &Context<'_>,
+) -> Violation {
+    let workload::Replaced { change, is_new, keeps_serving } = workload;
+    let object = &context.plan.changes[change].desired.object;
+    let verb = if is_new { "starts" } else { "replaces" };
+    let versions: Vec<&str> = crd.converted().map(|version| version.name.as_str()).collect();
+    let who = match total {
+        _ if !is_live => "there are no objects yet".to_owned(),
+        Some(1) => "1 object cannot be read".to_owned(),
+        Some(total) => format!("{total} objects cannot be read"),
+        None => "its objects cannot be read".to_owned(),
+    };
+    let at = if versions.is_empty() { String::new() } else { format!(" at {}", versions.join(", ")) };
+    let meanwhile = match keeps_serving {
+        true => format!("should it not become ready, {who}{at}"),
+        false => format!("until it runs, {who}{at}"),
+    };
+    let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name());
+    let help = "let it roll over behind a readiness probe, and deploy it before the CRD that needs it";
+    let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, &["spec"]);
+    let nobody = keeps_serving || !is_live || total == Some(0);
+    Violation { severity: if nobody { Severity::Info } else { found.severity }, ..found }
+}
+
+/// The CRDs that the plan does not hold and whose webhook it replaces.
+async fn others(context: &Context<'_>, found: &mut Found) {
+    let planned: BTreeSet<&str> = context
+        .plan
+        .changes
+        .iter()
+        .filter(|change| change.desired.object.is_crd())
+        .map(|change| change.desired.object.name.as_str())
+        .collect();
+    let resource = Resource::crd();
+    let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
+    let mut pages = context.target.list(&request);
+    let mut crds = Vec::new();
+    loop {
+        match pages.next().await {
+            // Most have no webhook: they are not read any further.
+            Ok(Some(page)) => crds.extend(
+                page.items()
+                    .filter(|item| item.contains("\"Webhook\""))
+                    .filter_map(|item| Crd::parse(&RawObject::new(item)).ok())
+                    .filter(|crd| !planned.contains(crd.name())),
+            ),
+            Ok(None) => break,
+            Err(crate::target::ListError::Expired) => crds.clear(),
+            Err(error) => return found.add(Err(unlisted(&error))),
+        }
+    }
+    for crd in &crds {
+        let Some(reference) = crd.webhook().and_then(|webhook| webhook.client_config.service.as_ref()) else {
+            continue;
+        };
+        let service = match Service::find(reference, context).await {
+            Ok(Some(service)) => service,
+            // What is wrong with a CRD that nobody deploys is not this deploy's doing.
+            Ok(None) => continue,
+            Err(error) => {
+                found.add(Err(error));
+                continue;
+            }
+        };
+        let replaced = workload::behind(&service, &reference.namespace, context.plan);
+        if !replaced.is_empty() {
+            let total = trip::count(crd, context).await;
+            found.extend(replaced.into_iter().map(|workload| stopped(crd, workload, (true, total), context)));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Some stored objects on a trip: read at each version, written there again as they are (a dry run), and compared.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::crd::{Crd, Version};
+use super::loss::{self, Loss};
+use super::service::{could_not, unlisted};
+use super::{Found, rules, violation};
+use crate::preflight::rule::RuleDoc;
+use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
+use crate::report::{Affected, AffectedObject, Severity};
+use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::target::{ListError, ListRequest, RewriteError};
+use crate::text;
+
+/// How many lost values the output for people shows of each finding.
+const EXAMPLES: usize = 10;
+/// Of a value this many characters are shown.
+const LONGEST_VALUE: usize = 80;
+
+type Name = (Option<String>, String);
+
+/// The objects at one version, by namespace and name, and how many there are in all.
+struct Sample {
+    objects: BTreeMap<Name, Value>,
+    total: u64,
+}
+
+/// Converts some objects of a live CRD. Answers how many objects there are, where the server tells.
+pub async fn take(crd: &Crd, subject: &Subject, objects: u32, context: &Context<'_>, found: &mut Found) -> Option<u64> {
+    let storage = crd.storage()?;
+    let stored = match sample(&crd.resource(&storage.name), objects, context).await {
+        Ok(sample) => sample,
+        Err(error) => {
+            found.add(failed(crd, storage, subject, error, None, context));
+            return None;
+        }
+    };
+    for version in crd.converted() {
+        let read = match sample(&crd.resource(&version.name), objects, context).await {
+            Ok(read) => read,
+            Err(ListError::NotServed(_)) => continue,
+            Err(error) => {
+                found.add(failed(crd, version, subject, error, Some(stored.total), context));
+                continue;
+            }
+        };
+        one(crd, storage, version, subject, (&stored, &read), context, found).await;
+    }
+    Some(stored.total)
+}
+
+/// How many objects a CRD has; `None` where nobody can tell.
+pub async fn count(crd: &Crd, context: &Context<'_>) -> Option<u64> {
+    let storage = crd.storage()?;
+    sample(&crd.resource(&storage.name), 1, context).await.ok().map(|sample| sample.total)
+}
+
+async fn sample(resource: &Resource, objects: u32, context: &Context<'_>) -> Result<Sample, ListError> {
+    let request = ListRequest { resource, namespace: None, label_selector: None, page_size: objects };
+    let mut pages = context.target.list(&request);
+    let Some(page) = pages.next().await? else { return Ok(Sample { objects: BTreeMap::new(), total: 0 }) };
+    let named = |item: &str| {
+        let object = RawObject::new(item).value();
+        let text = |key: &str| object["metadata"][key].as_str().map(str::to_owned);
+        Some(((text("namespace"), text("name")?), object))
+    };
+    let total = page.len() as u64 + page.remaining().unwrap_or_default();
+    Ok(Sample { objects: page.items().filter_map(named).collect(), total })
+}
+
+fn failed(
+    crd: &Crd,
+    version: &Version,
+    subject: &Subject,
+    error: ListError,
+    total: Option<u64>,
+    context: &Context<'_>,
+) -> Result<Violation, CouldNotCheck> {
+    match error {
+        ListError::Conversion { said, .. } => Ok(fails(crd, version, subject, &said, total, context)),
+        other => Err(unlisted(&other)),
+    }
+}
+
+fn fails(
+    crd: &Crd,
+    version: &Version,
+    subject: &Subject,
+    said: &str,
+    total: Option<u64>,
+    context: &Context<'_>,
+) -> Violation {
+    let how_many = match total {
+        Some(1) => "the object that there is cannot be converted".to_owned(),
+        Some(total) => format!("the {total} objects that there are cannot be converted"),
+        None => "objects cannot be converted".to_owned(),
+    };
+    let said = if context.redact { "the conversion webhook fails".into() } else { text::cut(said, 400) };
+    let message = format!("{how_many} to {}: {said}", version.name);
+    let help = format!("bring the conversion webhook of {} up, then run again", crd.name());
+    violation(&rules::FAILS, subject.clone(), Some(&version.name), message, &help, &["spec", "conversion"])
+}
+
+/// The trip of each object to one version and back.
+async fn one(
+    crd: &Crd,
+    storage: &Version,
+    version: &Version,
+    subject: &Subject,
+    (stored, read): (&Sample, &Sample),
+    context: &Context<'_>,
+    found: &mut Found,
+) {
+    let resource = crd.resource(&version.name);
+    let mut hidden = Losses::default();
+    let mut changed = Losses::default();
+    for (name, object) in &read.objects {
+        if let Some(stored) = stored.objects.get(name) {
+            hidden.add(name, loss::missing(stored, object, |path| version.describes(path)));
+        }
+        let reference = ObjectRef {
+            api_version: format!("{}/{}", resource.group, resource.version),
+            kind: resource.kind.clone(),
+            namespace: name.0.clone(),
+            name: name.1.clone(),
+        };
+        match context.target.rewritten(&resource, &reference, context.field_manager).await {
+            Ok(back) => changed.add(name, loss::differences(object, &back.value())),
+            Err(RewriteError::Gone | RewriteError::NotHere) => {}
+            Err(RewriteError::Conversion(said)) => {
+                found.add(Ok(fails(crd, storage, subject, &said, Some(read.total), context)));
+                break;
+            }
+            Err(RewriteError::Other(problem)) => {
+                let CouldNotCheck { message, help } = could_not(Some(&problem));
+                let message = format!("whether {reference} survives a write at {}: {message}", version.name);
+                found.add(Err(CouldNotCheck { message, help }));
+            }
+        }
+    }
+    let (certain, likely): (Vec<_>, Vec<_>) = hidden.0.into_iter().partition(|(_, loss)| version.describes(&loss.path));
+    let stays = format!("let the webhook carry it over before anybody writes at {}", version.name);
+    let describes = format!("what is stored at {} is missing at {}, which has the field", storage.name, version.name);
+    let nowhere = format!(
+        "what is stored at {} is nowhere to be found at {}: unless the webhook restores it, a write there erases it",
+        storage.name, version.name
+    );
+    let lost = format!("an object that is read and written at {} does not come back the same", version.name);
+    for (losses, severity, message) in [
+        (Losses(certain), Severity::Error, describes),
+        (Losses(likely), Severity::Warning, nowhere),
+        (changed, Severity::Error, lost),
+    ] {
+        found.extend(losses.into_violation(
+            &rules::LOSES_DATA,
+            severity,
+            subject,
+            version,
+            message,
+            &stays,
+            read,
+            context,
+        ));
+    }
+}
+
+/// What objects lost.
+#[derive(Default)]
+struct Losses(Vec<(Name, Loss)>);
+
+impl Losses {
+    fn add(&mut self, name: &Name, losses: Vec<Loss>) {
+        self.0.extend(losses.into_iter().map(|loss| (name.clone(), loss)));
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one finding, each of another kind")]
+    fn into_violation(
+        self,
+        doc: &'static RuleDoc,
+        severity: Severity,
+        subject: &Subject,
+        version: &Version,
+        message: String,
+        help: &str,
+        sample: &Sample,
+        context: &Context<'_>,
+    ) -> Option<Violation> {
+        let Losses(losses) = self;
+        let (_, first) = losses.first()?;
+        let message = format!("{message}: {}", loss::shown(&first.path));
+        let mut names: Vec<&Name> = losses.iter().map(|(name, _)| name).collect();
+        names.dedup();
+        let count = names.len() as u64;
+        let objects = losses
+            .iter()
+            .map(|((namespace, name), loss)| AffectedObject {
+                namespace: namespace.as_deref().map(Into::into),
+                name: name.as_str().into(),
+                path: Some(loss::shown(&loss.path).into()),
+                value: Some(shown(loss, context.redact).into()),
+            })
+            .collect();
+        let of = sample.objects.len() as u64;
+        let affected = Some(Affected { count, of, unlisted: 0, examples: EXAMPLES, objects });
+        let found = violation(doc, subject.clone(), Some(&version.name), message, help, &["spec", "conversion"]);
+        Some(Violation { severity, affected, path: Some(loss::shown(&first.path)), ..found })
+    }
+}
+
+/// `"5m"`, `"5m", comes back as "300s"`
+fn shown(loss: &Loss, redact: bool) -> String {
+    let one = |value: &Value| match (redact, value) {
+        (true, Value::String(_)) => "(string)".to_owned(),
+        (true, Value::Number(_)) => "(number)".to_owned(),
+        (true, _) => "(value)".to_owned(),
+        (false, value) => text::cut(&value.to_string(), LONGEST_VALUE).into_owned(),
+    };
+    match &loss.now {
+        Some(now) => format!("{}, comes back as {}", one(&loss.value), one(now)),
+        None => one(&loss.value),
+    }
+}

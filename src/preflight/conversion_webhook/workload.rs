@@ -1,0 +1,94 @@
+//! The workload behind a webhook's Service, where this deploy starts or replaces it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::service::Service;
+use crate::plan::{Action, Change, Plan};
+
+/// A workload of the plan whose Pods are started anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    /// Index into `plan.changes`.
+    pub change: usize,
+    /// It is not there yet.
+    pub is_new: bool,
+    /// The old Pods stay until new ones are ready.
+    pub keeps_serving: bool,
+}
+
+/// Whether the plan starts or replaces any Pods at all.
+pub fn any(plan: &Plan) -> bool {
+    plan.changes.iter().any(|change| pods(change).is_some() && restarts(change))
+}
+
+/// The workloads behind the Service that the plan starts or replaces.
+pub fn behind(service: &Service, namespace: &str, plan: &Plan) -> Vec<Replaced> {
+    let is_behind = |change: &Change| {
+        change.desired.object.namespace.as_deref() == Some(namespace)
+            && pods(change).is_some_and(|labels| service.selects(&labels))
+            && restarts(change)
+    };
+    let changes = plan.changes.iter().enumerate().filter(|(_, change)| is_behind(change));
+    changes
+        .map(|(index, change)| Replaced {
+            change: index,
+            is_new: change.live.is_none(),
+            keeps_serving: keeps_serving(change),
+        })
+        .collect()
+}
+
+/// The labels of the Pods that an object makes, or is.
+fn pods(change: &Change) -> Option<BTreeMap<String, String>> {
+    let object = &change.desired.object;
+    let path = match (object.group(), object.kind.as_str()) {
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") => "/spec/template/metadata/labels",
+        ("", "Pod") => "/metadata/labels",
+        _ => return None,
+    };
+    let manifest = change.desired.raw.value();
+    serde_json::from_value(manifest.pointer(path)?.clone()).ok()
+}
+
+/// Whether the Pods start anew: a new workload, or another template. What the manifest does not say stays as it is.
+fn restarts(change: &Change) -> bool {
+    let Some(live) = &change.live else { return true };
+    if change.action == Action::Unchanged {
+        return false;
+    }
+    let path = if change.desired.object.kind == "Pod" { "/spec" } else { "/spec/template" };
+    let (desired, live) = (change.desired.raw.value(), live.raw.value());
+    let replicas = desired.pointer("/spec/replicas").and_then(Value::as_i64);
+    match (desired.pointer(path), live.pointer(path)) {
+        _ if replicas == Some(0) => true,
+        (Some(desired), Some(live)) => !is_part_of(desired, live),
+        _ => true,
+    }
+}
+
+fn is_part_of(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            part.iter().all(|(key, part)| part.is_null() || whole.get(key).is_some_and(|whole| is_part_of(part, whole)))
+        }
+        (Value::Array(part), Value::Array(whole)) => {
+            part.len() == whole.len() && part.iter().zip(whole).all(|(part, whole)| is_part_of(part, whole))
+        }
+        _ => part == whole,
+    }
+}
+
+/// A Deployment rolls over unless it is told otherwise; only a readiness probe tells when a new Pod can answer.
+fn keeps_serving(change: &Change) -> bool {
+    if change.desired.object.kind != "Deployment" || change.live.is_none() {
+        return false;
+    }
+    let desired = change.desired.raw.value();
+    let text = |path: &str| desired.pointer(path).and_then(Value::as_str);
+    let containers = desired.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+    let is_probed = containers.is_some_and(|all| all.iter().any(|container| container.get("readinessProbe").is_some()));
+    let stops = desired.pointer("/spec/replicas").and_then(Value::as_i64) == Some(0);
+    text("/spec/strategy/type") != Some("Recreate") && is_probed && !stops
+}

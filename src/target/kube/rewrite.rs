@@ -1,0 +1,46 @@
+//! What an object becomes when it is written as it is: a dry run of a change that changes nothing.
+
+use super::errors::words;
+use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::target::RewriteError;
+
+/// An empty patch: the API server reads the object at the resource's version, converts it to the storage version and back,
+/// and answers what came of it. Nothing is stored.
+pub async fn rewritten(
+    transport: &Transport,
+    default_namespace: &str,
+    resource: &Resource,
+    object: &ObjectRef,
+    field_manager: &str,
+) -> Result<RawObject, RewriteError> {
+    let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
+    let path = object_path(resource, namespace, &object.name);
+    let call = Call {
+        verb: "patch",
+        resource: Some(resource),
+        namespace,
+        name: Some(&object.name),
+        uri: format!("{path}?dryRun=All&fieldManager={}", encode(field_manager)),
+        body: Some(Payload::JsonPatch("[]")),
+    };
+    let failure = match transport.send(&call).await {
+        Ok(answer) => {
+            return match serde_json::from_str::<serde::de::IgnoredAny>(&answer.body) {
+                Ok(_) => Ok(RawObject::new(answer.body)),
+                Err(_) => Err(RewriteError::Other(Problem::new(format!("{object} was answered with what is no JSON")))),
+            };
+        }
+        Err(failure) => failure,
+    };
+    let (code, said) = match &failure {
+        Failure::Refused(status) => (status.code, words(&status.message)),
+        Failure::Lost { .. } => (0, String::new()),
+    };
+    Err(match code {
+        404 | 409 => RewriteError::Gone,
+        500 if said.contains("conversion webhook for ") => RewriteError::Conversion(said),
+        _ => RewriteError::Other(failure.into_problem(&call, transport.peer())),
+    })
+}
