@@ -21,6 +21,7 @@ pub mod rbac;
 pub mod report;
 pub mod resource;
 pub mod run;
+pub mod secret;
 pub mod target;
 pub mod text;
 pub mod ui;

@@ -38,6 +38,11 @@ impl ObjectRef {
         self.kind == "CustomResourceDefinition" && self.group() == "apiextensions.k8s.io"
     }
 
+    /// Whether this is a Secret, whose values no output may hold.
+    pub fn is_secret(&self) -> bool {
+        self.kind == "Secret" && self.group().is_empty()
+    }
+
     pub fn is_namespace(&self) -> bool {
         self.kind == "Namespace" && self.group().is_empty()
     }

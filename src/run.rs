@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use tokio::sync::watch;
 
-use crate::cli::{Cli, ColorChoice, Command, ConfigCommand, ConfigFlags, Format};
+use crate::cli::{Cli, ColorChoice, Command, ConfigCommand, ConfigFlags, Format, RulesArgs};
 use crate::config::{self, Loader, Overrides};
 use crate::date::Date;
 use crate::manifest;
@@ -95,10 +95,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Deploy(args) => return flow::run(&args.flow, Some(args), host).await,
         Command::Check(args) => return flow::run(&args.flow, None, host).await,
         Command::Permissions(args) => permissions::run(args, host).await,
-        Command::Rules(args) => match &args.name {
-            None => Ok(explain::list()),
-            Some(name) => explain::explain(name),
-        },
+        Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),
             ConfigCommand::Show { config, files, output } => show(config, files, *output, host),
@@ -110,14 +107,43 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     }
 }
 
-/// The merged configuration with the origin of each value.
-fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mut Host) -> Result<String> {
-    let loader = Loader {
+/// Every check and rule, those that the configuration defines included; or one of them.
+fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
+    let of_gantry = args.name.as_deref().and_then(explain::explain);
+    if let Some(text) = of_gantry {
+        return Ok(text);
+    }
+    let loaded = loader(&args.config, host).load([], &registry::known());
+    let own = match (loaded, &args.name) {
+        (Ok(loaded), _) => loaded.settings.own_checks,
+        // What gantry brings can be listed whatever state the project's file is in.
+        (Err(_), None) if args.config.config_files.is_empty() => {
+            let _ = writeln!(
+                host.stderr,
+                "notice: your own checks are not listed, as the configuration has mistakes: gantry config show"
+            );
+            Vec::new()
+        }
+        (Err(error), _) => return Err(error),
+    };
+    match &args.name {
+        None => Ok(explain::list(&own)),
+        Some(name) => explain::explain_own(name, &own),
+    }
+}
+
+fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
+    Loader {
         environment: host.environment.clone(),
         working_directory: host.working_directory.clone(),
         files: flags.config_files.clone(),
         overrides: Overrides::default(),
-    };
+    }
+}
+
+/// The merged configuration with the origin of each value.
+fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mut Host) -> Result<String> {
+    let loader = loader(flags, host);
     let manifests = match files {
         [] => manifest::Loaded::default(),
         files => manifest::load(files, &mut host.stdin).map_err(Error::Failed)?,

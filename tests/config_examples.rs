@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gantry::config::{Loaded, Loader, schema};
+use gantry::config::{Definition, Loaded, Loader, SelectedCheck, schema};
 use gantry::preflight::registry;
 use gantry::report::Mode;
 
@@ -46,7 +46,7 @@ fn every_example_says_what_it_is_for() {
 #[test]
 fn no_example_is_forgotten() {
     let covered: BTreeSet<PathBuf> =
-        EXAMPLES.iter().filter_map(|(files, ..)| files.last()).map(PathBuf::from).collect();
+        EXAMPLES.iter().filter_map(|(files, ..)| files.last()).chain(OWN_CHECKS).map(PathBuf::from).collect();
     assert_eq!(covered, examples());
 }
 
@@ -94,7 +94,7 @@ fn the_documentation_shows_what_is_really_printed() {
 #[test]
 fn the_documentation_names_every_key_of_every_check() {
     let page = std::fs::read_to_string(folder().join("../docs/configuration.md")).expect("the page");
-    for check in registry::known() {
+    for check in registry::known().checks {
         assert!(page.contains(&format!("`{}`", check.name)), "{}", check.name);
         for key in check.keys() {
             assert!(page.contains(&format!("| `{}` |", key.name)), "{} of {}", key.name, check.name);
@@ -102,7 +102,20 @@ fn the_documentation_names_every_key_of_every_check() {
     }
 }
 
-/// Every file below the folder but Markdown, relative to it.
+/// Each holds three, run by `tests/e2e_own_checks.rs`.
+const OWN_CHECKS: &[&str] = &["own-checks-cel.yaml", "own-checks-exec.yaml"];
+
+#[test]
+fn checks_of_ones_own_are_three_of_each_kind() {
+    for (file, kind) in OWN_CHECKS.iter().zip(["cel", "exec"]) {
+        let settings = load(&[file]).settings;
+        let is_own =
+            |check: &SelectedCheck| matches!(check.definition, Definition::Own { kind: key, .. } if key == kind);
+        assert!(settings.checks.len() == 3 && settings.checks.iter().all(is_own), "{:?}", settings.checks);
+    }
+}
+
+/// Every YAML file below the folder, relative to it.
 fn examples() -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder()];
@@ -111,7 +124,7 @@ fn examples() -> BTreeSet<PathBuf> {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_none_or(|extension| extension != "md") {
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
                 found.insert(path.strip_prefix(folder()).expect("below the folder").to_owned());
             }
         }

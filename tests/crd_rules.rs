@@ -76,7 +76,7 @@ fn every_fixture_has_its_findings_and_no_others() {
             .zip(&semantic)
             .enumerate()
             .map(|(i, (violation, semantic))| Expected {
-                rule: violation.rule.into(),
+                rule: violation.rule.into_owned(),
                 severity: violation.severity,
                 semantic: Some(semantic.severity).filter(|semantic| *semantic != violation.severity),
                 verdict: violation.verdict,

@@ -191,6 +191,9 @@ pub struct RulesArgs {
     /// A check or a rule
     pub name: Option<String>,
 
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
     /// Colour on the terminal [default: auto]
     #[arg(long, value_name = "WHEN")]
     pub color: Option<ColorChoice>,

@@ -24,6 +24,32 @@ pub struct KnownCheck {
     pub configure: fn(&mut ConfigReader<'_>),
 }
 
+/// A kind of check that a team writes for itself: the key of an entry of `preflightRules` that makes it one.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownKind {
+    pub key: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// Whether it runs a program: then a Config document among the manifests cannot define one.
+    pub runs_programs: bool,
+    /// Reads every key below `key`.
+    pub configure: fn(&mut ConfigReader<'_>),
+}
+
+/// What an entry of `preflightRules` can be.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    pub checks: Vec<KnownCheck>,
+    pub kinds: Vec<KnownKind>,
+}
+
+impl Known {
+    /// Whether gantry itself has a check of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.checks.iter().any(|check| check.name == name)
+    }
+}
+
 /// The configuration of one check, merged; each value knows its place.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConfigMap(pub Option<Located>);
@@ -63,6 +89,8 @@ impl KeyDescription {
 /// Reads the keys of one check, each once, and collects what is wrong with them.
 pub struct ConfigReader<'a> {
     check: &'a str,
+    /// The key of the entry whose mapping is read.
+    section: &'a str,
     config: Option<&'a Located>,
     keys: Vec<KeyDescription>,
     problems: Vec<Problem>,
@@ -70,7 +98,22 @@ pub struct ConfigReader<'a> {
 
 impl<'a> ConfigReader<'a> {
     pub fn new(check: &'a str, config: &'a ConfigMap) -> Self {
-        ConfigReader { check, config: config.0.as_ref(), keys: Vec::new(), problems: Vec::new() }
+        Self::of_section(check, "config", config)
+    }
+
+    /// Reads another mapping of a check's entry than its `config`.
+    pub fn of_section(check: &'a str, section: &'a str, config: &'a ConfigMap) -> Self {
+        ConfigReader { check, section, config: config.0.as_ref(), keys: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Says so where a key that must be there is not.
+    pub fn required(&mut self, key: &str, help: &str) {
+        if let Some(config) = self.config
+            && config.get(key).is_none()
+        {
+            let message = format!("{}[{}].{} has no {key}", keys::RULES, self.check, self.section);
+            self.problems.push(config.key.problem(message).help(help));
+        }
     }
 
     /// A word out of several, each standing for a value.
@@ -201,7 +244,7 @@ impl<'a> ConfigReader<'a> {
     }
 
     fn path(&self, key: &str) -> String {
-        format!("{}[{}].config.{key}", keys::RULES, self.check)
+        format!("{}[{}].{}.{key}", keys::RULES, self.check, self.section)
     }
 
     /// The keys that were read, in that order.
@@ -212,7 +255,7 @@ impl<'a> ConfigReader<'a> {
     /// What was wrong: wrong values, and keys that nobody read.
     pub fn finish(mut self) -> Result<(), Vec<Problem>> {
         let mut known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
-        if !known.contains(&MODE) {
+        if self.section == "config" && !known.contains(&MODE) {
             known.push(MODE);
         }
         known.sort_unstable();
@@ -248,11 +291,35 @@ impl KnownCheck {
         reader.finish().map(|()| mode)
     }
 
+    /// The mode of a check that has nothing else to configure.
+    pub(super) fn mode_alone(name: &str, config: &ConfigMap) -> Result<Mode, Vec<Problem>> {
+        let mut reader = ConfigReader::new(name, config);
+        let mode = mode(&mut reader);
+        reader.finish().map(|()| mode)
+    }
+
     /// Every key that its `config` can have, `mode` first.
     pub fn keys(&self) -> Vec<KeyDescription> {
         let nothing = ConfigMap::default();
         let mut reader = ConfigReader::new(self.name, &nothing);
         mode(&mut reader);
+        (self.configure)(&mut reader);
+        reader.keys()
+    }
+}
+
+impl KnownKind {
+    /// Reads what makes the check called `name`.
+    pub(super) fn read(&self, name: &str, section: &ConfigMap) -> Result<(), Vec<Problem>> {
+        let mut reader = ConfigReader::of_section(name, self.key, section);
+        (self.configure)(&mut reader);
+        reader.finish()
+    }
+
+    /// Every key that can stand below `key`.
+    pub fn keys(&self) -> Vec<KeyDescription> {
+        let nothing = ConfigMap::default();
+        let mut reader = ConfigReader::of_section("", self.key, &nothing);
         (self.configure)(&mut reader);
         reader.keys()
     }

@@ -12,8 +12,9 @@ use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
 use crate::yaml::{self, Data, Entry, Node, Span};
 
-use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach};
+use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS};
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
+use super::own;
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -291,7 +292,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `enabled` and `config` of one entry.
+    /// `enabled` and the sections of one entry.
     fn rule(&mut self, name: &str, item: &Node) -> Dict {
         let mut rule = Dict::new();
         for entry in entries(item).unwrap_or_default() {
@@ -299,7 +300,7 @@ impl Reader<'_> {
             let steps = [RULES, name, entry.key.as_str()];
             match (entry.key.as_str(), &entry.value.data) {
                 ("name", _) => {}
-                ("enabled" | "config", Data::Scalar(serde_json::Value::Null)) => {}
+                (key, Data::Scalar(serde_json::Value::Null)) if RULE_KEYS.contains(&key) => {}
                 ("enabled", Data::Scalar(serde_json::Value::Bool(enabled))) => {
                     self.remember(&steps, &entry.key_span, &entry.value.span);
                     rule.insert("enabled".into(), Value::from(*enabled));
@@ -308,12 +309,17 @@ impl Reader<'_> {
                     let value = entry.value.to_value();
                     self.problem(&entry.value.span, format!("{path}: {value} is not true or false"), None);
                 }
-                ("config", Data::Mapping(_)) => {
+                (section, Data::Mapping(_)) if SECTIONS.contains(&section) => {
                     self.remember(&steps, &entry.key_span, &entry.value.span);
-                    let value = self.free(&steps.map(str::to_owned), &entry.value);
-                    rule.insert("config".into(), value);
+                    let mut value = self.free(&steps.map(str::to_owned), &entry.value);
+                    if section == "exec" {
+                        own::start_at_folder(&mut value, self.text.folder);
+                    }
+                    rule.insert(section.into(), value);
                 }
-                ("config", _) => self.problem(&entry.value.span, format!("{path} is not a mapping"), None),
+                (section, _) if SECTIONS.contains(&section) => {
+                    self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
+                }
                 _ => self.unknown_key(&path, entry, RULE_KEYS),
             }
         }

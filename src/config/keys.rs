@@ -23,7 +23,10 @@ pub const KIND: &str = "Config";
 pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata"];
 
 /// The keys of an entry of `preflightRules`.
-pub(super) const RULE_KEYS: &[&str] = &["name", "enabled", "config"];
+pub(super) const RULE_KEYS: &[&str] = &["name", "enabled", "config", "exec", "cel"];
+
+/// Those of them that hold a mapping of their own: the configuration of a check, and what makes a check of a team's own.
+pub(super) const SECTIONS: &[&str] = &["config", "exec", "cel"];
 
 /// The name of the key that holds the checks.
 pub(super) const RULES: &str = "preflightRules";

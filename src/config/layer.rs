@@ -111,11 +111,20 @@ pub(super) struct LayerData {
     pub places: BTreeMap<Path, Places>,
     /// The names in `preflightRules` in their order; `None` where the key is absent.
     pub rules: Option<Vec<String>>,
+    /// Where the document gives a check a program that is not run for coming from here.
+    pub not_run: BTreeMap<String, Place>,
 }
 
 impl LayerData {
     pub fn new(layer: Layer, name: impl Into<String>) -> Self {
-        LayerData { layer, name: name.into(), values: Dict::new(), places: BTreeMap::new(), rules: None }
+        LayerData {
+            layer,
+            name: name.into(),
+            values: Dict::new(),
+            places: BTreeMap::new(),
+            rules: None,
+            not_run: BTreeMap::new(),
+        }
     }
 
     /// Sets the value at a dotted path of the table of keys, from one place.

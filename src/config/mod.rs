@@ -17,6 +17,7 @@ mod files;
 mod keys;
 mod layer;
 mod merge;
+mod own;
 mod raw;
 mod schema;
 mod select;
@@ -25,7 +26,7 @@ mod show;
 mod tests;
 mod waivers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,12 +35,13 @@ use crate::manifest::Origin;
 use crate::problem::{Error, Problem, Result};
 use crate::target::TargetSpec;
 
-pub use check::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
+pub use check::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
 pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
 pub use layer::{Layer, Place};
 pub use merge::{Located, LocatedData};
+pub use own::{Definition, OwnCheck};
 pub use schema::schema;
 pub use select::SelectedCheck;
 pub use show::Setting;
@@ -63,6 +65,8 @@ pub struct Loader {
 pub struct Settings {
     /// The checks that run, in the order in which they were asked for.
     pub checks: Vec<SelectedCheck>,
+    /// Every check that the files define, whether it runs or not, by name.
+    pub own_checks: Vec<OwnCheck>,
     /// Findings that may pass, in the order of the file.
     pub waivers: Vec<Waiver>,
     pub warn_only: bool,
@@ -104,16 +108,16 @@ pub struct Loaded {
 impl Loader {
     /// Reads, merges and validates all layers. `among_manifests` are the Config documents that the manifests hold;
     /// `known` are the checks that there are.
-    pub fn load<'a>(
-        &self,
-        among_manifests: impl IntoIterator<Item = &'a Origin>,
-        known: &[KnownCheck],
-    ) -> Result<Loaded> {
+    pub fn load<'a>(&self, among_manifests: impl IntoIterator<Item = &'a Origin>, known: &Known) -> Result<Loaded> {
         let mut reading = self.read_files();
         reading.layers.insert(0, merge::defaults());
+        let mut files = BTreeSet::new();
         for origin in among_manifests {
+            files.insert(origin.source.name.clone());
             reading.add(read_among_manifests(origin));
         }
+        let came_along = self.project_file_is_among(&files);
+        reading.notices.extend(own::guard(&mut reading.layers, came_along, known));
         let (environment, named) = environment::environment(&self.environment);
         reading.add(environment);
         reading.add(self.overrides.layer());
@@ -134,8 +138,19 @@ impl Loader {
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
         }
-        let settings = Settings::new(merged, selection.checks, waivers, selection.switches).map_err(Error::usage)?;
+        let select::Selection { checks, own, switches, .. } = selection;
+        let settings = Settings::new(merged, checks, own, waivers, switches).map_err(Error::usage)?;
         Ok(Loaded { settings, notices: reading.notices })
+    }
+
+    /// Whether the project file is one of the files of the manifests: then it came with them.
+    fn project_file_is_among(&self, files: &BTreeSet<String>) -> bool {
+        let same = |name: &String, path: &Path| {
+            let file = self.working_directory.join(name);
+            matches!((file.canonicalize(), path.canonicalize()), (Ok(one), Ok(other)) if one == other)
+        };
+        let project = files::project_file(&self.working_directory);
+        project.is_some_and(|(_, path)| files.iter().any(|name| same(name, &path)))
     }
 
     fn read_files(&self) -> document::Reading {
@@ -172,6 +187,7 @@ impl Settings {
     fn new(
         merged: merge::Merged,
         checks: Vec<SelectedCheck>,
+        own_checks: Vec<OwnCheck>,
         waivers: Vec<Waiver>,
         switches: Vec<select::Switch>,
     ) -> std::result::Result<Settings, Problem> {
@@ -190,6 +206,7 @@ impl Settings {
         let color = raw.color.ok_or_else(missing("color"))?;
         Ok(Settings {
             checks,
+            own_checks,
             waivers,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,

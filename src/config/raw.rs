@@ -90,9 +90,13 @@ enum RawColor {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSwitch {
     pub enabled: Option<bool>,
-    /// Read with the places of its values from the merged tree instead.
+    /// Read with the places of its values from the merged tree instead, and so are the other two.
     #[serde(default, rename = "config")]
     pub _config: Map<String, Value>,
+    #[serde(default, rename = "exec")]
+    pub _exec: Map<String, Value>,
+    #[serde(default, rename = "cel")]
+    pub _cel: Map<String, Value>,
 }
 
 /// Findings that may pass. In object, version, path and rule, * stands for any characters and ? for one.
@@ -135,4 +139,8 @@ struct RawRule {
     enabled: Option<bool>,
     /// The configuration of the check.
     config: Option<Map<String, Value>>,
+    /// Makes it a check of one's own: a program. Not run from a Config document among the manifests.
+    exec: Option<Map<String, Value>>,
+    /// Makes it a check of one's own: a CEL expression.
+    cel: Option<Map<String, Value>>,
 }

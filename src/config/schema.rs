@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::check::KnownCheck;
+use super::check::{Known, KnownCheck, KnownKind};
 use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, Kind};
+use super::own;
 use super::raw::Raw;
 
-/// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check.
+/// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of checks of one's own.
 ///
 /// Documents of kapp are not described: they hold much that is not gantry's.
-pub fn schema(known: &[KnownCheck]) -> Value {
+pub fn schema(known: &Known) -> Value {
     let mut schema = json!({"$schema": null, "title": null, "description": null, "type": null});
     if let (Value::Object(ordered), Value::Object(own)) = (&mut schema, schemars::schema_for!(Raw).to_value()) {
         ordered.extend(own);
@@ -35,10 +36,16 @@ pub fn schema(known: &[KnownCheck]) -> Value {
     for (name, default) in timeouts {
         set(&mut schema, &format!("/$defs/Timeouts/properties/{name}"), "default", json!(default));
     }
-    let names: Vec<&str> = known.iter().map(|check| check.name).collect();
-    set(&mut schema, "/$defs/PreflightRule/properties/name", "enum", json!(names));
-    let configs = known.iter().map(config_of).collect();
+    let names: Vec<&str> = known.checks.iter().map(|check| check.name).collect();
+    // A name of one's own may stand without its definition, which another file has.
+    let own_name = json!({"pattern": own::NAME, "maxLength": own::LONGEST_NAME});
+    set(&mut schema, "/$defs/PreflightRule/properties/name", "anyOf", json!([{"enum": names}, own_name]));
+    let mut configs: Vec<Value> = known.checks.iter().map(config_of).collect();
+    configs.push(config_of_own(&names));
     set(&mut schema, "/$defs/PreflightRule", "allOf", Value::Array(configs));
+    for kind in &known.kinds {
+        set_kind(&mut schema, kind);
+    }
     schema
 }
 
@@ -53,6 +60,29 @@ fn set(schema: &mut Value, pointer: &str, key: &str, value: Value) {
     if let Some(Value::Object(object)) = schema.pointer_mut(pointer) {
         object.insert(key.into(), value);
     }
+}
+
+/// What stands below the key of a kind of checks of one's own.
+fn set_kind(schema: &mut Value, kind: &KnownKind) {
+    // None is required here: another file may have it.
+    let properties: Map<String, Value> = kind.keys().into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
+    let section = format!("/$defs/PreflightRule/properties/{}", kind.key);
+    set(schema, &section, "properties", Value::Object(properties));
+    set(schema, &section, "additionalProperties", json!(false));
+}
+
+/// A check of one's own has one definition, no name of gantry's, and nothing to configure but its mode.
+fn config_of_own(names: &[&str]) -> Value {
+    let mode = KnownCheck { name: "", about: "", configure: |_| () }.keys();
+    let keys: Map<String, Value> = mode.into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
+    json!({
+        "if": {"not": {"properties": {"name": {"enum": names}}}},
+        "then": {
+            "properties": {"config": {"type": ["object", "null"], "properties": keys, "additionalProperties": false}},
+            "not": {"required": ["exec", "cel"]},
+        },
+        "else": {"properties": {"exec": false, "cel": false}},
+    })
 }
 
 /// What `config` of one check may hold.

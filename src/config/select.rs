@@ -7,17 +7,20 @@
 use crate::problem::{Problem, did_you_mean};
 use crate::report::Mode;
 
-use super::check::{ConfigMap, KnownCheck};
+use super::check::{ConfigMap, Known, KnownCheck};
 use super::environment::Named;
 use super::keys::{DEFAULT_CHECK, RULES};
 use super::layer::{Layer, LayerData, Place};
 use super::merge::Merged;
+use super::own::{self, Definition, OwnCheck};
 
 /// A check that runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectedCheck {
-    pub name: &'static str,
+    pub name: String,
     pub mode: Mode,
+    pub definition: Definition,
+    /// The entry's `config`; of a check that a team defines what makes it one (`exec`, `cel`).
     pub config: ConfigMap,
 }
 
@@ -35,13 +38,16 @@ pub(super) struct Selection {
     /// Every check that is configured or runs.
     pub switches: Vec<Switch>,
     pub checks: Vec<SelectedCheck>,
+    /// Every check that the layers define, whether it runs or not.
+    pub own: Vec<OwnCheck>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
 
 /// Selects among `known`. `named` is what the flag, or else the variable, names.
-pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData], known: &[KnownCheck]) -> Selection {
-    let mut selection = Selection::default();
+pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData], known: &Known) -> Selection {
+    let (own, problems) = own::read(merged, layers, known);
+    let mut selection = Selection { own, problems, ..Selection::default() };
     selection.check_names_in_files(layers, known);
     selection.switches = match (named, &merged.rules) {
         (Some(named), rules) => {
@@ -53,7 +59,7 @@ pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData
             vec![Switch { name: DEFAULT_CHECK.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }]
         }
     };
-    for check in known {
+    for check in &known.checks {
         let config = config_of(check.name, merged);
         let mode = match check.read(&config) {
             Ok(mode) => mode,
@@ -62,8 +68,22 @@ pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData
                 continue;
             }
         };
-        if selection.switches.iter().any(|switch| switch.enabled && switch.name == check.name) {
-            selection.checks.push(SelectedCheck { name: check.name, mode, config });
+        if selection.runs(check.name) {
+            let name = check.name.to_owned();
+            selection.checks.push(SelectedCheck { name, mode, definition: Definition::BuiltIn, config });
+        }
+    }
+    for check in selection.own.clone() {
+        let mode = match KnownCheck::mode_alone(&check.name, &config_of(&check.name, merged)) {
+            Ok(mode) => mode,
+            Err(problems) => {
+                selection.problems.extend(problems);
+                continue;
+            }
+        };
+        if selection.runs(&check.name) {
+            let OwnCheck { name, definition, config } = check;
+            selection.checks.push(SelectedCheck { name, mode, definition, config });
         }
     }
     // In the order in which they were asked for.
@@ -107,21 +127,42 @@ fn by_files(name: &str, merged: &Merged) -> Switch {
 }
 
 impl Selection {
-    fn check_names_in_files(&mut self, layers: &[LayerData], known: &[KnownCheck]) {
+    fn runs(&self, name: &str) -> bool {
+        self.switches.iter().any(|switch| switch.enabled && switch.name == name)
+    }
+
+    fn is_known(&self, name: &str, known: &Known) -> bool {
+        known.has(name) || self.own.iter().any(|check| check.name == name)
+    }
+
+    fn near(&self, name: &str, known: &Known) -> String {
+        let names = || {
+            let own = self.own.iter().map(|check| check.name.as_str());
+            known.checks.iter().map(|check| check.name).chain(own)
+        };
+        match did_you_mean(name, names()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("known checks: {}", names().collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    fn check_names_in_files(&mut self, layers: &[LayerData], known: &Known) {
         for layer in layers {
-            for name in layer.rules.iter().flatten().filter(|name| !is_known(name, known)) {
+            let names = layer.rules.iter().flatten().filter(|name| !self.is_known(name, known));
+            for name in names.cloned().collect::<Vec<_>>() {
                 let message = format!("unknown preflight check in configuration: {name:?}");
                 let places = layer.places.get([RULES.to_owned(), name.clone()].as_slice());
+                let near = self.near(&name, known);
                 let problem = match places {
                     Some(places) => places.key.problem(message),
                     None => Problem::new(message),
                 };
-                self.problems.push(problem.help(near(name, known)));
+                self.problems.push(problem.help(near));
             }
         }
     }
 
-    fn check_names(&mut self, named: &Named, known: &[KnownCheck]) {
+    fn check_names(&mut self, named: &Named, known: &Known) {
         let from = match &named.place {
             Place::Variable(name) => format!("{name} names it; "),
             _ => String::new(),
@@ -130,9 +171,9 @@ impl Selection {
             if named.names[..index].contains(name) {
                 let problem = Problem::new(format!("duplicate preflight check {name:?} specified"));
                 self.problems.push(problem.help(format!("{from}name each check once")));
-            } else if !is_known(name, known) {
+            } else if !self.is_known(name, known) {
                 let problem = Problem::new(format!("unknown preflight check {name:?} specified"));
-                self.problems.push(problem.help(format!("{from}{}", near(name, known))));
+                self.problems.push(problem.help(format!("{from}{}", self.near(name, known))));
             }
         }
     }
@@ -161,17 +202,5 @@ impl Selection {
             let message = format!("no preflight check runs: {RULES} enables none");
             self.notices.push(Problem::new(message).help(format!("--preflight {DEFAULT_CHECK} runs one all the same")));
         }
-    }
-}
-
-fn is_known(name: &str, known: &[KnownCheck]) -> bool {
-    known.iter().any(|check| check.name == name)
-}
-
-fn near(name: &str, known: &[KnownCheck]) -> String {
-    let names: Vec<&str> = known.iter().map(|check| check.name).collect();
-    match did_you_mean(name, names.iter().copied()) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => format!("known checks: {}", names.join(", ")),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::text::{is_hostile, sanitize};
 use crate::yaml::{self, Data};
 
-use super::keys::{API_VERSION, KEYS, KIND, RULES};
+use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
 use super::layer::{Layer, Place};
 use super::merge::{Located, LocatedData};
 use super::{Settings, select::Switch};
@@ -44,8 +44,8 @@ impl Settings {
                 layer: switch.layer.to_string(),
                 source: switch.place.to_string(),
             });
-            if let Some(config) = self.check_config(switch) {
-                leaves(&format!("{path}.config"), config, &mut list);
+            for (section, found) in self.sections(switch) {
+                leaves(&format!("{path}.{section}"), found, &mut list);
             }
         }
         for key in KEYS.iter().filter(|key| key.path != RULES) {
@@ -66,8 +66,8 @@ impl Settings {
             lines.push(plain(format!("- name: {}", scalar(&switch.name.as_str().into()))));
             let comment = Some(origin(switch.layer, &switch.place));
             lines.push(Line { yaml: format!("  enabled: {}", switch.enabled), comment });
-            if let Some(config) = self.check_config(switch) {
-                write("  config:", 4, config, &mut lines);
+            for (section, found) in self.sections(switch) {
+                write(&format!("  {section}:"), 4, found, &mut lines);
             }
         }
         let mut parent = "";
@@ -87,8 +87,10 @@ impl Settings {
         align(&lines)
     }
 
-    fn check_config(&self, switch: &Switch) -> Option<&Located> {
-        self.tree.get(RULES)?.get(&switch.name)?.get("config")
+    /// What the entry of a check holds beside its name and its switch.
+    fn sections(&self, switch: &Switch) -> impl Iterator<Item = (&'static str, &Located)> {
+        let rule = self.tree.get(RULES).and_then(|rules| rules.get(&switch.name));
+        SECTIONS.iter().filter_map(move |section| Some((*section, rule?.get(section)?)))
     }
 }
 

@@ -26,10 +26,29 @@ fn configure_permissions(reader: &mut ConfigReader<'_>) {
     }
 }
 
-const KNOWN: &[KnownCheck] = &[
-    KnownCheck { name: "CRDUpgradeSafety", about: "CRDs stay safe.", configure: configure_safety },
-    KnownCheck { name: "PermissionValidation", about: "Rights are there.", configure: configure_permissions },
-];
+fn known() -> Known {
+    Known {
+        checks: vec![
+            KnownCheck { name: "CRDUpgradeSafety", about: "CRDs stay safe.", configure: configure_safety },
+            KnownCheck { name: "PermissionValidation", about: "Rights are there.", configure: configure_permissions },
+        ],
+        kinds: vec![
+            KnownKind { key: "cel", about: "An expression.", runs_programs: false, configure: configure_cel },
+            KnownKind { key: "exec", about: "A program.", runs_programs: true, configure: configure_exec },
+        ],
+    }
+}
+
+fn configure_cel(reader: &mut ConfigReader<'_>) {
+    reader.string("expression", "What holds.");
+    reader.required("expression", "write one");
+}
+
+fn configure_exec(reader: &mut ConfigReader<'_>) {
+    reader.strings("command", "What runs.");
+    reader.required("command", "name it");
+    reader.duration("timeout", "How long.", Duration::from_secs(30));
+}
 
 /// A folder with config files, and what a load in it says.
 struct Bed {
@@ -95,7 +114,7 @@ impl Bed {
     }
 
     fn try_load(&self) -> Result<Loaded> {
-        self.loader.load(&self.manifests, KNOWN)
+        self.loader.load(&self.manifests, &known())
     }
 
     fn load(&self) -> Loaded {
@@ -115,8 +134,8 @@ impl Bed {
         }
     }
 
-    fn checks(&self) -> Vec<&'static str> {
-        self.settings().checks.iter().map(|check| check.name).collect()
+    fn checks(&self) -> Vec<String> {
+        self.settings().checks.iter().map(|check| check.name.clone()).collect()
     }
 }
 
@@ -196,7 +215,7 @@ fn rules_merge_by_name_and_by_key() {
         .file("gantry.yaml", "preflightRules:\n- name: PermissionValidation\n  config: {verbs: [get, list], limit: 5}\n- name: CRDUpgradeSafety\n  config:\n    mode: warn\n")
         .with("b.yaml", "preflightRules:\n- name: CRDUpgradeSafety\n  config: {failMode: open}\n- name: PermissionValidation\n  config: {verbs: [patch]}\n");
     let settings = bed.settings();
-    let names: Vec<&str> = settings.checks.iter().map(|check| check.name).collect();
+    let names: Vec<&str> = settings.checks.iter().map(|check| check.name.as_str()).collect();
     assert_eq!(names, ["PermissionValidation", "CRDUpgradeSafety"], "the order of first appearance");
     assert_eq!(settings.checks[1].mode, Mode::Warn);
     let list = settings.list();
@@ -547,7 +566,7 @@ fn what_is_shown_of_a_flag_runs_the_same_checks() {
 
 #[test]
 fn the_schema_and_the_validator_know_the_same_keys() {
-    let schema = schema(KNOWN);
+    let schema = schema(&known());
     let mut described: Vec<String> = schema::top_level(&schema).into_iter().map(str::to_owned).collect();
     let timeouts = schema["$defs"]["Timeouts"]["properties"].as_object().unwrap();
     described.retain(|name| name != "timeouts");
@@ -567,7 +586,8 @@ fn the_schema_and_the_validator_know_the_same_keys() {
 
 #[test]
 fn a_check_describes_its_keys() {
-    let keys: Vec<String> = KNOWN
+    let keys: Vec<String> = known()
+        .checks
         .iter()
         .flat_map(KnownCheck::keys)
         .map(|key| format!("{} {} {:?} {}", key.name, key.values(), key.default().unwrap_or_default(), key.about()))
@@ -580,8 +600,8 @@ fn a_check_describes_its_keys() {
 /// The schema refuses what the validator refuses, and the other way round.
 #[test]
 fn the_schema_and_the_validator_agree() {
-    let validator = jsonschema::validator_for(&schema(KNOWN)).unwrap();
-    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}]\n";
+    let validator = jsonschema::validator_for(&schema(&known())).unwrap();
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
     let good =
         ["", all, "preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", "warnOnly:\n"];
     let bad = [
@@ -612,6 +632,16 @@ fn the_schema_and_the_validator_agree() {
         "preflightRules: [{name: CRDUpgradeSafety, config: {mode: loud}}]\n",
         "preflightRules: [{name: CRDUpgradeSafety, config: {verbs: []}}]\n",
         "preflightRules: [{name: PermissionValidation, config: {limit: -1}}]\n",
+        "preflightRules: [{name: CRDUpgradeSafety, exec: {command: [c]}}]\n",
+        "preflightRules: [{name: NoLatestTag, cel: {expression: e}}]\n",
+        "preflightRules: [{name: no_latest, cel: {expression: e}}]\n",
+        "preflightRules: [{name: both, cel: {expression: e}, exec: {command: [c]}}]\n",
+        "preflightRules: [{name: x, cel: {expression: 1}}]\n",
+        "preflightRules: [{name: x, cel: {expression: e, other: 1}}]\n",
+        "preflightRules: [{name: x, cel: []}]\n",
+        "preflightRules: [{name: x, exec: {command: [c], timeout: 3}}]\n",
+        "preflightRules: [{name: x, exec: {command: c}}]\n",
+        "preflightRules: [{name: x, exec: {command: [c]}, config: {other: 1}}]\n",
     ];
     for (bodies, valid) in [(&good[..], true), (&bad[..], false)] {
         for body in bodies {
@@ -637,4 +667,69 @@ fn the_documentation_names_every_key_and_variable() {
         }
     }
     assert!(text.contains(PREFLIGHT_VARIABLE));
+}
+
+#[test]
+fn a_team_defines_checks_of_its_own() {
+    let bed = Bed::new()
+        .file("ci/base.yaml", "preflightRules:\n- name: no-x\n  cel: {expression: e}\n- name: mine\n  exec: {command: [./check, ./arg], timeout: 1m}\n- {name: CRDUpgradeSafety}\n")
+        .with("ci/base.yaml", "preflightRules:\n- name: no-x\n  cel: {expression: e}\n- name: mine\n  exec: {command: [./check, ./arg], timeout: 1m}\n- {name: CRDUpgradeSafety}\n")
+        .with("over.yaml", "preflightRules:\n- {name: mine, exec: {timeout: 2m}, config: {mode: warn}}\n- {name: no-x, enabled: false}\n");
+    assert_eq!(bed.checks(), ["mine", "CRDUpgradeSafety"]);
+    let settings = bed.settings();
+    assert_eq!(settings.own_checks.iter().map(|check| &*check.name).collect::<Vec<_>>(), ["no-x", "mine"]);
+    let mine = &settings.checks[0];
+    assert_eq!(mine.mode, Mode::Warn);
+    assert!(matches!(mine.definition, Definition::Own { kind: "exec", .. }));
+    let list = settings.list();
+    assert_eq!(source(&list, "preflightRules[mine].exec.timeout"), ("-c file", "over.yaml:4:32"));
+    let command = list.iter().find(|setting| setting.path == "preflightRules[mine].exec.command").unwrap();
+    assert_eq!(command.value, serde_json::json!(["ci/check", "./arg"]), "the program starts at the file's folder");
+    // What is shown can be loaded again.
+    let shown = settings.show();
+    assert!(shown.contains("  exec:\n    command:\n      - ci/check"), "{shown}");
+    let bed = Bed::new().raw_file("shown.yaml", &shown);
+    assert_eq!(bed.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_wrong_with_a_check_of_ones_own_has_its_line() {
+    let body = "preflightRules:\n- name: a\n  cel: {}\n- name: b\n  exec: {timeout: 1s}\n- {name: c, cel: {expression: e}, exec: {command: [c]}}\n- {name: Nay, cel: {expression: e}}\n- {name: CRDUpgradeSafety, cel: {expression: e}}\n- {name: d}\n";
+    let problems = Bed::new().with("c.yaml", body).problems();
+    let starts = [
+        "c.yaml:5:3: preflightRules[a].cel has no expression | write one",
+        "c.yaml:7:3: preflightRules[b].exec has no command | name it",
+        "c.yaml:8:35: the check \"c\" has both \"cel\" and \"exec\" | make two checks",
+        "c.yaml:9:15: \"Nay\" cannot be the name of a check of your own | use lower case",
+        "c.yaml:10:28: \"CRDUpgradeSafety\" is a check of gantry's own and takes no \"cel\"",
+        "c.yaml:11:10: unknown preflight check in configuration: \"d\"",
+    ];
+    for start in starts {
+        assert!(problems.iter().any(|problem| problem.starts_with(start)), "{start}\n{problems:#?}");
+    }
+}
+
+#[test]
+fn programs_that_come_with_the_manifests_are_not_run() {
+    let exec = gantry("preflightRules:\n- name: mine\n  exec: {command: [./evil]}\n");
+    let bed = Bed::new().manifest(&exec);
+    let loaded = bed.load();
+    assert!(
+        say(&loaded.notices[0]).starts_with("manifests/config.yaml:7:3: left alone: \"exec\" of the check \"mine\"")
+    );
+    let check = &loaded.settings.checks[0];
+    assert!(matches!(&check.definition, Definition::NotRun { at: Some(at) } if at.line == 7), "{:?}", check.definition);
+    // Nor does one get into the place of another.
+    let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  exec: {command: [./good]}\n").manifest(&exec);
+    let loaded = bed.load();
+    assert_eq!(loaded.notices.len(), 1);
+    let config = loaded.settings.checks[0].config.0.as_ref().unwrap().to_value();
+    assert_eq!(config, serde_json::json!({"command": ["./good"]}));
+    // An expression does no harm, but it does not replace one of the team's.
+    let cel = gantry("preflightRules:\n- name: mine\n  cel: {expression: 'true'}\n");
+    assert_eq!(Bed::new().manifest(&cel).checks(), ["mine"]);
+    let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  cel: {expression: e}\n").manifest(&cel);
+    let loaded = bed.load();
+    assert_eq!(loaded.settings.checks[0].config.0.as_ref().unwrap().to_value(), serde_json::json!({"expression": "e"}));
+    assert!(say(&loaded.notices[0]).contains("left alone: \"cel\""));
 }

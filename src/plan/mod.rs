@@ -8,9 +8,13 @@ mod order;
 mod ownership;
 pub mod unchanged;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::json::Json;
 use crate::manifest::Manifest;
@@ -57,6 +61,40 @@ impl Change {
             Err(problem) => (None, Some(problem)),
         };
         Change { action: Action::Create, desired, live, unread, resource }
+    }
+
+    /// The manifest as JSON, with the namespace that it gets where it names none.
+    pub fn desired_json(&self) -> Cow<'_, str> {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow, default)]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Deserialize, Default)]
+        struct Metadata<'a> {
+            #[serde(borrow, default)]
+            namespace: Option<Cow<'a, str>>,
+        }
+        let json = self.desired.raw.json();
+        let Some(namespace) = &self.desired.object.namespace else { return json.into() };
+        match serde_json::from_str::<Head<'_>>(json) {
+            Ok(Head { metadata: Metadata { namespace: Some(_) } }) => json.into(),
+            _ => {
+                let mut value = self.desired.raw.value();
+                if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.insert("namespace".into(), namespace.as_str().into());
+                }
+                value.to_string().into()
+            }
+        }
+    }
+
+    /// The same as a tree.
+    pub fn desired_value(&self) -> Value {
+        match self.desired_json() {
+            Cow::Borrowed(_) => self.desired.raw.value(),
+            Cow::Owned(json) => RawObject::new(json).value(),
+        }
     }
 
     /// Changes of one rank are written together; a lower rank comes first. CRDs have a rank of their own.

@@ -6,14 +6,16 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::own;
 use super::registry::{self, CHECKS, CheckEntry};
 use super::rule::{Example, RuleDoc};
-use crate::config::KeyDescription;
+use crate::config::{Definition, KeyDescription, OwnCheck};
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::report::{Breaks, Severity};
+use crate::text;
 
-/// Every check with its rules, a line each.
-pub fn list() -> String {
+/// Every check with its rules, and every check of one's own, a line each.
+pub fn list(own: &[OwnCheck]) -> String {
     let mut text = String::new();
     for check in CHECKS {
         let rules = (check.rules)();
@@ -23,25 +25,57 @@ pub fn list() -> String {
             line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary));
         }
     }
+    if !own.is_empty() {
+        let width = own.iter().map(|check| check.name.len()).max().unwrap_or_default();
+        line(&mut text, "Your own");
+        for check in own {
+            let about = own::describe(&check.definition, &check.config);
+            let about = text::cut(&text::sanitize(&about), 200).into_owned();
+            line(&mut text, &format!("  {:width$}  {about}", check.name));
+        }
+    }
     text.push_str("\nExplain one: gantry rules NAME\n");
     text
 }
 
-/// What a check or a rule means. A name that is neither is a usage error.
-pub fn explain(name: &str) -> Result<String> {
+/// What a check or a rule of gantry's means; `None` where the name is neither.
+pub fn explain(name: &str) -> Option<String> {
     if let Some(check) = registry::find(name) {
-        return Ok(check_text(check));
+        return Some(check_text(check));
     }
-    let all = CHECKS.iter().flat_map(|check| (check.rules)().into_iter().map(move |rule| (check, rule)));
-    if let Some((check, rule)) = all.clone().find(|(_, rule)| rule.name == name) {
-        return Ok(rule_text(check, rule));
+    all_rules().find(|(_, rule)| rule.name == name).map(|(check, rule)| rule_text(check, rule))
+}
+
+fn all_rules() -> impl Iterator<Item = (&'static CheckEntry, &'static RuleDoc)> {
+    CHECKS.iter().flat_map(|check| (check.rules)().into_iter().map(move |rule| (check, rule)))
+}
+
+/// What a check of one's own means. A name that nothing has is a usage error.
+pub fn explain_own(name: &str, own: &[OwnCheck]) -> Result<String> {
+    // Findings of a program that has several rules are those of CHECK/RULE.
+    let check = name.split_once('/').map_or(name, |(check, _)| check);
+    if let Some(check) = own.iter().find(|known| known.name == check) {
+        return Ok(own_text(check));
     }
-    let known = registry::names().chain(all.map(|(_, rule)| rule.name));
+    let of_gantry = registry::names().chain(all_rules().map(|(_, rule)| rule.name));
+    let mut known: Vec<&str> = of_gantry.collect();
+    known.extend(own.iter().map(|check| check.name.as_str()));
     let help = match did_you_mean(name, known) {
         Some(near) => format!("did you mean {near}?"),
         None => "gantry rules lists them all".to_owned(),
     };
     Err(Error::usage(Problem::new(format!("there is no check or rule named {name:?}")).help(help)))
+}
+
+fn own_text(check: &OwnCheck) -> String {
+    let at = match &check.definition {
+        Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at) } => format!(" ({at})"),
+        _ => String::new(),
+    };
+    let mut text = format!("{}: a check of your own{}\n\n", check.name, text::sanitize(&at));
+    line(&mut text, &format!("  {}", text::sanitize(&own::describe(&check.definition, &check.config))));
+    line(&mut text, &format!("\nHow such checks are written: {}", own::DOCS));
+    text
 }
 
 fn check_text(check: &CheckEntry) -> String {
@@ -185,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_name_that_is_listed_can_be_explained() {
-        let list = list();
+        let list = list(&[]);
         for check in CHECKS {
             assert!(list.contains(check.name));
             assert!(explain(check.name).unwrap().contains("mode: error|warn"));
@@ -201,9 +235,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_a_usage_error_with_the_nearest_one() {
-        let Err(Error::Usage(problems)) = explain("NoTypeChanged") else { panic!("must be a usage error") };
+        let Err(Error::Usage(problems)) = explain_own("NoTypeChanged", &[]) else { panic!("must be a usage error") };
         assert_eq!(problems[0].help.as_deref(), Some("did you mean NoTypeChange?"));
-        let Err(Error::Usage(problems)) = explain("xyz") else { panic!("must be a usage error") };
+        let Err(Error::Usage(problems)) = explain_own("xyz", &[]) else { panic!("must be a usage error") };
         assert_eq!(problems[0].help.as_deref(), Some("gantry rules lists them all"));
     }
 

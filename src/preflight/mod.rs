@@ -6,18 +6,23 @@
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
+pub mod own;
 pub mod permission_validation;
+pub mod proofs;
 pub mod registry;
 pub mod rule;
 pub mod run;
 pub mod waive;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::plan::Plan;
-use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
-use crate::resource::{Resource, Step};
+use crate::problem::Problem;
+use crate::report::{Affected, Breaks, Coverage, Severity, Verdict, Witness};
+use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
 
@@ -31,16 +36,55 @@ pub struct Context<'a> {
     pub lookups: &'a (dyn Fn() -> Vec<Lookup> + Sync),
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
+    /// What is proven of the plan's CRDs, shared by the checks of one run.
+    pub proofs: Arc<proofs::Proofs>,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
+    /// What the user should hear of and what is no finding.
+    pub notices: &'a Notices,
+}
+
+/// What one check has to say beside its answer.
+#[derive(Debug, Default)]
+pub struct Notices(Mutex<Vec<Problem>>);
+
+impl Notices {
+    pub fn add(&self, message: impl Into<String>) {
+        self.lock().push(Problem::new(message));
+    }
+
+    fn take(&self) -> Vec<Problem> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Problem>> {
+        // A list of texts is whole whatever happened to the one who added to it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a violation is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A change of the plan, by its index in `plan.changes`.
+    Change(usize),
+    /// An object that the plan does not hold.
+    Object(ObjectRef),
+    /// No single object.
+    Plan,
+}
+
+impl From<usize> for Subject {
+    fn from(change: usize) -> Self {
+        Subject::Change(change)
+    }
 }
 
 /// What a rule says of one change, before it is placed and weighed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// Index into `plan.changes`.
-    pub change: usize,
-    pub rule: &'static str,
+    pub subject: Subject,
+    pub rule: Cow<'static, str>,
     /// How loud the rule is by itself. The runner may turn it down, never up.
     pub severity: Severity,
     pub version: Option<String>,
@@ -84,9 +128,17 @@ pub struct CouldNotCheck {
 #[derive(Debug)]
 pub enum Answer {
     /// What it found, and the parts of the plan that it could not check; with any of those it has not passed.
-    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck> },
+    /// `coverage` is what it looked at, where that is worth telling.
+    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>, coverage: Vec<Coverage> },
     /// Not possible on this target, with the reason.
     Skipped(String),
+}
+
+impl Answer {
+    /// What a check found that has no more to tell of what it looked at.
+    pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
+        Answer::Checked { violations, unchecked, coverage: Vec::new() }
+    }
 }
 
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;
@@ -96,7 +148,7 @@ pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
 
     /// What it will look up, so that the right to it can be asked for beforehand. Sends no request.
-    fn lookups(&self, _plan: &Plan) -> Vec<Lookup> {
+    fn lookups(&self, _plan: &Plan, _proofs: &proofs::Proofs) -> Vec<Lookup> {
         Vec::new()
     }
 

@@ -4,8 +4,8 @@
 
 use super::Check;
 use super::rule::RuleDoc;
-use super::{crd_upgrade_safety, custom_resource_validation, permission_validation};
-use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
+use super::{crd_upgrade_safety, custom_resource_validation, own, permission_validation};
+use crate::config::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck};
 
 /// A check as the rest of the program knows it.
 #[derive(Debug, Clone, Copy)]
@@ -39,9 +39,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|check| check.name)
 }
 
-/// Every check as the configuration knows it.
-pub fn known() -> Vec<KnownCheck> {
-    CHECKS.iter().map(CheckEntry::known).collect()
+/// Every check, and every kind of checks of one's own, as the configuration knows them.
+pub fn known() -> Known {
+    Known {
+        checks: CHECKS.iter().map(CheckEntry::known).collect(),
+        kinds: own::KINDS.iter().map(own::KindEntry::known).collect(),
+    }
 }
 
 impl CheckEntry {

@@ -1,12 +1,16 @@
 //! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
 
+use super::crd_upgrade_safety::Proven;
+use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
-use super::{Answer, Check, Context, CouldNotCheck, Violation};
+use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
+use crate::config::OwnCheck;
 use crate::manifest::Spans;
 use crate::plan::Plan;
 use crate::problem::Problem;
@@ -16,7 +20,7 @@ use crate::ui::progress::Stage;
 
 /// A check that takes part in this run.
 pub struct Enabled {
-    pub name: &'static str,
+    pub name: String,
     pub mode: Mode,
     pub check: Box<dyn Check>,
 }
@@ -28,37 +32,55 @@ pub struct RunOptions<'a> {
     pub redact: bool,
     pub field_manager: &'a str,
     pub waivers: Waivers<'a>,
+    /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
+    pub own_checks: &'a [OwnCheck],
     pub stage: &'a Stage,
 }
 
-/// Runs all checks, whatever each of them finds, and answers in their order; and what is to be said of the waivers.
-pub async fn run(
-    checks: &[Enabled],
-    plan: &Plan,
-    target: &Target,
-    options: RunOptions<'_>,
-) -> (Vec<CheckReport>, Vec<Problem>) {
-    let RunOptions { warn_only, redact, field_manager, waivers, stage } = options;
-    let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan)).collect();
+/// What came of a run.
+pub struct Ran {
+    /// In the order of the checks.
+    pub reports: Vec<CheckReport>,
+    /// What is to be said of the waivers.
+    pub problems: Vec<Problem>,
+    /// What the checks have to say beside their answers.
+    pub notices: Vec<Problem>,
+}
+
+/// Runs all checks, whatever each of them finds.
+pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
+    let RunOptions { warn_only, redact, field_manager, waivers, own_checks, stage } = options;
+    let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
+    let proofs = Arc::new(Proofs::new(Proven));
+    let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
+    let context = |notices| Context {
+        plan,
+        target,
+        field_manager,
+        lookups: &lookups,
+        redact,
+        proofs: Arc::clone(&proofs),
+        stage,
+        notices,
+    };
     let unread = unread(plan);
-    let answers = join_all(checks.iter().map(|enabled| {
-        let (context, unread) =
-            (Context { plan, target, field_manager, redact, lookups: &lookups, stage }, unread.clone());
+    let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
+        let (context, unread) = (context(notices), unread.clone());
         async move {
             match unread.filter(|_| enabled.check.needs_live_objects()) {
                 Some(error) => Err(error),
                 None => enabled.check.run(context).await,
             }
         }
-    }))
-    .await;
+    });
+    let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
-    let problems = waive(&mut reports, waivers);
+    let problems = waive(&mut reports, waivers, own_checks);
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    (reports, problems)
+    Ran { reports, problems, notices: notices.iter().flat_map(Notices::take).collect() }
 }
 
 /// Why checks that need the live objects cannot be run, if some could not be read.
@@ -73,11 +95,16 @@ fn unread(plan: &Plan) -> Option<CouldNotCheck> {
     Some(CouldNotCheck { message, help: first.help.clone() })
 }
 
-fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>) -> Vec<Problem> {
-    let all: Vec<&str> = CHECKS.iter().flat_map(|check| (check.names)()).collect();
+fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, own_checks: &[OwnCheck]) -> Vec<Problem> {
+    let own = own_checks.iter().map(|check| check.name.as_str());
+    let all: Vec<&str> = CHECKS.iter().flat_map(|check| (check.names)()).chain(own).collect();
     let ran = reports.iter().filter(|report| !matches!(report.status, CheckStatus::Failed | CheckStatus::Skipped));
-    let ran: Vec<&str> =
-        ran.filter_map(|report| registry::find(&report.name)).flat_map(|check| (check.names)()).collect();
+    let names = |report: &CheckReport| match registry::find(&report.name) {
+        Some(check) => (check.names)().into_iter().map(str::to_owned).collect(),
+        None => vec![report.name.clone()],
+    };
+    let ran: Vec<String> = ran.flat_map(names).collect();
+    let ran: Vec<&str> = ran.iter().map(String::as_str).collect();
     let problems = waivers.apply(reports, &all, &ran);
     for report in reports {
         // What blocked or warned may do so no more.
@@ -100,39 +127,47 @@ fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let (message, unchecked, findings) = match answer {
-        Ok(Answer::Checked { violations, unchecked }) => (None, unchecked, place(violations, plan, mode)),
-        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new()),
-        Err(error) => (None, vec![error], Vec::new()),
+    let (message, unchecked, coverage, findings) = match answer {
+        Ok(Answer::Checked { violations, unchecked, coverage }) => {
+            (None, unchecked, coverage, place(violations, plan, mode))
+        }
+        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new(), Vec::new()),
+        Err(error) => (None, vec![error], Vec::new(), Vec::new()),
     };
     let status = if message.is_some() { CheckStatus::Skipped } else { status(&findings, !unchecked.is_empty()) };
     let unchecked = unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
-    CheckReport { name: enabled.name.to_owned(), mode, status, message, unchecked, findings }
+    CheckReport { name: enabled.name.clone(), mode, status, message, unchecked, coverage, findings }
 }
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.
 fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
-    let mut by_change: BTreeMap<usize, Vec<Violation>> = BTreeMap::new();
+    let mut by_subject: BTreeMap<Subject, Vec<Violation>> = BTreeMap::new();
     for violation in violations {
-        by_change.entry(violation.change).or_default().push(violation);
+        by_subject.entry(violation.subject.clone()).or_default().push(violation);
     }
-    let mut groups: Vec<(usize, Vec<Violation>)> = by_change.into_iter().collect();
+    let mut groups: Vec<(Subject, Vec<Violation>)> = by_subject.into_iter().collect();
     // They may be many, and are moved: a copy would double what they take.
     let affected: Vec<Option<Affected>> =
         groups.iter_mut().flat_map(|(_, violations)| violations).map(|violation| violation.affected.take()).collect();
-    let placed = crate::plan::in_parallel(&groups, |(index, violations)| {
-        let desired = &plan.changes[*index].desired;
-        let spans = Spans::of(&desired.origin);
+    let placed = crate::plan::in_parallel(&groups, |(subject, violations)| {
+        let (object, spans) = match subject {
+            Subject::Change(index) => {
+                let desired = &plan.changes[*index].desired;
+                (Some(&desired.object), Some(Spans::of(&desired.origin)))
+            }
+            Subject::Object(object) => (Some(object), None),
+            Subject::Plan => (None, None),
+        };
         violations
             .iter()
             .map(|violation| Finding {
-                rule: violation.rule.to_owned(),
+                rule: violation.rule.clone().into_owned(),
                 severity: match (violation.severity, mode) {
                     (Severity::Error, Mode::Warn) => Severity::Warning,
                     (severity, _) => severity,
                 },
-                object: desired.object.clone(),
-                source: Some(spans.locate(&violation.at).location.into()),
+                object: object.cloned(),
+                source: spans.as_ref().map(|spans| spans.locate(&violation.at).location.into()),
                 label: violation.label.clone(),
                 version: violation.version.clone(),
                 path: violation.path.clone(),

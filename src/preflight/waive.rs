@@ -44,7 +44,14 @@ impl Waivers<'_> {
         let mut problems = Vec::new();
         for (waiver, used) in self.list.iter().zip(used) {
             let rule = waiver.rule.as_deref().map(WildMatch::new);
-            let fits = |names: &[&str]| rule.as_ref().is_none_or(|rule| names.iter().any(|name| rule.matches(name)));
+            // The rules of a program, CHECK/RULE, are known by their check.
+            let check =
+                waiver.rule.as_deref().and_then(|rule| rule.split_once('/')).map(|(check, _)| WildMatch::new(check));
+            let is_one = |name: &&str| {
+                rule.as_ref().is_none_or(|rule| rule.matches(name))
+                    || check.as_ref().is_some_and(|check| check.matches(name))
+            };
+            let fits = |names: &[&str]| names.iter().any(|name| is_one(&name)) || rule.is_none();
             if self.is_over(waiver) {
                 let expires = waiver.expires.map(|date| date.to_string()).unwrap_or_default();
                 problems.push(waiver.problem(
@@ -83,8 +90,9 @@ impl Waiver {
                 texts.iter().any(|text| pattern.matches(text))
             })
         };
-        let object = finding.object.to_string();
-        matches(&self.object, &[&finding.object.name, &object])
+        let object = finding.object.as_ref().map(|object| [object.name.clone(), object.to_string()]);
+        let names: Vec<&str> = object.iter().flatten().map(String::as_str).collect();
+        matches(&self.object, &names)
             && matches(&self.version, finding.version.as_deref().as_slice())
             && matches(&self.path, finding.path.as_deref().as_slice())
             && matches(&self.rule, &[&finding.rule])
@@ -124,6 +132,7 @@ mod tests {
             status: CheckStatus::Blocked,
             message: None,
             unchecked: Vec::new(),
+            coverage: Vec::new(),
             findings: vec![finding],
         }];
         let today = Date::parse("2026-11-21").unwrap();

@@ -134,7 +134,23 @@ pub struct CheckReport {
     /// What could not be checked, and why. With any of these a check has not passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<Unchecked>,
+    /// What the check looked at, for checks that judge objects that exist: one entry for each CRD that changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<Coverage>,
     pub findings: Vec<Finding>,
+}
+
+/// How much of what exists a check looked at to judge the change of one CRD.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// The CRD.
+    pub object: ObjectRef,
+    /// How many objects were read.
+    pub read: u64,
+    /// The versions whose change is proven safe for every possible object, so that none had to be read for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proven: Vec<String>,
 }
 
 /// Something that a check could not look at.
@@ -190,7 +206,9 @@ pub enum Breaks {
 pub struct Finding {
     pub rule: String,
     pub severity: Severity,
-    pub object: ObjectRef,
+    /// Absent where the finding is about no single object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// What the caret in the excerpt of `source` points out, for example `the live CRD has pollInterval here (string)`.

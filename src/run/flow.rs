@@ -11,12 +11,13 @@ use super::output::Output;
 use super::{Exit, Host};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs};
-use crate::config::{Loader, Overrides, Settings};
+use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
+use crate::preflight::own::{self, Surroundings};
 use crate::preflight::registry;
-use crate::preflight::run::{self as checks, Enabled, RunOptions};
+use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
@@ -71,7 +72,8 @@ async fn steps(
     report.target = target.describe();
     let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
     let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
-    let (plan, foreseen) = until(&stop, looked_at).await?;
+    let (plan, foreseen, notices) = until(&stop, looked_at).await?;
+    output.notices(host, &notices);
     tell_warnings(host, output, &target);
     output.warnings(host, &report.warnings);
 
@@ -183,12 +185,16 @@ fn configure(
         output.add_source(source.clone());
     }
     output.notices(host, &loaded.notices);
+    let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
     let enabled = settings
         .checks
         .iter()
-        .filter_map(|selected| {
-            let entry = registry::find(selected.name)?;
-            Some(Enabled { name: entry.name, mode: selected.mode, check: (entry.build)(&selected.config) })
+        .filter_map(|SelectedCheck { name, mode, definition, config }| {
+            let check = match registry::find(name) {
+                Some(entry) => (entry.build)(config),
+                None => own::build(name, definition, config, &surroundings)?,
+            };
+            Some(Enabled { name: name.clone(), mode: *mode, check })
         })
         .collect();
     Ok((settings, enabled, input))
@@ -273,7 +279,7 @@ async fn look(
     checking: Checking<'_>,
     progress: &Progress,
     report: &mut Report,
-) -> Result<(Plan, Vec<Foreseen>)> {
+) -> Result<(Plan, Vec<Foreseen>, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers } = checking;
     let options = PlanOptions {
@@ -291,15 +297,16 @@ async fn look(
         redact: settings.redact,
         field_manager: &settings.field_manager,
         waivers,
+        own_checks: &settings.own_checks,
         stage: &stage,
     };
-    let (reports, problems) = checks::run(enabled, &plan, target, options).await;
+    let Ran { reports, problems, notices } = checks::run(enabled, &plan, target, options).await;
     report.checks = reports;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
     drop(stage);
     report.count();
-    Ok((plan, foreseen))
+    Ok((plan, foreseen, notices))
 }
 
 /// A deploy that would end half done at a field conflict ends here instead, with nothing written.

@@ -189,10 +189,10 @@ fn documented_lines(report: &Report) -> Vec<String> {
     let mut by_crd: Vec<(&str, Vec<&str>)> = Vec::new();
     let findings = report.checks.iter().flat_map(|check| &check.findings);
     for finding in findings.filter(|finding| finding.severity == Severity::Error) {
-        let Some(text) = &finding.documented else { continue };
-        match by_crd.iter_mut().find(|(name, _)| *name == finding.object.name) {
+        let (Some(text), Some(crd)) = (&finding.documented, &finding.object) else { continue };
+        match by_crd.iter_mut().find(|(name, _)| *name == crd.name) {
             Some((_, texts)) => texts.push(text),
-            None => by_crd.push((&finding.object.name, vec![text])),
+            None => by_crd.push((&crd.name, vec![text])),
         }
     }
     by_crd.into_iter().flat_map(|(crd, texts)| documented::lines(crd, texts)).collect()

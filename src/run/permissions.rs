@@ -10,7 +10,9 @@ use super::flow::{complete, connection, read_input, until};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::plan::{self, Ahead, Plan, PlanOptions};
+use crate::preflight::crd_upgrade_safety::Proven;
 use crate::preflight::permission_validation::{Grants, Occasion, Subject, needs_of};
+use crate::preflight::proofs::Proofs;
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
 use crate::target::Target;
@@ -85,14 +87,15 @@ async fn print(
     target: &Target,
     subjects: &[Subject],
 ) -> std::result::Result<String, Problem> {
+    let proofs = Proofs::new(Proven);
     let checks = settings.checks.iter().filter_map(|selected| {
-        let entry = registry::find(selected.name)?;
+        let entry = registry::find(&selected.name)?;
         Some((entry.build)(&selected.config))
     });
-    let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan)).collect();
+    let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
     let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
-    let names: Vec<String> = settings.checks.iter().map(|check| check.name.to_owned()).collect();
+    let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
         "# What it takes to deploy {} with {}: no right can be left out.\n",
         text::count(plan.changes.len(), "object"),

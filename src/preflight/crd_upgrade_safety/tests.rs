@@ -1,5 +1,6 @@
 //! What must hold for every rule, and for the run over a plan.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -269,8 +270,8 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    match CrdUpgradeSafety::new(options).compare_all(&pairs) {
-        Answer::Checked { violations, unchecked } => (violations, unchecked),
+    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven)) {
+        Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
 }
@@ -281,7 +282,10 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
     let changes = (0..50).map(|i| change(&format!("c{i}.test.example.com"), (i % 2 == 0).then_some(&*live), &desired));
     let plan = Plan { changes: changes.collect() };
     let (found, _) = run(&plan, Options::default());
-    assert_eq!(found.iter().map(|v| v.change).collect::<Vec<_>>(), (0..50).step_by(2).collect::<Vec<_>>());
+    assert_eq!(
+        found.iter().map(|v| v.subject.clone()).collect::<Vec<_>>(),
+        (0..50).step_by(2).map(Subject::Change).collect::<Vec<_>>()
+    );
     assert!(found.iter().all(|v| v.help.ends_with(": gantry rules NoTypeChange")), "{}", found[0].help);
 }
 
@@ -290,10 +294,11 @@ fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
     let (live, desired) =
         pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true, "maxLength": 1}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)] };
-    let severities = |fail_mode| -> BTreeMap<&str, Severity> {
-        run(&plan, Options { fail_mode, ..Options::default() }).0.iter().map(|v| (v.rule, v.severity)).collect()
+    let severities = |fail_mode| -> BTreeMap<Cow<'static, str>, Severity> {
+        run(&plan, Options { fail_mode, ..Options::default() }).0.into_iter().map(|v| (v.rule, v.severity)).collect()
     };
-    let expected = |unknown| BTreeMap::from([("NoMaxLengthTightened", Severity::Error), ("UnknownChange", unknown)]);
+    let expected =
+        |unknown| BTreeMap::from([("NoMaxLengthTightened".into(), Severity::Error), ("UnknownChange".into(), unknown)]);
     assert_eq!(severities(FailMode::Closed), expected(Severity::Error));
     assert_eq!(severities(FailMode::Open), expected(Severity::Info));
 }
@@ -309,7 +314,7 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
         ],
     };
     let (found, unchecked) = run(&plan, Options::default());
-    assert_eq!(found.iter().map(|violation| violation.change).collect::<Vec<_>>(), [0]);
+    assert_eq!(found.iter().map(|violation| violation.subject.clone()).collect::<Vec<_>>(), [Subject::Change(0)]);
     assert_eq!(unchecked.len(), 1);
     assert_eq!(
         unchecked[0].message,
@@ -334,10 +339,12 @@ async fn the_check_answers_with_what_was_compared() {
             field_manager: "gantry",
             redact: false,
             lookups: &Vec::new,
+            proofs: Arc::new(Proofs::new(Proven)),
             stage: &stage,
+            notices: &crate::preflight::Notices::default(),
         })
         .await
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
-    assert_eq!(found.iter().map(|v| (v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
+    assert_eq!(found.iter().map(|v| (&*v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
 }

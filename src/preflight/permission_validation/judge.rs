@@ -88,7 +88,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
             violation(&rules::REQUEST, change, message, grants, &atom(group, resource, name, ""), vec!["kind".into()])
         })
         .collect();
-    violations.sort_by_key(|violation| violation.change);
+    violations.sort_by(|a, b| a.subject.cmp(&b.subject));
     violations
 }
 
@@ -216,8 +216,8 @@ fn violation(
         yaml.trim_end()
     );
     Violation {
-        change,
-        rule: rule.name,
+        subject: change.into(),
+        rule: rule.name.into(),
         severity: rule.severity,
         version: None,
         path: None,

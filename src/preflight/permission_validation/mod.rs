@@ -76,7 +76,8 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
 
-    Ok(Answer::Checked { violations: judge::judge(plan, &needs, &held, &roles), unchecked: Vec::new() })
+    let violations = judge::judge(plan, &needs, &held, &roles);
+    Ok(Answer::Checked { violations, unchecked: Vec::new(), coverage: Vec::new() })
 }
 
 /// The rights that decide at once: of each request, and those to write roles and bindings whatever is in them.

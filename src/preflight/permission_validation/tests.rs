@@ -67,7 +67,7 @@ fn every_example_shows_its_rule_and_what_to_grant() {
     for doc in rules::docs() {
         let Example::Rights { granted, object } = doc.example else { panic!("{} has another example", doc.name) };
         let missing = found(VIEW, object, granted);
-        let names: Vec<&str> = missing.iter().map(|violation| violation.rule).collect();
+        let names: Vec<&str> = missing.iter().map(|violation| &*violation.rule).collect();
         assert_eq!(names, [doc.name], "{missing:?}");
         let mut rules: Vec<Value> = serde_yaml::from_str(granted).unwrap();
         rules.extend(offered(&missing[0]));

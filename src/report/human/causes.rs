@@ -10,7 +10,8 @@ use crate::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
 pub struct ObjectCauses<'a> {
-    pub object: &'a ObjectRef,
+    /// Absent for what is about no single object.
+    pub object: Option<&'a ObjectRef>,
     /// The worst first, else in the order of the report.
     pub causes: Vec<Cause<'a>>,
 }
@@ -34,7 +35,7 @@ impl<'a> ObjectCauses<'a> {
         for (number, check) in report.checks.iter().enumerate() {
             for finding in &check.findings {
                 let at = *place_of.entry(&finding.object).or_insert_with(|| {
-                    objects.push(ObjectCauses { object: &finding.object, causes: Vec::new() });
+                    objects.push(ObjectCauses { object: finding.object.as_ref(), causes: Vec::new() });
                     objects.len() - 1
                 });
                 let causes = &mut objects[at].causes;

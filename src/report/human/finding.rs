@@ -9,6 +9,7 @@ use super::excerpt::{self, Excerpt, Style};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, flow};
 use crate::report::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
+use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
@@ -38,8 +39,8 @@ pub fn write(
     let message = cause.for_all_versions(&finding.message);
     title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &message, pen)?;
     // A Secret's values never reach any output.
-    let secret = finding.object.kind == "Secret" && finding.object.group().is_empty();
-    let hide = secret || options.redact && !finding.object.is_crd();
+    let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
+    let hide = secret || options.redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd);
     let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
@@ -57,7 +58,8 @@ pub fn write(
     // Steps to take stand on a line each.
     let help = text::cut(&help, LONGEST_HELP).lines().map(|line| text::sanitize(line).into_owned()).collect::<Vec<_>>();
     // What is offered as a command must be one; and many rules name it in their help.
-    let named = !finding.rule.is_empty() && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
+    let named = finding.rule.starts_with(|c: char| c.is_ascii_uppercase())
+        && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
     let more = if explain && named && !help.iter().any(|line| line.contains("gantry rules")) {
         format!("more about it: gantry rules {}", finding.rule)
     } else {
@@ -136,8 +138,11 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
 
 /// The object, the versions and the field: what to look for in the cluster.
 fn where_in(cause: &Cause<'_>) -> String {
-    let object = &cause.finding.object;
-    let mut words = vec![if object.is_crd() { object.name.clone() } else { object.to_string() }];
+    let object = cause.finding.object.as_ref();
+    let mut words: Vec<String> = object
+        .map(|object| if object.is_crd() { object.name.clone() } else { object.to_string() })
+        .into_iter()
+        .collect();
     match cause.versions.len() {
         0 => {}
         1 => words.push(format!("version {}", cause.versions())),

@@ -89,7 +89,7 @@ pub fn write(
 
 /// `customresourcedefinition/samples.test.example.com: 2 errors`
 fn heading(object: &ObjectCauses<'_>, causes: &[&Cause<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-    let name = object.object.to_string();
+    let name = object.object.map_or_else(|| "the plan".to_owned(), ToString::to_string);
     let name = pen.paint.text(Role::Heading, &text::cut(&text::sanitize(&name), 300));
     pen.line(&format!("{name}: {}", pen::severities(causes.iter().map(|cause| cause.severity()))))
 }

@@ -141,7 +141,7 @@ fn values_of_secrets_are_not_shown() {
 
     let mut report = samples::blocked();
     let finding = &mut report.checks[0].findings[0];
-    finding.object = samples::object("v1", "Secret", Some("prod"), "login");
+    finding.object = Some(samples::object("v1", "Secret", Some("prod"), "login"));
     finding.source = Some(at(4, 3).into());
     let text = plain(&report);
     assert!(text.contains("secret.yaml:4:3") && !text.contains("hunter2") && !text.contains("kind: Secret"), "{text}");

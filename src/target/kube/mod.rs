@@ -20,7 +20,6 @@ mod proxy;
 mod read;
 mod refusals;
 mod reviews;
-mod secret;
 #[cfg(test)]
 mod stand_in;
 mod takeover;

@@ -3,9 +3,9 @@
 use kube::core::Status;
 
 use super::errors::{via, words};
-use super::secret;
 use super::transport::{Call, Peer};
 use crate::problem::Problem;
+use crate::secret;
 use crate::target::Impersonate;
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.

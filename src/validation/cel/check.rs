@@ -22,12 +22,12 @@ type Checked = Result<Ty, String>;
 pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Checked {
     let this = Ty::of_schema(of);
     let old = if optional_old { Ty::optional(this.clone()) } else { this.clone() };
-    let mut checker = Checker {
-        scope: vec![("self", this), ("oldSelf", old)],
-        bindings: Bindings::default(),
-        literals: Vec::new(),
-        in_format: 0,
-    };
+    check_in(expr, vec![("self", this), ("oldSelf", old)])
+}
+
+/// The type of `expr`, whose names are resolved, with these variables in scope.
+pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Checked {
+    let mut checker = Checker { scope, bindings: Bindings::default(), literals: Vec::new(), in_format: 0 };
     let ty = checker.expr(expr)?;
     checker.literals()?;
     let ty = checker.bindings.close(&ty);

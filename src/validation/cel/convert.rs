@@ -91,7 +91,8 @@ pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
     }
 }
 
-fn native<'a>(json: &'a Json) -> Value<'a> {
+/// Plain data, of which no schema is known.
+pub(crate) fn native<'a>(json: &'a Json) -> Value<'a> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(value) => Value::Bool(*value),

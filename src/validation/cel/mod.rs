@@ -29,6 +29,7 @@ mod equal;
 mod eval;
 #[cfg(test)]
 mod exhaustion;
+mod expression;
 mod fault;
 mod field_path;
 mod lexer;
@@ -61,6 +62,7 @@ mod value;
 
 pub use budget::Budget;
 pub use engine::Engine;
+pub use expression::Expression;
 pub(crate) use rule::parse_rule;
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules};
 pub(crate) use types::unescape;

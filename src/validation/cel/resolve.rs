@@ -30,30 +30,41 @@ const TYPES: &[&str] = &[
 ];
 
 /// What was found on the way.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
+#[derive(Debug)]
+pub(crate) struct Names<'v> {
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
+    /// The variables that there are.
+    variables: &'v [&'static str],
     scope: Vec<String>,
 }
 
-/// Resolves the names in `expr`.
-pub(crate) fn resolve(expr: &mut Expr) -> Result<Names, String> {
-    let mut names = Names::default();
+/// The variables of a rule in a schema.
+const OF_A_RULE: &[&str] = &["self", OLD];
+const OLD: &str = "oldSelf";
+
+/// Resolves the names in `expr`, a rule of a schema.
+pub(crate) fn resolve(expr: &mut Expr) -> Result<Names<'static>, String> {
+    resolve_in(expr, OF_A_RULE)
+}
+
+/// Resolves the names in `expr`, in which these variables can be named.
+pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str]) -> Result<Names<'v>, String> {
+    let mut names = Names { uses_old: false, variables, scope: Vec::new() };
     names.visit(expr)?;
     Ok(names)
 }
 
-impl Names {
+impl Names<'_> {
     fn visit(&mut self, expr: &mut Expr) -> Result<(), String> {
         match expr {
             Expr::Literal(_) | Expr::TypeName(_) => Ok(()),
             Expr::Variable(name) => {
-                if self.scope.contains(name) || name == "self" {
+                if self.scope.contains(name) {
                     return Ok(());
                 }
-                if name == "oldSelf" {
-                    self.uses_old = true;
+                if self.variables.contains(&name.as_str()) {
+                    self.uses_old |= name == OLD;
                     return Ok(());
                 }
                 match TYPES.iter().find(|known| *known == name) {

@@ -1,7 +1,7 @@
-//! Keeps the values of a Secret out of the server's words about it.
+//! Keeps the values of a Secret out of words about it, and out of what is handed to programs.
 //!
 //! The API server's own validation is careful with them, its decoding is not (`expected string, got …`), and what an
-//! admission webhook says is its author's choice.
+//! admission webhook or a check of one's own says is its author's choice.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,10 @@ use serde_json::Value;
 use crate::text;
 
 const HIDDEN: &str = "[hidden]";
+/// The same as the base64 that `data` holds.
+const HIDDEN_DATA: &str = "W2hpZGRlbl0=";
+/// What of a Secret is no secret. Any other member may be a misspelt `data` or `stringData`.
+const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 /// A shorter value is part of too many words to be taken out of them.
 const SHORTEST: usize = 3;
 
@@ -25,10 +29,8 @@ pub fn without_values(message: &str, manifest: &str) -> String {
         .join("; ");
     let manifest: Value = serde_json::from_str(manifest).unwrap_or_default();
     let mut values = BTreeSet::new();
-    // Any member may be a misspelt one of the two.
     let members = manifest.as_object().into_iter().flatten();
-    let known = ["apiVersion", "kind", "metadata", "type", "immutable"];
-    members.filter(|(key, _)| !known.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut values));
+    members.filter(|(key, _)| !KNOWN.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut values));
     let mut values: Vec<String> = values.into_iter().filter(|value| value.chars().count() >= SHORTEST).collect();
     // One value may be part of another.
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -36,6 +38,38 @@ pub fn without_values(message: &str, manifest: &str) -> String {
         message = message.replace(&value, HIDDEN);
     }
     message
+}
+
+/// Replaces the values of a Secret. Its keys stay, and it is still a Secret that an API server would take.
+pub fn hide_values(secret: &mut Value) {
+    let Some(secret) = secret.as_object_mut() else { return };
+    for (key, value) in secret.iter_mut() {
+        match key.as_str() {
+            "metadata" => hide_copies(value),
+            "data" => replace(value, HIDDEN_DATA),
+            key if KNOWN.contains(&key) => {}
+            _ => replace(value, HIDDEN),
+        }
+    }
+}
+
+/// Deploy tools keep the whole object that they applied in an annotation.
+fn hide_copies(metadata: &mut Value) {
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    for (_, value) in annotations.into_iter().flatten() {
+        if value.as_str().is_some_and(|text| text.contains('{')) {
+            *value = HIDDEN.into();
+        }
+    }
+}
+
+fn replace(value: &mut Value, with: &str) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(|value| replace(value, with)),
+        Value::Array(items) => items.iter_mut().for_each(|value| replace(value, with)),
+        Value::Null => {}
+        value => *value = with.into(),
+    }
 }
 
 fn collect(value: &Value, into: &mut BTreeSet<String>) {
@@ -61,6 +95,20 @@ fn collect(value: &Value, into: &mut BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_without_its_values_keeps_its_shape() {
+        let copy = r#"{"kind":"Secret","data":{"a":"aHVudGVyMg=="}}"#;
+        let mut secret = serde_json::json!({"kind": "Secret", "type": "Opaque",
+            "metadata": {"name": "x", "annotations": {"owner": "me", "kubectl.kubernetes.io/last-applied-configuration": copy}},
+            "data": {"a": "aHVudGVyMg==", "b": null}, "stringData": {"c": "hunter2"}, "stringdata": {"d": ["hunter2"]}});
+        hide_values(&mut secret);
+        assert_eq!(secret["metadata"]["annotations"]["owner"], "me");
+        assert_eq!(secret["data"], serde_json::json!({"a": STANDARD.encode(HIDDEN), "b": null}));
+        assert_eq!(secret["stringData"]["c"], HIDDEN);
+        let text = secret.to_string();
+        assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg=="), "{text}");
+    }
 
     #[test]
     fn values_are_hidden_as_they_are_decoded_and_quoted() {

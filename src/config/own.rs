@@ -1,0 +1,165 @@
+//! Checks of a team's own: entries of `preflightRules` that say themselves what is checked, by a program (`exec`) or an
+//! expression (`cel`).
+//!
+//! A program is run only where a config file or a flag asks for it. Manifests are data, often somebody else's: what one of
+//! their Config documents defines is not run, and a check that has no other definition could not check.
+
+use std::path::{Component, Path, PathBuf};
+
+use figment::value::Value;
+
+use super::check::{ConfigMap, Known, KnownKind};
+use super::keys::RULES;
+use super::layer::{Layer, LayerData, Place};
+use super::merge::{Located, Merged};
+use crate::problem::{Location, Problem};
+
+/// How checks of one's own are called. The names of gantry's begin with a capital, so that none of them is ever taken.
+pub(super) const NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+pub(super) const LONGEST_NAME: usize = 63;
+
+/// What a check that can be selected is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Definition {
+    /// One of gantry's.
+    BuiltIn,
+    /// One that a team defines: the key of its kind, and where that stands.
+    Own { kind: &'static str, at: Option<Location> },
+    /// One whose only definition is a program in a Config document among the manifests, at this place.
+    NotRun { at: Option<Location> },
+}
+
+/// A check that the configuration defines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnCheck {
+    pub name: String,
+    pub definition: Definition,
+    /// What stands below the key of its kind.
+    pub config: ConfigMap,
+}
+
+/// Takes out of the layers what does not count for coming with the manifests, and says so. `came_along` says that the
+/// project file did, too.
+pub(super) fn guard(layers: &mut [LayerData], came_along: bool, known: &Known) -> Vec<Problem> {
+    let foreign = |layer: Layer| layer == Layer::Manifests || came_along && layer == Layer::Project;
+    let is_defined = |name: &str| {
+        let trusted = layers.iter().filter(|layer| !foreign(layer.layer));
+        trusted
+            .filter_map(|layer| rule(layer, name))
+            .any(|rule| known.kinds.iter().any(|kind| rule.contains_key(kind.key)))
+    };
+    let mut out = Vec::new();
+    for (index, layer) in layers.iter().enumerate().filter(|(_, layer)| foreign(layer.layer)) {
+        for name in layer.rules.iter().flatten() {
+            for kind in &known.kinds {
+                let defines = rule(layer, name).is_some_and(|rule| rule.contains_key(kind.key));
+                if defines && (kind.runs_programs || is_defined(name)) {
+                    out.push((index, name.clone(), kind, is_defined(name)));
+                }
+            }
+        }
+    }
+    let mut notices = Vec::new();
+    for (index, name, kind, is_defined) in out {
+        let layer = &mut layers[index];
+        let steps = [RULES.to_owned(), name.clone(), kind.key.to_owned()];
+        let place = layer.places.get(steps.as_slice()).map_or(Place::Default, |places| places.key.clone());
+        if let Some(Value::Dict(_, rules)) = layer.values.get_mut(RULES)
+            && let Some(Value::Dict(_, rule)) = rules.get_mut(&name)
+        {
+            rule.remove(kind.key);
+        }
+        let message = format!("left alone: {:?} of the check {name:?}, as it came with the manifests", kind.key);
+        let help = match is_defined {
+            true => "the check is what the configuration files make it",
+            false => "manifests are data, and no program is run for them; define the check in a config file (-c FILE)",
+        };
+        notices.push(place.problem(message).help(help));
+        if !is_defined {
+            layer.not_run.entry(name).or_insert(place);
+        }
+    }
+    notices
+}
+
+fn rule<'l>(layer: &'l LayerData, name: &str) -> Option<&'l figment::value::Dict> {
+    match layer.values.get(RULES) {
+        Some(Value::Dict(_, rules)) => match rules.get(name) {
+            Some(Value::Dict(_, rule)) => Some(rule),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The checks that the merged layers define, in the order in which they first appear, and what is wrong with them.
+pub(super) fn read(merged: &Merged, layers: &[LayerData], known: &Known) -> (Vec<OwnCheck>, Vec<Problem>) {
+    let mut checks = Vec::new();
+    let mut problems = Vec::new();
+    for name in merged.rules.iter().flatten() {
+        let Some(rule) = merged.tree.get(RULES).and_then(|rules| rules.get(name)) else { continue };
+        let found: Vec<(&KnownKind, &Located)> =
+            known.kinds.iter().filter_map(|kind| Some((kind, rule.get(kind.key)?))).collect();
+        let at = |place: &Place| place.location().cloned();
+        let (definition, config) = match found.as_slice() {
+            [] if known.has(name) => continue,
+            [] => match layers.iter().find_map(|layer| layer.not_run.get(name)) {
+                Some(place) => (Definition::NotRun { at: at(place) }, ConfigMap::default()),
+                None => continue,
+            },
+            [(kind, section)] => {
+                (Definition::Own { kind: kind.key, at: at(&section.key) }, ConfigMap(Some((*section).clone())))
+            }
+            [(first, _), (second, section), ..] => {
+                let message = format!("the check {name:?} has both {:?} and {:?}", first.key, second.key);
+                problems.push(section.key.problem(message).help("make two checks of it, each with its own name"));
+                (Definition::NotRun { at: at(&section.key) }, ConfigMap::default())
+            }
+        };
+        if let Some((kind, section)) = found.first() {
+            let wrong = wrong_name(name, kind, section, known);
+            let is_gantrys = known.has(name);
+            problems.extend(wrong);
+            if is_gantrys {
+                continue;
+            }
+        }
+        if let [(kind, _)] = found.as_slice()
+            && let Err(found) = kind.read(name, &config)
+        {
+            problems.extend(found);
+        }
+        checks.push(OwnCheck { name: name.clone(), definition, config });
+    }
+    (checks, problems)
+}
+
+fn wrong_name(name: &str, kind: &KnownKind, section: &Located, known: &Known) -> Option<Problem> {
+    if known.has(name) {
+        let message = format!("{name:?} is a check of gantry's own and takes no {:?}", kind.key);
+        return Some(section.key.problem(message).help("give your check a name of its own, such as \"no-latest-tag\""));
+    }
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let fits = !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(inner);
+    if fits && !name.starts_with('-') && !name.ends_with('-') {
+        return None;
+    }
+    let message = format!("{name:?} cannot be the name of a check of your own");
+    let help = "use lower case letters, digits and -, such as \"no-latest-tag\"; names with capitals are gantry's";
+    Some(section.key.problem(message).help(help))
+}
+
+/// Makes a program that is named by a relative path start at the folder of its config file. A plain name is looked for in
+/// `PATH`.
+pub(super) fn start_at_folder(section: &mut Value, folder: &Path) {
+    let Value::Dict(_, section) = section else { return };
+    let Some(Value::Array(_, command)) = section.get_mut("command") else { return };
+    if let Some(Value::String(_, program)) = command.first_mut()
+        && program.contains(['/', std::path::MAIN_SEPARATOR])
+    {
+        let path: PathBuf = folder.join(&*program).components().filter(|part| *part != Component::CurDir).collect();
+        // Something must be left that tells it from a name to look for.
+        let path = if path.components().count() == 1 { Path::new(".").join(path) } else { path };
+        *program = path.to_string_lossy().into_owned();
+    }
+}

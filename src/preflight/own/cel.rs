@@ -1,0 +1,221 @@
+//! `cel`: one expression, true for each object that is fine.
+
+use serde_json::{Value, json};
+use wildmatch::WildMatch;
+
+use super::{KindEntry, Own, field, shown};
+use crate::config::{ConfigReader, LocatedData};
+use crate::plan::{Change, in_parallel};
+use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
+use crate::report::Severity;
+use crate::resource::{ObjectRef, Step};
+use crate::validation::cel::{Budget, Expression};
+
+pub const KIND: KindEntry = KindEntry {
+    key: "cel",
+    summary: "a CEL expression over each object and the one that is live, as in a ValidatingAdmissionPolicy",
+    runs_programs: false,
+    configure: |reader| {
+        options(reader);
+    },
+    describe: |config| {
+        let options = options(&mut ConfigReader::of_section("", "cel", config));
+        options.message.clone().unwrap_or(options.expression)
+    },
+    build: |own, config, _| {
+        let options = options(&mut ConfigReader::of_section("", "cel", config));
+        let compile = |source: &str, message: bool| match message {
+            true => Expression::message(source, VARIABLES).ok(),
+            false => Expression::condition(source, VARIABLES).ok(),
+        };
+        Box::new(Cel {
+            own,
+            expression: compile(&options.expression, false),
+            message_expression: options.message_expression.as_deref().and_then(|source| compile(source, true)),
+            kinds: options.kinds.iter().map(|kind| KindPattern::parse(kind)).collect(),
+            field: options.field_path.as_deref().and_then(field::steps).unwrap_or_default(),
+            options,
+        })
+    },
+};
+
+/// What an expression can name.
+const VARIABLES: &[&str] = &["object", "oldObject"];
+
+/// The longest message that `messageExpression` may make, in bytes: the limit that a policy has.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+#[derive(Debug, Default)]
+struct Options {
+    /// Empty for every kind.
+    kinds: Vec<String>,
+    expression: String,
+    message: Option<String>,
+    message_expression: Option<String>,
+    field_path: Option<String>,
+}
+
+fn options(reader: &mut ConfigReader<'_>) -> Options {
+    let kinds = kinds(reader);
+    let about = "True for an object that is fine. object is the manifest, oldObject what is live, or null.";
+    let condition = |source: &str| Expression::condition(source, VARIABLES).map(drop);
+    let expression = reader.parsed("expression", about, condition);
+    reader.required("expression", "write what must hold: expression: object.spec.replicas <= 5");
+    let message = reader.string("message", "What is said of an object for which the expression is false.");
+    let about = "A CEL expression that makes the message; where it cannot, message is said.";
+    let message_expression =
+        reader.parsed("messageExpression", about, |source| Expression::message(source, VARIABLES).map(drop));
+    let about = "The field to point at: spec.replicas.";
+    let field_path = reader.parsed("fieldPath", about, |path| {
+        field::steps(path).map(drop).ok_or_else(|| format!("{path:?} is not a path such as spec.replicas"))
+    });
+    Options { kinds, expression: expression.unwrap_or_default(), message, message_expression, field_path }
+}
+
+fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
+    let about = "The kinds that are looked at: Deployment, Deployment.apps (kind and group), *.example.com; * and ? are \
+        wildcards. Every kind, if there are none.";
+    let schema = json!({
+        "description": "Which objects are looked at.",
+        "type": "object",
+        "properties": {"kinds": {"description": about, "type": "array", "items": {"type": "string", "minLength": 1}}},
+        "additionalProperties": false,
+    });
+    let Some(found) = reader.value("match", schema) else { return Vec::new() };
+    if !matches!(found.data, LocatedData::Map(_)) {
+        reader.problem("match", found, "is not a mapping; write match: {kinds: [Deployment]}");
+    }
+    let mut kinds = Vec::new();
+    for (key, value) in found.entries() {
+        match (key, &value.data) {
+            ("kinds", LocatedData::List(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    match item.to_value() {
+                        Value::String(kind) if !kind.is_empty() => kinds.push(kind),
+                        other => {
+                            reader.problem(&format!("match.kinds[{index}]"), item, &format!("{other} is not a kind"))
+                        }
+                    }
+                }
+            }
+            ("kinds", _) => reader.problem("match.kinds", value, "is not a list of kinds"),
+            _ => reader.problem(&format!("match.{key}"), value, "is not known; known keys: kinds"),
+        }
+    }
+    kinds
+}
+
+/// `Deployment`, `Deployment.apps`.
+#[derive(Debug)]
+struct KindPattern {
+    kind: WildMatch,
+    /// `None` for any.
+    group: Option<WildMatch>,
+}
+
+impl KindPattern {
+    fn parse(text: &str) -> Self {
+        match text.split_once('.') {
+            Some((kind, group)) => KindPattern { kind: WildMatch::new(kind), group: Some(WildMatch::new(group)) },
+            None => KindPattern { kind: WildMatch::new(text), group: None },
+        }
+    }
+
+    fn matches(&self, object: &ObjectRef) -> bool {
+        self.kind.matches(&object.kind) && self.group.as_ref().is_none_or(|group| group.matches(object.group()))
+    }
+}
+
+/// A check by an expression.
+struct Cel {
+    own: Own,
+    options: Options,
+    /// `None` only where the configuration was not read first.
+    expression: Option<Expression>,
+    message_expression: Option<Expression>,
+    kinds: Vec<KindPattern>,
+    field: Vec<Step>,
+}
+
+impl Check for Cel {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let changes: Vec<(usize, &Change)> = context.plan.changes.iter().enumerate().collect();
+            let judged = in_parallel(&changes, |(index, change)| self.judge(*index, change, context.redact));
+            let (mut violations, mut unchecked) = (Vec::new(), Vec::new());
+            for judged in judged {
+                match judged {
+                    Ok(violation) => violations.extend(violation),
+                    Err(error) => unchecked.push(error),
+                }
+            }
+            Ok(Answer::checked(violations, unchecked))
+        })
+    }
+}
+
+impl Cel {
+    fn judge(&self, index: usize, change: &Change, redact: bool) -> Result<Option<Violation>, CouldNotCheck> {
+        let reference = &change.desired.object;
+        if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind.matches(reference)) {
+            return Ok(None);
+        }
+        let could_not = |why: &str| {
+            let why = shown(why, change, redact);
+            let message = format!("{reference} ({}): {why}", change.desired.origin.location());
+            let help = "ask for what may be absent: has(object.spec.x), or object.?spec.?x.orValue(0)".to_owned();
+            CouldNotCheck { message, help: Some(help) }
+        };
+        let object = change.desired_value();
+        let old = change.live.as_ref().map_or(Value::Null, |live| live.raw.value());
+        let variables = [("object", &object), ("oldObject", &old)];
+        let expression = self.expression.as_ref().ok_or_else(|| could_not("the expression was not compiled"))?;
+        if expression.holds(&variables, &mut Budget::default()).map_err(|why| could_not(&why))? {
+            return Ok(None);
+        }
+        let message = self.message(&variables);
+        let message = shown(&message, change, redact);
+        let violation = self.own.violation(Subject::Change(index), Severity::Error, message, self.field.clone());
+        Ok(Some(Violation { path: self.options.field_path.clone(), ..violation }))
+    }
+
+    fn message(&self, variables: &[(&'static str, &Value)]) -> String {
+        let made = self.message_expression.as_ref().and_then(|expression| {
+            let text = expression.text(variables, &mut Budget::default()).ok()?;
+            let text = text.trim();
+            // As with a policy: what is not fit to be printed leaves it to the fixed message.
+            (!text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
+        });
+        made.or_else(|| self.options.message.clone())
+            .unwrap_or_else(|| format!("failed expression: {}", self.options.expression.trim()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_match_with_and_without_their_group() {
+        let object = |api_version: &str, kind: &str| ObjectRef {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: None,
+            name: "x".into(),
+        };
+        let deployment = object("apps/v1", "Deployment");
+        for (pattern, fits) in [
+            ("Deployment", true),
+            ("Deployment.apps", true),
+            ("Deployment.extensions", false),
+            ("*", true),
+            ("*.apps", true),
+            ("Deploy*", true),
+            ("deployment", false),
+        ] {
+            assert_eq!(KindPattern::parse(pattern).matches(&deployment), fits, "{pattern}");
+        }
+        assert!(KindPattern::parse("*.example.com").matches(&object("example.com/v1", "Sample")));
+        assert!(KindPattern::parse("Pod.").matches(&object("v1", "Pod")));
+    }
+}

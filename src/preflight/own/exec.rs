@@ -1,0 +1,161 @@
+//! `exec`: a program that reads the plan and answers what it found.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::answer::ProgramAnswer;
+use super::program::{Failure, Program};
+use super::{KindEntry, Own, Surroundings, input};
+use crate::config::ConfigReader;
+use crate::plan::Plan;
+use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck};
+use crate::text;
+
+pub const KIND: KindEntry = KindEntry {
+    key: "exec",
+    summary: "a program that reads the plan as JSON on standard input and answers what it found",
+    runs_programs: true,
+    configure: |reader| {
+        options(reader);
+    },
+    describe: |config| options(&mut ConfigReader::of_section("", "exec", config)).command.join(" "),
+    build: |own, config, surroundings| {
+        let options = options(&mut ConfigReader::of_section("", "exec", config));
+        Box::new(Exec { own, options, surroundings: surroundings.clone() })
+    },
+};
+
+/// A program may answer this much, and twice its input besides: a KRM function repeats all objects, indented.
+const LEAST_LIMIT: usize = 8 << 20;
+/// Of what a program says on standard error this many characters are shown.
+const SHOWN: usize = 600;
+
+#[derive(Debug)]
+struct Options {
+    command: Vec<String>,
+    timeout: Duration,
+    function_config: Option<Value>,
+}
+
+fn options(reader: &mut ConfigReader<'_>) -> Options {
+    let schema = json!({
+        "description": "The program and its arguments. A relative path (with a slash) starts at the folder of the config \
+            file; a plain name is looked for in PATH.",
+        "type": "array", "items": {"type": "string"}, "minItems": 1,
+    });
+    let mut command = Vec::new();
+    if let Some(found) = reader.value("command", schema) {
+        let value = found.to_value();
+        let words = value.as_array().map(|words| words.iter().map(|word| word.as_str().map(str::to_owned)));
+        match words.and_then(|words| words.collect::<Option<Vec<String>>>()) {
+            Some(words) if words.first().is_some_and(|program| !program.is_empty()) => command = words,
+            _ => reader.problem("command", found, "is not a list of strings, a program and its arguments"),
+        }
+    }
+    reader.required("command", "name the program: command: [./check, --strict]");
+    let timeout = reader.duration("timeout", "How long the program may take.", Duration::from_secs(30));
+    let schema = json!({
+        "description": "Handed to the program as functionConfig of its input.",
+        "type": "object",
+    });
+    let mut function_config = None;
+    if let Some(found) = reader.value("functionConfig", schema) {
+        match found.to_value() {
+            value @ Value::Object(_) => function_config = Some(value),
+            _ => reader.problem("functionConfig", found, "is not a mapping"),
+        }
+    }
+    Options { command, timeout, function_config }
+}
+
+/// A check by a program.
+struct Exec {
+    own: Own,
+    options: Options,
+    surroundings: Surroundings,
+}
+
+impl Check for Exec {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(async move {
+            let _permit = self.surroundings.permits.acquire().await;
+            let program = Program {
+                command: &self.options.command,
+                working_directory: &self.surroundings.working_directory,
+                environment: &self.surroundings.environment,
+                timeout: self.options.timeout,
+                limit: LEAST_LIMIT + 2 * size(context.plan),
+            };
+            let (answer, said) = program
+                .run(|stdin| Box::pin(input::write(&context, self.options.function_config.as_ref(), stdin)))
+                .await;
+            let said = if context.redact { String::new() } else { last(&said) };
+            let answer = answer.map_err(|failure| self.failed(&program, &failure, &said))?;
+            let answer = ProgramAnswer::parse(&answer).map_err(|reason| {
+                let message = format!("the answer of {} cannot be read: {reason}", self.name(&program));
+                let help = format!("what an answer looks like: {}", super::DOCS);
+                CouldNotCheck { message, help: Some(with(&help, &said)) }
+            })?;
+            if !said.is_empty() {
+                context.notices.add(format!("{} says: {said}", self.own.name));
+            }
+            let violations = answer.into_violations(&self.own, context.plan, context.redact);
+            Ok(Answer::checked(violations, Vec::new()))
+        })
+    }
+}
+
+impl Exec {
+    fn name(&self, program: &Program<'_>) -> String {
+        program.path().display().to_string()
+    }
+
+    fn failed(&self, program: &Program<'_>, failure: &Failure, said: &str) -> CouldNotCheck {
+        let name = self.name(program);
+        let at = self.own.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
+        let (message, help) = match failure {
+            Failure::NotStarted(error) => {
+                let help = match error.kind() {
+                    std::io::ErrorKind::NotFound => "see that it is there, and so is what its first line names",
+                    std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
+                    _ => "see that it is a program",
+                };
+                (format!("{name} cannot be started: {error}"), format!("{help}{at}"))
+            }
+            Failure::TimedOut => (
+                format!("{name} did not end within {:?} and was stopped", self.options.timeout),
+                format!("make it faster, or give it more time: exec.timeout{at}"),
+            ),
+            Failure::TooLong => {
+                let limit = program.limit >> 20;
+                (format!("{name} answered more than {limit} MiB and was stopped"), "answer findings only".to_owned())
+            }
+            Failure::Ended(status) => {
+                let help = "a program that has checked ends with 0, whatever it found".to_owned();
+                (format!("{name} failed ({status})"), help)
+            }
+            Failure::Broken(error) => (format!("{name} cannot be talked to: {error}"), "run it again".to_owned()),
+        };
+        CouldNotCheck { message, help: Some(with(&help, said)) }
+    }
+}
+
+fn with(help: &str, said: &str) -> String {
+    if said.is_empty() { help.to_owned() } else { format!("{help}; it said: {said}") }
+}
+
+/// The end of a text, on one line.
+fn last(text: &str) -> String {
+    let text = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
+    let count = text.chars().count();
+    let end: String = text.chars().skip(count.saturating_sub(SHOWN)).collect();
+    let end = text::sanitize(&end).into_owned();
+    if count > SHOWN { format!("…{end}") } else { end }
+}
+
+/// Bytes that the plan takes as text.
+fn size(plan: &Plan) -> usize {
+    let live = |change: &crate::plan::Change| change.live.as_ref().map_or(0, |live| live.raw.json().len());
+    plan.changes.iter().map(|change| change.desired.raw.json().len() + live(change)).sum()
+}

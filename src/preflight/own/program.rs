@@ -1,0 +1,148 @@
+//! Runs one program: the plan goes in, its answer comes out, and neither time nor memory is without a limit.
+//!
+//! It runs in a process group (a job on Windows) of its own, which is ended as a whole: when the program has ended, when
+//! its time is up, when it says too much, and when nobody waits for it any more.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+#[cfg(windows)]
+use process_wrap::tokio::JobObject;
+#[cfg(unix)]
+use process_wrap::tokio::ProcessGroup;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::ChildStdin;
+
+/// The end of what it says on standard error, as much as is kept.
+const KEPT: usize = 16 * 1024;
+
+/// A program, and what it runs in.
+pub struct Program<'a> {
+    /// The program and its arguments.
+    pub command: &'a [String],
+    pub working_directory: &'a Path,
+    pub environment: &'a BTreeMap<String, String>,
+    pub timeout: Duration,
+    /// The most bytes that it may answer.
+    pub limit: usize,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    NotStarted(io::Error),
+    TimedOut,
+    /// It answered more than the limit.
+    TooLong,
+    /// It ended with an exit code other than 0, or by a signal.
+    Ended(ExitStatus),
+    Broken(io::Error),
+}
+
+/// Writes the input to the program.
+pub type Feed<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
+
+impl Program<'_> {
+    /// What is started: a relative path is one from the working directory, a plain name is looked for in `PATH`.
+    pub fn path(&self) -> PathBuf {
+        let program = self.command.first().map(String::as_str).unwrap_or_default();
+        match program.contains(['/', std::path::MAIN_SEPARATOR]) {
+            true => self.working_directory.join(program).components().collect(),
+            false => program.into(),
+        }
+    }
+
+    /// Runs it to its end. Answers what it wrote to standard output, or why it did not; and the end of what it wrote to
+    /// standard error.
+    pub async fn run<'f>(&self, feed: impl FnOnce(ChildStdin) -> Feed<'f>) -> (Result<Vec<u8>, Failure>, String) {
+        let mut said = Vec::new();
+        let answer = match self.spawn() {
+            Err(error) => Err(Failure::NotStarted(error)),
+            Ok(group) => {
+                let talk = talk(group, feed, self.limit, &mut said);
+                tokio::time::timeout(self.timeout, talk).await.unwrap_or(Err(Failure::TimedOut))
+            }
+        };
+        (answer, String::from_utf8_lossy(&said).trim().to_owned())
+    }
+
+    fn spawn(&self) -> io::Result<Group> {
+        let mut command = CommandWrap::with_new(OsString::from(self.path()), |command| {
+            command.args(self.command.iter().skip(1)).env_clear().envs(self.environment);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            if !self.working_directory.as_os_str().is_empty() {
+                command.current_dir(self.working_directory);
+            }
+        });
+        #[cfg(unix)]
+        command.wrap(ProcessGroup::leader());
+        #[cfg(windows)]
+        command.wrap(JobObject);
+        command.spawn().map(Group)
+    }
+}
+
+/// A running program with all that it has started.
+struct Group(Box<dyn ChildWrapper>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Whatever is left of it; there may be nothing.
+        let _ = self.0.start_kill();
+    }
+}
+
+async fn talk<'f>(
+    mut group: Group,
+    feed: impl FnOnce(ChildStdin) -> Feed<'f>,
+    limit: usize,
+    said: &mut Vec<u8>,
+) -> Result<Vec<u8>, Failure> {
+    let missing = || Failure::Broken(io::Error::other("a stream of the program is missing"));
+    let stdin = group.0.stdin().take().ok_or_else(missing)?;
+    let stdout = group.0.stdout().take().ok_or_else(missing)?;
+    let stderr = group.0.stderr().take().ok_or_else(missing)?;
+    let feeding = async {
+        match feed(stdin).await {
+            // It need not read all of it.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Broken(error)),
+            _ => Ok(()),
+        }
+    };
+    let ending = async {
+        let status = group.0.wait().await.map_err(Failure::Broken)?;
+        // What it left behind would keep the streams open.
+        let _ = group.0.start_kill();
+        Ok(status)
+    };
+    let (answer, _, (), status) = tokio::try_join!(read_up_to(stdout, limit), keep_end(stderr, said), feeding, ending)?;
+    if status.success() { Ok(answer) } else { Err(Failure::Ended(status)) }
+}
+
+/// All of the stream, if that is not more than `limit` bytes.
+async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize) -> Result<Vec<u8>, Failure> {
+    let mut read = Vec::new();
+    from.take(limit as u64 + 1).read_to_end(&mut read).await.map_err(Failure::Broken)?;
+    if read.len() > limit { Err(Failure::TooLong) } else { Ok(read) }
+}
+
+/// The last bytes of the stream.
+async fn keep_end(mut from: impl AsyncRead + Unpin, into: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut buffer = [0; 8 * 1024];
+    loop {
+        let read = from.read(&mut buffer).await.map_err(Failure::Broken)?;
+        if read == 0 {
+            return Ok(());
+        }
+        into.extend_from_slice(&buffer[..read]);
+        if into.len() > 2 * KEPT {
+            into.drain(..into.len() - KEPT);
+        }
+    }
+}
