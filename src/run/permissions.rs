@@ -96,7 +96,7 @@ async fn print(
     let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
     let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
-    let names: Vec<String> = settings.checks.iter().map(|check| check.name.to_owned()).collect();
+    let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
         "# What it takes to deploy {} with {}: no right can be left out.\n",
         text::count(plan.changes.len(), "object"),

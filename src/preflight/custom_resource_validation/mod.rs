@@ -107,6 +107,9 @@ impl Check for CustomResourceValidation {
     fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
         let upgrades = in_parallel(&pairs(&plan.changes), |pair| compare(pair, proofs)).into_iter().flatten().flatten();
         let listed = upgrades.filter_map(|upgrade| {
+            if upgrade.questions.is_empty() {
+                return None;
+            }
             let passes = pass::passes(&upgrade, false).ok()?.passes;
             let resource = upgrade.live.resource(&passes.first()?.version);
             let everywhere = !resource.namespaced || self.options.namespaces.is_empty();
