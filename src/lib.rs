@@ -17,6 +17,7 @@ pub mod plan;
 pub mod preflight;
 pub mod problem;
 pub mod proof;
+pub mod rbac;
 pub mod report;
 pub mod resource;
 pub mod run;

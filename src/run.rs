@@ -2,6 +2,7 @@
 
 mod flow;
 mod output;
+mod permissions;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -93,6 +94,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     let answer = match &cli.command {
         Command::Deploy(args) => return flow::run(&args.flow, Some(args), host).await,
         Command::Check(args) => return flow::run(&args.flow, None, host).await,
+        Command::Permissions(args) => permissions::run(args, host).await,
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),

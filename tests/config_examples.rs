@@ -14,6 +14,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["warn-only.yaml"], Mode::Warn, None),
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),
+    (&["permissions.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),
     (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),

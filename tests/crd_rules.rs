@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gantry::preflight::Violation;
 use gantry::preflight::crd_upgrade_safety::compare::{self, RuleViolation};
+use gantry::preflight::crd_upgrade_safety::model::CrdPair;
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
 use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
 use gantry::report::{Severity, Verdict};
@@ -56,7 +57,8 @@ fn fixture(path: &Path) -> Fixture {
 }
 
 fn compared(fixture: &Fixture, live: &str, desired: &str) -> Vec<RuleViolation> {
-    compare::crd(live, desired).unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
+    let compared = CrdPair::parse(live, desired).and_then(|pair| compare::crd(&pair));
+    compared.unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
 }
 
 fn judged(fixture: &Fixture, preset: Preset) -> Vec<Violation> {

@@ -38,7 +38,7 @@ impl Cluster {
     }
 
     fn read(&self, wanted: &[Wanted]) -> Result<Vec<Option<Live>>, Error> {
-        self.runtime.block_on(self.kube.read(wanted, &|_, _| ()))
+        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry::target::all)
     }
 
     fn live(&self, thing: &Thing) -> Option<Live> {

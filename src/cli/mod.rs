@@ -29,6 +29,8 @@ pub enum Command {
     Deploy(DeployArgs),
     /// The same as deploy up to the report; never writes
     Check(CheckArgs),
+    /// Print the least RBAC that a deploy needs, as manifests ready to apply
+    Permissions(PermissionsArgs),
     /// List the checks and their rules, or explain one
     Rules(RulesArgs),
     /// Show the merged configuration, or its JSON Schema
@@ -65,6 +67,9 @@ pub struct FlowArgs {
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
     /// The namespace for namespaced objects whose manifest names none
     #[arg(short = 'n', long, value_name = "NAME")]
     pub namespace: Option<String>,
@@ -88,6 +93,18 @@ pub struct FlowArgs {
     /// Print every finding and every object
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
+}
+
+/// Whom to impersonate.
+#[derive(Debug, Args)]
+pub struct IdentityArgs {
+    /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Make every request as a member of this group, together with --as; may be given again
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub groups: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -123,6 +140,50 @@ pub struct DeployArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub flow: FlowArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct PermissionsArgs {
+    /// The manifests to deploy: a file, a directory (read recursively) or -; may be given again
+    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
+    pub files: Vec<String>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    /// The preflight checks of the deploy, which need rights, too; may be given again
+    #[arg(long, value_name = "CHECK,…")]
+    pub preflight: Vec<String>,
+
+    /// Where the manifests are to go: a cluster, or a folder of manifests that stands in for one
+    #[arg(long, value_name = "kube|dir:PATH")]
+    pub target: Option<TargetSpec>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: whoever runs this]
+    ///
+    /// The requests of this command are made as whoever runs it.
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// For this group, where --as names nobody; may be given again
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub groups: Vec<String>,
+
+    /// The namespace for namespaced objects whose manifest names none
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+
+    /// The name of the Roles, ClusterRoles and bindings
+    #[arg(long, value_name = "NAME", default_value = "gantry-deploy")]
+    pub name: String,
 }
 
 #[derive(Debug, Args)]

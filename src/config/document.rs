@@ -214,7 +214,14 @@ impl Reader<'_> {
             ),
             (Layer::Project, Reach::OwnFiles) => (
                 format!("{:?} cannot be set by the project file", key.path),
-                "a kubeconfig can run programs, and this file came with the folder; use -c FILE or --kubeconfig",
+                match key.flag {
+                    Some("--kubeconfig") => {
+                        "a kubeconfig can run programs, and this file came with the folder; use -c FILE or --kubeconfig"
+                    }
+                    _ => {
+                        "who deploys is not for a file to say that came with the folder; use -c FILE, --as or --as-group"
+                    }
+                },
             ),
             _ => return false,
         };

@@ -65,6 +65,8 @@ pub enum Kind {
     Color,
     /// A list of `FORMAT` or `FORMAT=FILE`.
     Outputs,
+    /// A list of strings that are not empty.
+    Texts,
     Duration,
     /// The list of checks.
     Rules,
@@ -104,6 +106,8 @@ pub const KEYS: &[Key] = &[
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
     Key { path: "context", kind: Kind::Text, reach: Reach::Files, default: None, flag: Some("--context") },
+    Key { path: "as", kind: Kind::Text, reach: Reach::OwnFiles, default: None, flag: Some("--as") },
+    Key { path: "asGroups", kind: Kind::Texts, reach: Reach::OwnFiles, default: None, flag: Some("--as-group") },
     Key { path: "namespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--namespace") },
     Key { path: "fieldManager", kind: Kind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
@@ -164,7 +168,9 @@ impl Key {
                 "false" | "0" => false.into(),
                 _ => return Err(format!("{text:?} is not true or false")),
             },
-            Kind::Outputs => text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into(),
+            Kind::Outputs | Kind::Texts => {
+                text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
+            }
             _ => text.into(),
         };
         self.check(&value)?;
@@ -183,6 +189,12 @@ impl Key {
                     return Err("the list is empty".into());
                 }
                 items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
+            }
+            Kind::Texts => {
+                let wrong = || format!("{value} is not a list of names");
+                let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
+                let named = |item: &serde_json::Value| item.as_str().is_some_and(|text| !text.is_empty());
+                if items.iter().all(named) { Ok(()) } else { Err(wrong()) }
             }
             kind => kind.check_text(value.as_str().ok_or_else(|| not_a_string(value))?),
         }

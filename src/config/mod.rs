@@ -73,6 +73,10 @@ pub struct Settings {
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
+    /// The user or service account to impersonate.
+    pub user: Option<String>,
+    /// The groups to impersonate.
+    pub groups: Vec<String>,
     pub namespace: Option<String>,
     pub field_manager: String,
     pub force_conflicts: bool,
@@ -208,6 +212,8 @@ impl Settings {
             target: target.parse().map_err(|why| wrong("target", why))?,
             kubeconfig: raw.kubeconfig.map(PathBuf::from),
             context: raw.context,
+            user: raw.user,
+            groups: raw.as_groups.unwrap_or_default(),
             namespace: raw.namespace,
             field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
             force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,

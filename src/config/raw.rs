@@ -34,6 +34,13 @@ pub(super) struct Raw {
     /// The context of the kubeconfig.
     #[schemars(length(min = 1))]
     pub context: Option<String>,
+    /// The user or service account that the requests are made as (impersonation). Not allowed in gantry.yaml.
+    #[serde(rename = "as")]
+    #[schemars(length(min = 1))]
+    pub user: Option<String>,
+    /// The groups that the requests are made as, together with as. Not allowed in gantry.yaml.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    pub as_groups: Option<Vec<String>>,
     /// The namespace of namespaced objects whose manifest names none.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: Option<String>,

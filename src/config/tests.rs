@@ -466,6 +466,17 @@ fn a_config_in_a_list_is_found() {
 }
 
 #[test]
+fn the_project_file_cannot_say_who_deploys() {
+    let problems = Bed::new().file("gantry.yaml", "as: root\nasGroups: [system:masters]\n").problems();
+    assert!(problems[0].starts_with("gantry.yaml:3:1: \"as\" cannot be set by the project file"), "{problems:?}");
+    assert!(problems[1].starts_with("gantry.yaml:4:1: \"asGroups\" cannot be set"), "{problems:?}");
+    let mine = Bed::new().with("mine.yaml", "as: u\nasGroups: [g, h]\n").settings();
+    assert_eq!((mine.user.as_deref(), mine.groups), (Some("u"), vec!["g".into(), "h".into()]));
+    let problems = Bed::new().with("mine.yaml", "as: ''\nasGroups: []\n").problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
 fn the_project_file_cannot_name_a_kubeconfig() {
     let problems = Bed::new().file("gantry.yaml", "kubeconfig: evil\n").problems();
     assert!(
@@ -592,7 +603,7 @@ fn a_check_describes_its_keys() {
 #[test]
 fn the_schema_and_the_validator_agree() {
     let validator = jsonschema::validator_for(&schema(&known())).unwrap();
-    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
     let good =
         ["", all, "preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", "warnOnly:\n"];
     let bad = [

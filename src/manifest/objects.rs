@@ -64,7 +64,7 @@ struct Reader<'a> {
     source: &'a Arc<Source>,
     piece: &'a Piece,
     /// Absent for a text that only JSON readers take.
-    document: Option<yaml::Document>,
+    document: Option<yaml::Document<'a>>,
     reading: Reading,
 }
 

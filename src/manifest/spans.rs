@@ -11,11 +11,11 @@ use crate::yaml::Document;
 pub struct Spans<'a> {
     origin: &'a Origin,
     /// Absent where the text is JSON that no YAML reader takes: then the object's line is all that is known.
-    read: Option<Read>,
+    read: Option<Read<'a>>,
 }
 
-struct Read {
-    document: Document,
+struct Read<'a> {
+    document: Document<'a>,
     /// The steps from the document's root to the object.
     within: Vec<Step>,
     /// Where the text that was read starts in the file.
@@ -69,8 +69,8 @@ impl<'a> Spans<'a> {
     }
 }
 
-impl Read {
-    fn document(origin: &Origin) -> Option<Read> {
+impl<'a> Read<'a> {
+    fn document(origin: &'a Origin) -> Option<Read<'a>> {
         let document = Document::read(origin.source.text.get(origin.bytes.clone())?).ok()??;
         let (_, object) = document.locate(&origin.within);
         // The object's line is known in the file and in the document: no need to count the lines before.
@@ -80,7 +80,7 @@ impl Read {
 
     /// Only the text of one item of a list, because a list may be long and all of its items may be asked for.
     /// `None` where that text cannot be told or does not stand alone.
-    fn item(origin: &Origin) -> Option<Read> {
+    fn item(origin: &'a Origin) -> Option<Read<'a>> {
         let range = item_text(origin)?;
         let document = Document::read(&origin.source.text[range.clone()]).ok()??;
         let block = origin.source.text[range.clone()].trim_start().starts_with("- ");

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::manifest::Manifest;
 use crate::problem::Result;
-use crate::resource::{Live, ObjectRef, Resource};
-use crate::target::{OnRead, Target, Wanted};
+use crate::resource::{ObjectRef, Resource};
+use crate::target::{OnRead, Read, Target, Wanted};
 
 /// The CRDs of some names as they are live.
 pub struct Ahead {
     names: BTreeSet<String>,
-    read: Result<Vec<Option<Live>>>,
+    read: Result<Vec<Read>>,
 }
 
 impl Ahead {
@@ -28,18 +28,13 @@ impl Ahead {
             return Ahead::none();
         }
         let wanted: Vec<Wanted> = names.iter().map(|name| wanted(crd(name))).collect();
-        let read = target.read(&wanted, on_read).await;
+        let read = target.read_each(&wanted, on_read).await;
         Ahead { names, read }
     }
 
     /// The live objects of `crds`, in their order: those that were read, and now the others.
-    pub(super) async fn complete(
-        self,
-        crds: &[Manifest],
-        target: &Target,
-        on_read: OnRead<'_>,
-    ) -> Result<Vec<Option<Live>>> {
-        let mut read: BTreeMap<String, Option<Live>> = match self.read {
+    pub(super) async fn complete(self, crds: &[Manifest], target: &Target, on_read: OnRead<'_>) -> Result<Vec<Read>> {
+        let mut read: BTreeMap<String, Read> = match self.read {
             Ok(read) => self.names.into_iter().zip(read).collect(),
             Err(error) => {
                 let wanted: BTreeSet<&str> = crds.iter().map(|crd| crd.object.name.as_str()).collect();
@@ -54,10 +49,10 @@ impl Ahead {
         let known: Vec<bool> = crds.iter().map(is_read).collect();
         let missing = crds.iter().zip(&known).filter(|(_, known)| !**known);
         let missing: Vec<Wanted> = missing.map(|(crd, _)| wanted(crd.object.clone())).collect();
-        let mut found = target.read(&missing, on_read).await?.into_iter();
+        let mut found = target.read_each(&missing, on_read).await?.into_iter();
         let live = crds.iter().zip(known).map(|(crd, known)| match known {
-            true => read.remove(&crd.object.name).flatten(),
-            false => found.next().flatten(),
+            true => read.remove(&crd.object.name).unwrap_or(Ok(None)),
+            false => found.next().unwrap_or(Ok(None)),
         });
         Ok(live.collect())
     }

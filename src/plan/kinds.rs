@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::Change;
 use crate::manifest::Manifest;
 use crate::problem::{Error, Problem, Result, did_you_mean};
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
-use crate::target::{Gvk, Target, Wanted};
+use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::target::{Gvk, Read, Target, Wanted};
 
 /// Where one kind is served, and where its live objects can be read.
 #[derive(Debug, Clone)]
@@ -58,6 +58,10 @@ impl CrdHead {
     /// `None` where the CRD lacks one of these fields; the server will say what is wrong with it.
     pub fn of(raw: &RawObject) -> Option<CrdHead> {
         serde_json::from_str(raw.json()).ok()
+    }
+
+    fn into_served(self) -> Vec<Resource> {
+        self.served().collect()
     }
 
     fn served(&self) -> impl Iterator<Item = Resource> {
@@ -112,7 +116,7 @@ pub(crate) fn is_built_in(group: &str) -> bool {
 /// Finds every kind of `others`.
 pub(super) async fn resolve(
     crds: &[Manifest],
-    live_crds: &[Option<Live>],
+    live_crds: &[Read],
     others: &[Manifest],
     target: &Target,
 ) -> Result<Kinds> {
@@ -124,12 +128,16 @@ pub(super) async fn resolve(
     for (manifest, live) in crds.iter().zip(live_crds) {
         let Some(desired) = CrdHead::of(&manifest.raw) else { continue };
         let live_served: Vec<Resource> =
-            live.as_ref().and_then(|live| CrdHead::of(&live.raw)).iter().flat_map(CrdHead::served).collect();
+            live.iter().flatten().filter_map(|live| CrdHead::of(&live.raw)).flat_map(CrdHead::into_served).collect();
         for resource in desired.served() {
             let gvk = gvk_of_resource(&resource);
             if needed.remove(&gvk) {
                 let same = live_served.iter().find(|live| live.version == resource.version);
-                let read_as = same.or(live_served.first()).cloned();
+                let mut read_as = same.or(live_served.first()).cloned();
+                if live.is_err() {
+                    // Perhaps it is served, perhaps not: then there is no such object.
+                    read_as = Some(resource.clone());
+                }
                 kinds.insert(gvk, Kind { resource, read_as });
             }
         }

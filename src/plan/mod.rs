@@ -18,9 +18,9 @@ use serde_json::Value;
 
 use crate::json::Json;
 use crate::manifest::Manifest;
-use crate::problem::{Error, Result};
+use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
-use crate::target::{OnRead, Target, Wanted};
+use crate::target::{self, OnRead, Read, Target, Wanted};
 
 pub use ahead::Ahead;
 pub use kinds::CrdHead;
@@ -36,6 +36,8 @@ pub enum Action {
     Update,
     Unchanged,
     Delete,
+    /// The live object could not be read. A plan that has this is never written.
+    Unknown,
 }
 
 /// One object of the plan.
@@ -46,10 +48,21 @@ pub struct Change {
     pub desired: Manifest,
     /// The object as it was read; `None` where there is none.
     pub live: Option<Live>,
+    /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
+    pub unread: Option<Problem>,
     pub resource: Resource,
 }
 
 impl Change {
+    /// A change of which nobody has said yet what it does.
+    fn new(desired: Manifest, read: Read, resource: Resource) -> Self {
+        let (live, unread) = match read {
+            Ok(live) => (live, None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Change { action: Action::Create, desired, live, unread, resource }
+    }
+
     /// The manifest as JSON, with the namespace that it gets where it names none.
     pub fn desired_json(&self) -> Cow<'_, str> {
         #[derive(Deserialize)]
@@ -90,6 +103,16 @@ impl Change {
     }
 }
 
+impl Plan {
+    /// Why some live objects could not be read, each reason once.
+    pub fn unread(&self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> = self.changes.iter().filter_map(|change| change.unread.clone()).collect();
+        problems.sort();
+        problems.dedup();
+        problems
+    }
+}
+
 /// Every object of the manifests, in apply order.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -102,6 +125,9 @@ pub struct PlanOptions<'a> {
     /// For namespaced objects whose manifest names none; `None` for the target's own default.
     pub namespace: Option<&'a str>,
     pub field_manager: &'a str,
+    /// Goes on where some live objects cannot be read: their action is unknown. For whoever tells what rights are
+    /// missing, all of them at once.
+    pub goes_on_unread: bool,
 }
 
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
@@ -120,21 +146,20 @@ pub async fn build(
 
     // CRDs first: they say where the custom resources among the manifests are served now.
     let live_crds = ahead.complete(&crds, target, on_read).await?;
+    let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
+    let live_crds = tolerate(live_crds)?;
 
     let kinds = kinds::resolve(&crds, &live_crds, &others, target).await?;
-    let mut changes: Vec<Change> = crds
-        .into_iter()
-        .zip(live_crds)
-        .map(|(desired, live)| Change { action: Action::Create, desired, live, resource: Resource::crd() })
-        .collect();
+    let mut changes: Vec<Change> =
+        crds.into_iter().zip(live_crds).map(|(desired, read)| Change::new(desired, read, Resource::crd())).collect();
 
     let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     let placed = kinds::place(others, &kinds, namespace)?;
     let wanted: Vec<Wanted> = placed.iter().filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
-    let mut live = target.read(&wanted, on_read).await?.into_iter();
+    let mut live = tolerate(target.read_each(&wanted, on_read).await?)?.into_iter();
     for (desired, kind) in placed {
-        let live = if kind.read_as.is_some() { live.next().flatten() } else { None };
-        changes.push(Change { action: Action::Create, desired, live, resource: kind.resource.clone() });
+        let read = if kind.read_as.is_some() { live.next().unwrap_or(Ok(None)) } else { Ok(None) };
+        changes.push(Change::new(desired, read, kind.resource.clone()));
     }
 
     let schemas = kinds.schemas(&changes, target).await;
@@ -143,12 +168,18 @@ pub async fn build(
     Ok(Plan { changes })
 }
 
+fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
+    target::all(read).map(|live| live.into_iter().map(Ok).collect())
+}
+
 /// Fills in the action of each change, on all cores.
 fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) {
     let schemas: BTreeMap<&Resource, Json<'_>> =
         schemas.iter().filter_map(|(resource, raw)| Some((resource, Json::parse_bounded(raw.json()).ok()?))).collect();
     let action = |change: &Change| {
-        let Some(live) = &change.live else { return Action::Create };
+        let Some(live) = &change.live else {
+            return if change.unread.is_some() { Action::Unknown } else { Action::Create };
+        };
         let schema = schemas.get(&change.resource);
         let facts = unchanged::Facts {
             field_manager,

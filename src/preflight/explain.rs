@@ -117,16 +117,11 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
     };
     section("What it forbids", rule.forbids);
     section("Why", rule.why);
-    section("Who is hurt", &who(rule.breaks));
+    section("Who is hurt", &who(rule));
     let scope = scope(&rule.example);
-    if rule.example.live().is_empty() {
-        section(&format!("Example, desired ({scope})"), rule.example.desired());
-    } else {
-        section(&format!("Example, live ({scope})"), rule.example.live());
-        section("Example, desired", rule.example.desired());
-    }
-    if let Some(object) = rule.example.object() {
-        section("Example, object", object);
+    for (index, (title, part)) in rule.example.parts().into_iter().enumerate() {
+        let scope = if index == 0 { format!(" ({scope})") } else { String::new() };
+        section(&format!("Example, {title}{scope}"), part);
     }
     section("What to do", rule.what_to_do);
     text
@@ -145,7 +140,7 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         summary = rule.summary,
         forbids = rule.forbids,
         why = rule.why,
-        who = who(rule.breaks),
+        who = who(rule),
         example = example_page(&rule.example),
         what_to_do = rule.what_to_do,
     )
@@ -153,10 +148,8 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
 
 fn example_page(example: &Example) -> String {
     let mut text = format!("{}. ", capital(scope(example)));
-    let parts =
-        [("Live", example.live()), ("Desired", example.desired()), ("Object", example.object().unwrap_or_default())];
-    for (title, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
-        let _ = write!(text, "{title}:\n\n```yaml\n{part}```\n\n");
+    for (title, part) in example.parts() {
+        let _ = write!(text, "{}:\n\n```yaml\n{part}```\n\n", capital(title));
     }
     text
 }
@@ -190,16 +183,19 @@ fn severity(severity: Severity) -> &'static str {
 fn scope(example: &Example) -> &'static str {
     match example {
         Example::Crd { .. } => "part of a CRD",
+        Example::Rights { .. } => "the rules of whoever deploys, and a manifest",
         Example::Stored { .. } => "part of a CRD, and of an object that exists",
         Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
 }
 
-fn who(breaks: &[Breaks]) -> String {
-    if breaks.is_empty() {
-        return "unknown".to_owned();
+fn who(rule: &RuleDoc) -> String {
+    match rule.example {
+        Example::Rights { .. } => return "the deploy itself, which would end half done".to_owned(),
+        _ if rule.breaks.is_empty() => return "unknown".to_owned(),
+        _ => {}
     }
-    let words = breaks.iter().map(|one| match one {
+    let words = rule.breaks.iter().map(|one| match one {
         Breaks::StoredObjects => "stored objects",
         Breaks::Writers => "writers",
         Breaks::Readers => "readers",

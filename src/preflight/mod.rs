@@ -8,6 +8,8 @@ pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
 pub mod own;
+pub mod permission_validation;
+pub mod proofs;
 pub mod registry;
 pub mod rule;
 pub mod run;
@@ -16,13 +18,13 @@ pub mod waive;
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::date::Date;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::report::{Affected, Breaks, Severity, Verdict, Witness};
-use crate::resource::{ObjectRef, Step};
+use crate::report::{Affected, Breaks, Coverage, Severity, Verdict, Witness};
+use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
 
@@ -32,10 +34,14 @@ pub struct Context<'a> {
     pub target: &'a Target,
     /// The name under which the deploy will apply.
     pub field_manager: &'a str,
+    /// What all checks of this run look up.
+    pub lookups: &'a (dyn Fn() -> Vec<Lookup> + Sync),
     /// No value of an object may be in what the check says, only its kind (`--redact`).
     pub redact: bool,
     /// In UTC: what expires is measured by it.
     pub today: Date,
+    /// What is proven of the plan's CRDs, shared by the checks of one run.
+    pub proofs: Arc<proofs::Proofs>,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
     /// What the user should hear of and what is no finding.
@@ -103,6 +109,18 @@ pub struct Violation {
     pub label: Option<String>,
 }
 
+/// What a check asks the target for beside the live objects of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    /// Index into `plan.changes`: what it is done for.
+    pub change: usize,
+    pub resource: Resource,
+    /// `None`: in all namespaces, or of a kind that has none.
+    pub namespace: Option<String>,
+    /// One object by name; `None`: a list of all.
+    pub name: Option<String>,
+}
+
 /// Could not check, with the reason: never a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CouldNotCheck {
@@ -114,9 +132,17 @@ pub struct CouldNotCheck {
 #[derive(Debug)]
 pub enum Answer {
     /// What it found, and the parts of the plan that it could not check; with any of those it has not passed.
-    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck> },
+    /// `coverage` is what it looked at, where that is worth telling.
+    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>, coverage: Vec<Coverage> },
     /// Not possible on this target, with the reason.
     Skipped(String),
+}
+
+impl Answer {
+    /// What a check found that has no more to tell of what it looked at.
+    pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
+        Answer::Checked { violations, unchecked, coverage: Vec::new() }
+    }
 }
 
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;
@@ -124,4 +150,14 @@ pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCh
 /// A preflight check with its configuration read.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
+
+    /// What it will look up, so that the right to it can be asked for beforehand. Sends no request.
+    fn lookups(&self, _plan: &Plan, _proofs: &proofs::Proofs) -> Vec<Lookup> {
+        Vec::new()
+    }
+
+    /// Whether it judges what is live. Where some of that cannot be read such a check does not run.
+    fn needs_live_objects(&self) -> bool {
+        true
+    }
 }

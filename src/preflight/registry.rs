@@ -4,7 +4,7 @@
 
 use super::Check;
 use super::rule::RuleDoc;
-use super::{conversion_webhook, crd_upgrade_safety, custom_resource_validation, own};
+use super::{conversion_webhook, crd_upgrade_safety, custom_resource_validation, own, permission_validation};
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck};
 
 /// A check as the rest of the program knows it.
@@ -26,8 +26,12 @@ pub struct CheckEntry {
 }
 
 /// Every check, sorted by name.
-pub static CHECKS: &[CheckEntry] =
-    &[crd_upgrade_safety::ENTRY, conversion_webhook::ENTRY, custom_resource_validation::ENTRY];
+pub static CHECKS: &[CheckEntry] = &[
+    crd_upgrade_safety::ENTRY,
+    conversion_webhook::ENTRY,
+    custom_resource_validation::ENTRY,
+    permission_validation::ENTRY,
+];
 
 /// The check of that name.
 pub fn find(name: &str) -> Option<&'static CheckEntry> {

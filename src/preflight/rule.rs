@@ -31,6 +31,8 @@ pub enum Example {
     Stored { live: &'static str, desired: &'static str, object: &'static str },
     /// Fields of `spec` in the schema of one version, and part of an object among the manifests.
     Manifest { desired: &'static str, object: &'static str },
+    /// The RBAC rules of whoever deploys, and an object among the manifests.
+    Rights { granted: &'static str, object: &'static str },
 }
 
 impl Example {
@@ -38,7 +40,7 @@ impl Example {
     pub fn live(&self) -> &'static str {
         match self {
             Example::Crd { live, .. } | Example::Fields { live, .. } | Example::Stored { live, .. } => live,
-            Example::Manifest { .. } => "",
+            Example::Manifest { .. } | Example::Rights { .. } => "",
         }
     }
 
@@ -48,14 +50,25 @@ impl Example {
             | Example::Fields { desired, .. }
             | Example::Stored { desired, .. }
             | Example::Manifest { desired, .. } => desired,
+            Example::Rights { .. } => "",
         }
+    }
+
+    /// Everything that the example shows, each part under its name.
+    pub fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        let granted = if let Example::Rights { granted, .. } = self { granted } else { "" };
+        let object = self.object().unwrap_or_default();
+        let parts = [("live", self.live()), ("desired", self.desired()), ("granted", granted), ("object", object)];
+        parts.into_iter().filter(|(_, part)| !part.is_empty()).collect()
     }
 
     /// The object of the example, if it has one.
     pub fn object(&self) -> Option<&'static str> {
         match self {
             Example::Crd { .. } | Example::Fields { .. } => None,
-            Example::Stored { object, .. } | Example::Manifest { object, .. } => Some(object),
+            Example::Stored { object, .. } | Example::Manifest { object, .. } | Example::Rights { object, .. } => {
+                Some(object)
+            }
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
 
+use super::crd_upgrade_safety::Proven;
+use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
@@ -49,8 +52,19 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let RunOptions { warn_only, redact, field_manager, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let today = waivers.today;
-    let context = |notices| Context { plan, target, field_manager, redact, today, stage, notices };
-    let runs = checks.iter().zip(&notices).map(|(enabled, notices)| enabled.check.run(context(notices)));
+    let proofs = Arc::new(Proofs::new(Proven));
+    let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
+    let unread = unread(plan);
+    let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
+        let (unread, proofs) = (unread.clone(), Arc::clone(&proofs));
+        let context = Context { plan, target, field_manager, redact, lookups: &lookups, today, proofs, stage, notices };
+        async move {
+            match unread.filter(|_| enabled.check.needs_live_objects()) {
+                Some(error) => Err(error),
+                None => enabled.check.run(context).await,
+            }
+        }
+    });
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
@@ -59,6 +73,18 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
     Ran { reports, problems, notices: notices.iter().flat_map(Notices::take).collect() }
+}
+
+/// Why checks that need the live objects cannot be run, if some could not be read.
+fn unread(plan: &Plan) -> Option<CouldNotCheck> {
+    let unread = plan.unread();
+    let first = unread.first()?;
+    let more = match unread.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more of the kind"),
+    };
+    let message = format!("live objects cannot be read: {}{more}", first.message);
+    Some(CouldNotCheck { message, help: first.help.clone() })
 }
 
 fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, own_checks: &[OwnCheck]) -> Vec<Problem> {
@@ -93,14 +119,16 @@ fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let (message, unchecked, findings) = match answer {
-        Ok(Answer::Checked { violations, unchecked }) => (None, unchecked, place(violations, plan, mode)),
-        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new()),
-        Err(error) => (None, vec![error], Vec::new()),
+    let (message, unchecked, coverage, findings) = match answer {
+        Ok(Answer::Checked { violations, unchecked, coverage }) => {
+            (None, unchecked, coverage, place(violations, plan, mode))
+        }
+        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new(), Vec::new()),
+        Err(error) => (None, vec![error], Vec::new(), Vec::new()),
     };
     let status = if message.is_some() { CheckStatus::Skipped } else { status(&findings, !unchecked.is_empty()) };
     let unchecked = unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
-    CheckReport { name: enabled.name.clone(), mode, status, message, unchecked, findings }
+    CheckReport { name: enabled.name.clone(), mode, status, message, unchecked, coverage, findings }
 }
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.

@@ -132,6 +132,7 @@ mod tests {
             status: CheckStatus::Blocked,
             message: None,
             unchecked: Vec::new(),
+            coverage: Vec::new(),
             findings: vec![finding],
         }];
         let today = Date::parse("2026-11-21").unwrap();

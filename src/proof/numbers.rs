@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::facts::{Facts, Part};
 use super::keywords::{self as kw, Kinds};
+use crate::validation::as_stored;
 
 /// Numbers that stand for all others.
 pub struct Representatives {
@@ -155,6 +156,14 @@ fn gcd(a: i64, b: i64) -> i64 {
 /// The values that an enum lets pass: its own, and the numbers that count as one of them.
 pub fn enum_values(options: &[Value], holds: &[Part]) -> Vec<Value> {
     let mut values: Vec<Value> = options.to_vec();
+    // A CRD that was stored has 2 where it was written 2.0.
+    for option in options {
+        let mut stored = option.clone();
+        as_stored(&mut stored);
+        if !values.contains(&stored) {
+            values.push(stored);
+        }
+    }
     let kinds = holds.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
     for option in options {
         // A fraction is cut to an integer before it is compared with one.

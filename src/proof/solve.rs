@@ -333,7 +333,10 @@ impl<'s> Solver<'s> {
             let item = &each[0];
             kw::flag(item, "nullable") || !kw::has_type(item) && kw::default_of(item).is_none()
         };
-        let least = leaf.min.max(leaf.some.len() as i64).max(items.len() as i64);
+        // An item that is given may be one of the bad ones.
+        let is_met = |bad: &Part<'s>| items.iter().any(|item| self.takes(bad, item) == Some(false));
+        let bad: Vec<&Part> = leaf.some.iter().filter(|bad| !is_met(bad)).collect();
+        let least = leaf.min.max((items.len() + bad.len()) as i64);
         // Several demands for a bad item may be met by one.
         if leaf.max.is_some_and(|max| max < leaf.min.max(i64::from(!leaf.some.is_empty())).max(items.len() as i64)) {
             return Answer::default();
@@ -341,7 +344,7 @@ impl<'s> Solver<'s> {
         if least > MADE_UP {
             return Answer::open("a list too long to build");
         }
-        let mut bad = leaf.some.iter();
+        let mut bad = bad.into_iter();
         while (items.len() as i64) < least {
             let bad = bad.next();
             let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
@@ -359,8 +362,10 @@ impl<'s> Solver<'s> {
             let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
             match answer.values.into_iter().next() {
                 Some(item) => items.push(item),
-                // Nothing at all fits, or no bad item does.
-                None if answer.open.is_none() && (is_plain || bad.is_some() && list_type == "atomic") => {
+                // Nothing at all fits, or no bad item does, or all that fit are in the set already.
+                None if answer.open.is_none()
+                    && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
+                {
                     return Answer::default();
                 }
                 None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),

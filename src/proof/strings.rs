@@ -91,12 +91,7 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Res
     if !others.is_empty() {
         query.none.push(&excluded);
     }
-    match automaton::find(&query, budget)? {
-        Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
-        // A format is no pattern: typical members stand in for a search.
-        Some(_) => set.typical(|text| Ok(!others.contains(&text))),
-        None => Ok(None),
-    }
+    set.among(&query, budget, |text| Ok(!others.contains(&text)))
 }
 
 /// A member that matches each pattern, or does not, as said beside it, and that is none of `others`.
@@ -158,14 +153,9 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
     }
     let enumeration = allowed.map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
     for query in refused(live, desired, enumeration.as_deref()) {
-        let Some(found) = automaton::find(&query, budget)? else { continue };
-        if live.formats.is_empty() || live.contains(&found)? {
+        if let Some(found) = live.among(&query, budget, |text| Ok(!desired.contains(text)?))? {
             return Ok(Subset::No(found));
         }
-        return match live.typical(|text| Ok(!desired.contains(text)?))? {
-            Some(text) => Ok(Subset::No(text)),
-            None => Err(format!("the format {} is not compared with patterns", live.formats.join(", "))),
-        };
     }
     for format in desired.formats.iter().filter(|format| !live.formats.contains(format)) {
         if let Some(text) = outside_format(live, format, budget)? {
@@ -258,11 +248,45 @@ impl StringSet {
         }
     }
 
-    /// A typical text of some format that is a member and that `fits`.
+    /// A member that answers `query`, which asks for no less than the set does but for its formats, and that `fits`. An
+    /// error says that there may be one.
+    ///
+    /// Formats are programs and no patterns: some answers are tried, then texts that are typical of formats.
+    fn among(
+        &self,
+        query: &Query<'_>,
+        budget: &mut Budget,
+        fits: impl Fn(&str) -> Result<bool, String>,
+    ) -> Result<Option<String>, String> {
+        let mut tried: Vec<String> = Vec::new();
+        while tried.len() < TRIES {
+            let excluded = automaton::alternatives(tried.iter().map(String::as_str));
+            let mut query = query.clone();
+            if !tried.is_empty() {
+                query.none.push(&excluded);
+            }
+            match automaton::find(&query, budget)? {
+                None => return Ok(None),
+                Some(found) if self.formats.is_empty() || self.contains(&found)? && fits(&found)? => {
+                    return Ok(Some(found));
+                }
+                Some(found) => tried.push(found),
+            }
+        }
+        match self.typical(fits)? {
+            Some(text) => Ok(Some(text)),
+            None => Err(format!("the format {} is not compared with patterns", self.formats.join(", "))),
+        }
+    }
+
+    /// A typical text of some format, perhaps with a little more at its end, that is a member and that `fits`.
     fn typical(&self, fits: impl Fn(&str) -> Result<bool, String>) -> Result<Option<String>, String> {
-        for text in TYPICAL {
-            if self.contains(text)? && fits(text)? {
-                return Ok(Some((*text).to_owned()));
+        for more in ["", "1", "A", "a", ".1", "-1", "/1"] {
+            for text in TYPICAL {
+                let text = format!("{text}{more}");
+                if self.contains(&text)? && fits(&text)? {
+                    return Ok(Some(text));
+                }
             }
         }
         Ok(None)

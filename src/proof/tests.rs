@@ -344,3 +344,57 @@ fn past_the_limit_nothing_is_guessed() {
     assert_eq!(proof.verdict, Undecided);
     assert!(proof.reason.contains("limit"), "{}", proof.reason);
 }
+
+/// Each of these was called safe once.
+#[test]
+fn what_looks_alike_and_is_not() {
+    let filled_in = || json!({"type": "object", "properties": {"b": {"type": "string", "default": "x"}}});
+    let anything = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let items = |nullable: bool| {
+        json!({"type": "array", "items": {"type": "string", "nullable": nullable},
+            "allOf": [{"oneOf": [{"minItems": 1}, {"items": {"pattern": "^a"}}]}]})
+    };
+    let spaced = |rest: Value| {
+        let mut schema = json!({"format": "ssn", "oneOf": [{"format": "k8s-short-name"}, {}]});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        schema
+    };
+    both_ways(&[
+        // Kept as they are, the fields below are filled in no more.
+        (json!({"type": "object", "properties": {"a": filled_in()}}), anything(), Incomparable, DataLoss),
+        (json!({"type": "object", "additionalProperties": filled_in()}), anything(), Incomparable, DataLoss),
+        (json!({"type": "object", "additionalProperties": {"type": "string"}}), anything(), Widening, Narrowing),
+        // A null matches every pattern, and the list needs an item that does not.
+        (items(true), items(false), Narrowing, Widening),
+        // No integer is 1.5, and so none is taken.
+        (
+            json!({"type": "integer", "minimum": 1.5, "maximum": 1}),
+            json!({"type": "number", "minimum": 1.5, "maximum": 1}),
+            Widening,
+            Narrowing,
+        ),
+        // The texts of the format that come to mind are all short names.
+        (spaced(json!({"type": "string"})), spaced(json!({"type": "string", "pattern": "^x"})), Undecided, Widening),
+    ]);
+}
+
+#[test]
+fn a_set_has_no_more_items_than_there_are_values() {
+    let set = |rest: Value| {
+        let mut schema = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "boolean"}});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        schema
+    };
+    both_ways(&[
+        (set(json!({})), set(json!({"maxItems": 2})), Equal, Equal),
+        (set(json!({})), set(json!({"maxItems": 1})), Narrowing, Widening),
+    ]);
+}
+
+/// Neither side describes what is inside, however deep.
+#[test]
+fn what_nobody_describes_ends() {
+    let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let emptied = json!({"type": "object", "additionalProperties": true});
+    both_ways(&[(kept, emptied, DataLoss, Widening)]);
+}

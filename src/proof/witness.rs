@@ -85,6 +85,9 @@ impl Judges<'_> {
         let mut level = doubt.trail.as_deref();
         // What cannot be with one key may be with another.
         let mut is_any_key = false;
+        // No schema without a type refuses a null, so that a list is not asked for an item that is one.
+        let is_null_item = doubt.values.iter().any(|candidate| candidate.value.is_null())
+            && doubt.trail.as_ref().is_some_and(|trail| matches!(trail.step, Step::Item));
         while let Some(trail) = level {
             is_any_key |= matches!(trail.step, Step::Entry(_));
             wanted = match &trail.step {
@@ -95,6 +98,10 @@ impl Judges<'_> {
             facts.holds.push(Part::own(wanted.clone()));
             let answer = solver.solve(&facts, None, 2);
             // What is not known of the value itself stays unknown, whatever is around it.
+            if answer.is_nothing() && is_null_item {
+                open.get_or_insert_with(|| "no list around a null was found".to_owned());
+                break;
+            }
             if answer.is_nothing() {
                 if !is_any_key || self.has_no_entries(solver, trail) {
                     return Tried::Unreachable;

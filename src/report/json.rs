@@ -170,10 +170,10 @@ mod tests {
         for (_, report) in samples::all() {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
-        let expected = "action affected apiVersion breaks changes checks column count created deleted desired \
+        let expected = "action affected apiVersion breaks changes checks column count coverage created deleted desired \
             documented errors examples file findings help infos kind label line live message mode name namespace object \
-            objects of oldObject outcome path result rule severity source status summary target unchanged unchecked \
-            unlisted updated value verdict version waived warnings witnesses";
+            objects of oldObject outcome path proven read result rule severity source status summary target unchanged \
+            unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
 
@@ -185,8 +185,8 @@ mod tests {
         }
         use Outcome::{Blocked, Deployed, Failed, Planned, Unchanged};
         assert_eq!(said(&[Deployed, Unchanged, Planned, Blocked, Failed]), "deployed unchanged planned blocked failed");
-        let actions = [Action::Create, Action::Update, Action::Unchanged, Action::Delete];
-        assert_eq!(said(&actions), "create update unchanged delete");
+        let actions = [Action::Create, Action::Update, Action::Unchanged, Action::Delete, Action::Unknown];
+        assert_eq!(said(&actions), "create update unchanged delete unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

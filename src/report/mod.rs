@@ -134,7 +134,23 @@ pub struct CheckReport {
     /// What could not be checked, and why. With any of these a check has not passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<Unchecked>,
+    /// What the check looked at, for checks that judge objects that exist: one entry for each CRD that changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<Coverage>,
     pub findings: Vec<Finding>,
+}
+
+/// How much of what exists a check looked at to judge the change of one CRD.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// The CRD.
+    pub object: ObjectRef,
+    /// How many objects were read.
+    pub read: u64,
+    /// The versions whose change is proven safe for every possible object, so that none had to be read for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proven: Vec<String>,
 }
 
 /// Something that a check could not look at.
@@ -370,6 +386,7 @@ impl Report {
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,
                 (_, Action::Delete) => summary.deleted += 1,
+                (_, Action::Unknown) => {}
             }
         }
         self.summary = summary;

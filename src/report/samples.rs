@@ -68,7 +68,15 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
 }
 
 pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckReport {
-    CheckReport { name: name.into(), mode: Mode::Error, status, message: None, unchecked: Vec::new(), findings }
+    CheckReport {
+        name: name.into(),
+        mode: Mode::Error,
+        status,
+        message: None,
+        unchecked: Vec::new(),
+        coverage: Vec::new(),
+        findings,
+    }
 }
 
 /// A report with its counts made from its parts.
@@ -308,6 +316,16 @@ pub fn existing_objects() -> Report {
         message: "user \"ci\" may not list gadgets.test.example.com at the cluster scope".into(),
         help: Some("ask for a ClusterRole".into()),
     }];
+    let coverage = |name: &str, read, proven: &[&str]| Coverage {
+        object: crd(name),
+        read,
+        proven: proven.iter().map(|version| (*version).to_owned()).collect(),
+    };
+    check.coverage = vec![
+        coverage("samples.test.example.com", 412, &["v1"]),
+        coverage("others.test.example.com", 1, &[]),
+        coverage("widened.test.example.com", 0, &["v1", "v2"]),
+    ];
     report(Outcome::Blocked, app_changes(), vec![check])
 }
 

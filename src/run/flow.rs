@@ -22,7 +22,7 @@ use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary};
-use crate::target::{Connection, FieldConflict, Target};
+use crate::target::{Connection, FieldConflict, Impersonate, Target};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -62,7 +62,7 @@ async fn steps(
     report: &mut Report,
 ) -> Result<Exit> {
     // Everything that can be wrong in the configuration is said before the first request.
-    let input = read_input(args, host).await?;
+    let input = read_input(&args.files, host).await?;
     let (settings, enabled, input) = configure(args, deploy, input, host, output)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
@@ -128,7 +128,7 @@ fn interrupted() -> Error {
 }
 
 /// Does `work`, which writes nothing, unless the user interrupts it.
-async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
     let done = tokio::select! {
         result = work => result?,
         () = interrupt(stop) => return Err(interrupted()),
@@ -138,8 +138,8 @@ async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Resul
 }
 
 /// Reads the texts of the manifests, on a thread of its own: standard input may be a pipe into which nobody writes.
-async fn read_input(args: &FlowArgs, host: &mut Host) -> Result<Input> {
-    let (files, mut stdin) = (args.files.clone(), host.stdin.take());
+pub(super) async fn read_input(files: &[String], host: &mut Host) -> Result<Input> {
+    let (files, mut stdin) = (files.to_vec(), host.stdin.take());
     let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
     let read = tokio::select! {
         read = reading => read,
@@ -168,6 +168,8 @@ fn configure(
             target: args.target.clone(),
             kubeconfig: args.kubeconfig.clone(),
             context: args.context.clone(),
+            user: args.identity.user.clone(),
+            groups: args.identity.groups.clone(),
             namespace: args.namespace.clone(),
             field_manager: deploy.and_then(|deploy| deploy.field_manager.clone()),
             force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
@@ -198,6 +200,27 @@ fn configure(
     Ok((settings, enabled, input))
 }
 
+/// Whom to impersonate.
+fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
+    match (&settings.user, &settings.groups[..]) {
+        (None, []) => Ok(None),
+        (Some(user), groups) => Ok(Some(Impersonate { user: user.clone(), groups: groups.to_vec() })),
+        (None, _) => Err(Error::usage(
+            Problem::new("a group cannot be impersonated without a user").help("name one that is in it with --as"),
+        )),
+    }
+}
+
+/// How to reach the target of these settings.
+pub(super) fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Connection {
+    Connection {
+        kubeconfig: settings.kubeconfig.clone(),
+        context: settings.context.clone(),
+        impersonate,
+        timeout: Some(settings.timeouts.request),
+    }
+}
+
 /// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
 /// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
 async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Ahead)> {
@@ -211,12 +234,8 @@ async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<
             Err(_) => Err(Error::failed(Problem::new("interrupted while reading the manifests"))),
         }
     };
+    let connection = connection(settings, impersonate(settings)?);
     let opening = async {
-        let connection = Connection {
-            kubeconfig: settings.kubeconfig.clone(),
-            context: settings.context.clone(),
-            timeout: Some(settings.timeouts.request),
-        };
         let target = Target::open(&settings.target, &connection).await?;
         let stage = progress.stage("reading live objects", None);
         let ahead = Ahead::read(names, &target, &|done, total| stage.set(done, total)).await;
@@ -233,7 +252,7 @@ async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<
 }
 
 /// Looks whether there is something to deploy, and whether its configuration was known from the start.
-fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
+pub(super) fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
     if let Some(late) = loaded.configs.get(configs) {
         let problem = Problem::new("this Config was not recognised in time").at(late.origin.location());
         return Err(Error::usage(problem.help("write its apiVersion in plain letters")));
@@ -262,13 +281,17 @@ async fn look(
     report: &mut Report,
 ) -> Result<(Plan, Vec<Foreseen>, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let options = PlanOptions { namespace: settings.namespace.as_deref(), field_manager: &settings.field_manager };
+    let Checking { enabled, waivers } = checking;
+    let options = PlanOptions {
+        namespace: settings.namespace.as_deref(),
+        field_manager: &settings.field_manager,
+        goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
+    };
     let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
     report.changes = plan.changes.iter().map(Into::into).collect();
 
     let stage = progress.stage("checking", None);
-    let Checking { enabled, waivers } = checking;
     let options = RunOptions {
         warn_only: settings.warn_only,
         redact: settings.redact,
@@ -316,6 +339,9 @@ fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
     let (outcome, exit) = if has(CheckStatus::Blocked) {
         (Outcome::Blocked, Exit::Blocked)
     } else if has(CheckStatus::Failed) {
+        (Outcome::Failed, Exit::Failed)
+    } else if let unread @ [_, ..] = &*plan.unread() {
+        report.errors.extend(unread.iter().map(ErrorEntry::from));
         (Outcome::Failed, Exit::Failed)
     } else if writes && plan.changes.iter().all(|change| change.action == Action::Unchanged) {
         (Outcome::Unchanged, Exit::Success)

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::problem::{Problem, Result};
+use crate::rbac::{Atom, PolicyRule};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
 
@@ -93,8 +94,19 @@ pub enum Established {
 pub struct Connection {
     pub kubeconfig: Option<std::path::PathBuf>,
     pub context: Option<String>,
+    /// Whom to impersonate; what the kubeconfig says of it where this is `None`.
+    pub impersonate: Option<Impersonate>,
     /// A limit for one request, from sending it to the end of its answer.
     pub timeout: Option<Duration>,
+}
+
+/// The identity that requests are made as, by somebody who may (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Impersonate {
+    /// A user name; a service account is `system:serviceaccount:NAMESPACE:NAME`.
+    pub user: String,
+    /// Without any, the server gives a user the groups that everybody has, and a service account its own.
+    pub groups: Vec<String>,
 }
 
 /// Where to go, as `--target` names it.
@@ -104,8 +116,33 @@ pub enum TargetSpec {
     Dir(std::path::PathBuf),
 }
 
+/// What the API server says that the user may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RulesReview {
+    pub rules: Vec<PolicyRule>,
+    /// There may be more: an authorizer that decides case by case (a webhook) takes part.
+    pub incomplete: bool,
+}
+
+/// One object that was to be read: `None` where there is none, a problem where this one cannot be read.
+pub type Read = std::result::Result<Option<Live>, Problem>;
+
 /// Told how many objects have been read so far, and of how many where that is known.
 pub type OnRead<'a> = &'a (dyn Fn(usize, Option<usize>) + Sync);
+
+/// The objects, if each of them could be read.
+///
+/// # Errors
+/// Why some could not, each reason once.
+pub fn all(read: Vec<Read>) -> Result<Vec<Option<Live>>> {
+    let mut problems: Vec<Problem> = read.iter().filter_map(|read| read.as_ref().err().cloned()).collect();
+    if problems.is_empty() {
+        return Ok(read.into_iter().map(|read| read.unwrap_or_default()).collect());
+    }
+    problems.sort();
+    problems.dedup();
+    Err(crate::problem::Error::Failed(problems))
+}
 
 /// A place that holds live objects.
 pub enum Target {
@@ -149,10 +186,47 @@ impl Target {
     /// Reads the live objects, one answer for each wanted one, in that order; `None` where there is none.
     ///
     /// Few CRDs are read by name and many by one paged list; everything else by `GET`, in parallel with a bound.
+    ///
+    /// # Errors
+    /// Any object that cannot be read; all that is wrong, each once.
     pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Option<Live>>> {
+        all(self.read_each(wanted, on_read).await?)
+    }
+
+    /// The same where some of the objects may be unreadable, most often for want of a right.
+    ///
+    /// # Errors
+    /// What concerns all of them: no connection, no valid credentials.
+    pub async fn read_each(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Read>> {
         match self {
             Target::Kube(target) => target.read(wanted, on_read).await,
-            Target::Dir(target) => Ok(target.read(wanted)),
+            Target::Dir(target) => Ok(target.read(wanted).into_iter().map(Ok).collect()),
+        }
+    }
+
+    /// The rules that hold for the user in a namespace (`None`: in every one, and for what has none); `None` from a
+    /// target that has no users.
+    pub async fn rules_review(&self, namespace: Option<&str>) -> Option<std::result::Result<RulesReview, Problem>> {
+        match self {
+            Target::Kube(target) => Some(target.rules_review(namespace).await),
+            Target::Dir(_) => None,
+        }
+    }
+
+    /// Whether the user may do that in a namespace (`None`: in every one, or to what has none). A target that has no
+    /// users allows everything.
+    pub async fn access_review(&self, namespace: Option<&str>, atom: &Atom) -> std::result::Result<bool, Problem> {
+        match self {
+            Target::Kube(target) => target.access_review(namespace, atom).await,
+            Target::Dir(_) => Ok(true),
+        }
+    }
+
+    /// The name that the target knows the user by; `None` from one that has no users.
+    pub async fn user(&self) -> Option<std::result::Result<String, Problem>> {
+        match self {
+            Target::Kube(target) => Some(target.user().await),
+            Target::Dir(_) => None,
         }
     }
 

@@ -50,6 +50,7 @@ use serde_json::Value;
 
 pub use compile::CompileError;
 pub use error::{FieldError, Kind, Undecided};
+pub(crate) use number::as_stored;
 pub use prune::{Defaulted, Pruned};
 pub use rules::{CompileRules, NoEngine, Rules, Verdict};
 

@@ -3,21 +3,23 @@
 //! Aliases stay references here, so a document costs memory in proportion to its length, whatever it expands to.
 //! Expanding them, under a budget, is [`super::decode`]'s work.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use libyaml_safer::{Encoding, ErrorKind, Event, EventData, Parser, ScalarStyle};
 
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
-use super::{Error, guard};
+use super::{Error, block, guard};
 
 /// A document that was read but not expanded: its nodes in the order of the text, each collection followed by its
 /// children. It takes a fraction of a tree's memory and gives JSON, a tree, or single places.
-pub struct Document {
-    pub(super) nodes: Vec<Raw>,
+pub struct Document<'t> {
+    pub(super) nodes: Vec<Raw<'t>>,
 }
 
-pub(super) struct Raw {
-    pub kind: Kind,
+#[cfg_attr(test, derive(Debug, PartialEq))]
+pub(super) struct Raw<'t> {
+    pub kind: Kind<'t>,
     pub at: Place,
     /// The byte after the node's text.
     pub end: u32,
@@ -25,15 +27,18 @@ pub(super) struct Raw {
 
 /// Where a node starts: line and column from 0, and the byte.
 #[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Place {
     pub line: u32,
     pub column: u32,
     pub start: u32,
 }
 
-pub(super) enum Kind {
+#[cfg_attr(test, derive(Debug, PartialEq))]
+pub(super) enum Kind<'t> {
     Scalar {
-        value: Box<str>,
+        /// A part of the text where nothing had to be unfolded or unescaped.
+        value: Cow<'t, str>,
         tag: Option<Box<str>>,
         plain: bool,
     },
@@ -49,7 +54,14 @@ pub(super) enum Kind {
     },
 }
 
-impl Document {
+impl<'t> Raw<'t> {
+    /// A scalar without a tag.
+    pub fn scalar(value: Cow<'t, str>, plain: bool, at: Place, end: u32) -> Self {
+        Raw { kind: Kind::Scalar { value, tag: None, plain }, at, end }
+    }
+}
+
+impl Document<'_> {
     /// The index of the node that follows `index` and everything inside it.
     pub(super) fn next(&self, index: u32) -> u32 {
         match self.nodes[index as usize].kind {
@@ -60,7 +72,15 @@ impl Document {
 }
 
 /// Reads one document; `None` if there is nothing in it.
-pub(super) fn compose(text: &str) -> Result<Option<Document>, Error> {
+pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
+    match block::compose(text) {
+        Some(document) => Ok(Some(document)),
+        None => compose_any(text),
+    }
+}
+
+/// Reads one document of any style.
+pub(super) fn compose_any(text: &str) -> Result<Option<Document<'static>>, Error> {
     if text.len() > MAX_BYTES {
         return Err(Error { line: 1, column: 1, message: format!("a document may have at most {MAX_BYTES} bytes") });
     }
@@ -77,7 +97,7 @@ pub(super) fn parser(text: &str) -> Parser<guard::Chunks<'_>> {
 }
 
 struct Composer {
-    nodes: Vec<Raw>,
+    nodes: Vec<Raw<'static>>,
     /// The collections that are not closed yet.
     open: Vec<u32>,
     anchors: HashMap<String, u32>,
@@ -86,7 +106,7 @@ struct Composer {
 }
 
 impl Composer {
-    fn run(mut self, text: &str) -> Result<Option<Document>, Error> {
+    fn run(mut self, text: &str) -> Result<Option<Document<'static>>, Error> {
         let mut parser = parser(text);
         let mut documents = 0;
         loop {
@@ -126,7 +146,7 @@ impl Composer {
                 }
                 self.anchor(anchor, index);
                 let tag = tag.map(String::into_boxed_str);
-                let kind = Kind::Scalar { value: value.into_boxed_str(), tag, plain: plain_implicit };
+                let kind = Kind::Scalar { value: Cow::Owned(value), tag, plain: plain_implicit };
                 self.last_end = end;
                 self.nodes.push(Raw { kind, at, end });
             }
@@ -154,7 +174,7 @@ impl Composer {
         }
     }
 
-    fn open(&mut self, anchor: Option<String>, kind: Kind, at: Place) -> Result<(), Error> {
+    fn open(&mut self, anchor: Option<String>, kind: Kind<'static>, at: Place) -> Result<(), Error> {
         let index = self.nodes.len() as u32;
         self.anchor(anchor, index);
         self.open.push(index);

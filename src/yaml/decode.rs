@@ -11,9 +11,9 @@ use super::resolve::{MERGE, Scalar, resolve};
 use super::{Data, Duplicate, Entry, Error, Json, Node, Span};
 use crate::resource::Step;
 
-impl Document {
+impl<'t> Document<'t> {
     /// Reads one document; `None` if there is nothing in it but comments.
-    pub fn read(text: &str) -> Result<Option<Document>, Error> {
+    pub fn read(text: &'t str) -> Result<Option<Document<'t>>, Error> {
         compose(text)
     }
 
@@ -55,7 +55,7 @@ impl Document {
 }
 
 struct Decoder<'a> {
-    document: &'a Document,
+    document: &'a Document<'a>,
     nodes_left: usize,
     bytes_left: usize,
     /// The alias in the text through which we are looking, the outermost if there are several: what an error is about.
@@ -109,7 +109,7 @@ impl<'a> Pairs<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub fn new(document: &'a Document) -> Self {
+    pub fn new(document: &'a Document<'a>) -> Self {
         let written: usize = document.nodes.iter().map(|raw| raw.text().len()).sum();
         Decoder {
             document,
@@ -120,7 +120,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn raw(&self, index: u32) -> &'a Raw {
+    fn raw(&self, index: u32) -> &'a Raw<'a> {
         &self.document.nodes[index as usize]
     }
 
@@ -310,7 +310,7 @@ impl<'a> Decoder<'a> {
 
     fn is_merge(&self, key: u32) -> bool {
         matches!(&self.raw(key).kind,
-            Kind::Scalar { value, tag, plain } if &**value == "<<" && (*plain || tag.as_deref() == Some(MERGE)))
+            Kind::Scalar { value, tag, plain } if value == "<<" && (*plain || tag.as_deref() == Some(MERGE)))
     }
 
     fn merge(&mut self, source: u32, depth: usize, pairs: &mut Pairs<'a>) -> Result<(), Error> {
@@ -364,7 +364,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl Raw {
+impl Raw<'_> {
     fn text(&self) -> &str {
         match &self.kind {
             Kind::Scalar { value, .. } => value,

@@ -15,22 +15,31 @@ mod values;
 
 pub use edits::{edited, rule};
 pub use rules::{ruled_schema, ruled_value};
-pub use schemas::{FORMATS, PATTERNS, schema};
+pub use schemas::{EVERYDAY_FORMATS, FORMATS, PATTERNS, schema};
 pub use texts::{PATTERNS_OF_RE2, TEXTS};
 pub use values::{broken, text_like, value};
 
 /// A small generator of random numbers (splitmix64): the same seed gives the same run everywhere.
 #[derive(Clone)]
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// Whether what real CRDs rarely or never have is rare.
+    everyday: bool,
+}
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self { state: seed, everyday: false }
+    }
+
+    /// As real CRDs are: lists and objects in an `enum`, `multipleOf` and outlandish formats are rare.
+    pub fn everyday(seed: u64) -> Self {
+        Self { state: seed, everyday: true }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -44,6 +53,20 @@ impl Random {
     /// True in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
+    }
+
+    /// As `chance`, for what is hardly ever seen in real CRDs.
+    pub fn rare(&mut self, percent: usize) -> bool {
+        let percent = if self.everyday { percent.div_ceil(8) } else { percent };
+        self.chance(percent)
+    }
+
+    /// The name of a format.
+    pub fn format(&mut self) -> &'static str {
+        match self.everyday && self.chance(85) {
+            true => EVERYDAY_FORMATS[self.below(EVERYDAY_FORMATS.len())],
+            false => FORMATS[self.below(FORMATS.len())].0,
+        }
     }
 
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {

@@ -61,6 +61,22 @@ pub const FORMATS: [(&str, &[&str]); 32] = [
     ("ipv-4", &["1.2.3.4", "x"]),
 ];
 
+/// The formats that real CRDs use, the most usual ones more than once.
+pub const EVERYDAY_FORMATS: [&str; 12] = [
+    "date-time",
+    "date-time",
+    "date-time",
+    "byte",
+    "byte",
+    "uuid",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "email",
+    "hostname",
+    "duration",
+];
+
 /// A schema for one field.
 pub fn schema(random: &mut Random) -> Value {
     let depth = 1 + random.below(3);
@@ -85,7 +101,12 @@ pub(super) fn node(random: &mut Random, depth: usize) -> Value {
     if random.chance(20) {
         node["nullable"] = json!(true);
     }
-    if random.chance(12) && node.get("type").is_some() && node.get("x-kubernetes-embedded-resource").is_none() {
+    let is_listed = match node.get("type").and_then(Value::as_str) {
+        None => false,
+        Some("object" | "array" | "boolean" | "number") => random.rare(12),
+        Some(_) => random.chance(12),
+    };
+    if is_listed && node.get("x-kubernetes-embedded-resource").is_none() {
         let count = 1 + random.below(3);
         let mut options: Vec<Value> = Vec::new();
         for _ in 0..count {
@@ -126,7 +147,7 @@ fn strings(random: &mut Random) -> Value {
             keywords.insert("pattern".into(), json!(random.pick(&PATTERNS).0));
         }
         1 | 2 => {
-            keywords.insert("format".into(), json!(random.pick(&FORMATS).0));
+            keywords.insert("format".into(), json!(random.format()));
         }
         _ => {}
     }
@@ -153,7 +174,7 @@ fn numbers(random: &mut Random, integers: bool) -> Value {
             }
         }
     }
-    if random.chance(20) {
+    if random.rare(20) {
         let factors: &[Value] = if integers {
             &[json!(2), json!(3), json!(5)]
         } else {
@@ -179,7 +200,7 @@ fn int_or_string(random: &mut Random) -> Value {
         node["maximum"] = json!(random.below(10));
     }
     if random.chance(15) {
-        node["format"] = json!(random.pick(&FORMATS).0);
+        node["format"] = json!(random.format());
     }
     node
 }
@@ -271,7 +292,7 @@ fn preserving(random: &mut Random, depth: usize) -> Value {
         node["type"] = json!("array");
         node["items"] = json!({"x-kubernetes-preserve-unknown-fields": true, "type": "object"});
     } else if random.chance(30) {
-        node["format"] = json!(random.pick(&FORMATS).0);
+        node["format"] = json!(random.format());
     }
     node
 }
@@ -337,7 +358,7 @@ fn branch(random: &mut Random, node: &Value, depth: usize) -> Value {
         _ => match random.below(3) {
             0 => json!({"pattern": random.pick(&PATTERNS).0}),
             1 => json!({"minimum": random.below(5)}),
-            _ => json!({"format": random.pick(&FORMATS).0}),
+            _ => json!({"format": random.format()}),
         },
     };
     if depth == 2 && random.chance(15) {

@@ -5,7 +5,7 @@
 
 use super::json::{Json, Map};
 use super::keywords;
-use super::model::{Change, Crd, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, plain};
+use super::model::{Change, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, plain};
 use super::rules::{self, Judge, Rule, Said};
 use crate::resource::Step;
 
@@ -19,13 +19,15 @@ pub struct RuleViolation {
     pub said: Said,
 }
 
-/// Compares a live CRD with the one that is to replace it; both as JSON text.
-pub fn crd(live: &str, desired: &str) -> Result<Vec<RuleViolation>, Malformed> {
-    let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
+/// Compares a live CRD with the one that is to replace it.
+///
+/// # Errors
+/// A schema that is none.
+pub fn crd(pair: &CrdPair<'_>) -> Result<Vec<RuleViolation>, Malformed> {
     let mut violations = Vec::new();
     for rule in rules::RULES {
         if let Judge::Crd(judge) = rule.judge {
-            violations.extend(judge(&pair).into_iter().map(|found| RuleViolation {
+            violations.extend(judge(pair).into_iter().map(|found| RuleViolation {
                 rule,
                 version: found.version,
                 path: None,

@@ -27,11 +27,12 @@ use std::panic;
 use std::sync::Arc;
 
 use self::compare::RuleViolation;
-use self::model::{Crd, CrdPair, Malformed, Side};
+use self::model::{CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
-use self::proven::Proven;
+pub use self::proven::Proven;
 use self::prover::{Proof, Prover, Question, VersionProof};
+use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
@@ -59,16 +60,16 @@ pub const ENTRY: CheckEntry = CheckEntry {
 #[derive(Debug, Clone)]
 pub struct CrdUpgradeSafety {
     pub options: Options,
-    /// Who decides what rules cannot.
-    pub prover: Arc<dyn Prover>,
 }
 
 impl CrdUpgradeSafety {
-    /// The check with the proof layer behind it.
     pub fn new(options: Options) -> Self {
-        CrdUpgradeSafety { options, prover: Arc::new(Proven) }
+        CrdUpgradeSafety { options }
     }
 }
+
+/// Who decides what rules cannot.
+type Asked<'a> = &'a dyn Fn(&Question<'_>) -> Option<Arc<VersionProof>>;
 
 fn rule_docs() -> Vec<&'static RuleDoc> {
     rules::RULES.iter().map(|rule| &rule.doc).collect()
@@ -82,8 +83,8 @@ impl Check for CrdUpgradeSafety {
             }
             let pairs: Vec<Pair> = context.plan.changes.iter().enumerate().filter_map(Pair::of).collect();
             // Comparing is work for processors. It must not hold up the threads that wait for the network.
-            let check = self.clone();
-            match tokio::task::spawn_blocking(move || check.compare_all(&pairs)).await {
+            let (check, proofs) = (self.clone(), context.proofs);
+            match tokio::task::spawn_blocking(move || check.compare_all(&pairs, &proofs)).await {
                 Ok(answer) => Ok(answer),
                 Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
                 Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
@@ -116,13 +117,14 @@ impl Pair {
 }
 
 impl CrdUpgradeSafety {
-    fn compare_all(&self, pairs: &[Pair]) -> Answer {
+    fn compare_all(&self, pairs: &[Pair], proofs: &Proofs) -> Answer {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         // A worker parses one pair, compares it and drops it before it takes the next.
-        for (pair, compared) in
-            pairs.iter().zip(in_parallel(pairs, |pair| self.judge(pair.live.json(), pair.desired.json())))
-        {
+        let judge = |pair: &Pair| {
+            self.judge_with(pair.live.json(), pair.desired.json(), &|question| proofs.of(pair.change, question))
+        };
+        for (pair, compared) in pairs.iter().zip(in_parallel(pairs, judge)) {
             match compared {
                 Ok(found) => {
                     violations.extend(found.into_iter().map(|found| Violation { subject: pair.change.into(), ..found }))
@@ -130,7 +132,7 @@ impl CrdUpgradeSafety {
                 Err(error) => unchecked.push(could_not_check(pair, &error)),
             }
         }
-        Answer::Checked { violations, unchecked }
+        Answer::checked(violations, unchecked)
     }
 
     /// Judges one upgrade, both CRDs as JSON. The violations belong to the first change of a plan.
@@ -138,12 +140,18 @@ impl CrdUpgradeSafety {
     /// # Errors
     /// A side that is no CRD that could be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
+        self.judge_with(live, desired, &|question| Proven.prove(question).map(Arc::new))
+    }
+
+    /// [`Self::judge`], with somebody else to ask what rules cannot decide.
+    fn judge_with(&self, live: &str, desired: &str, prove: Asked<'_>) -> Result<Vec<Violation>, Malformed> {
         if let Some(tool) = self.options.tool() {
             let flagged = presets::judge(live, desired, &tool)?;
             return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).collect());
         }
-        let found = compare::crd(live, desired)?;
-        let proofs = self.prove(live, desired, &found)?;
+        let pair = CrdPair::parse(live, desired)?;
+        let found = compare::crd(&pair)?;
+        let proofs = proofs(&pair, &found, prove);
         let proof_of = |violation: &RuleViolation| {
             // Of a keyword that nobody knows nothing can be proven.
             if violation.rule.doc.name == rules::UNKNOWN_CHANGE {
@@ -153,40 +161,6 @@ impl CrdUpgradeSafety {
         };
         let placed = found.into_iter().map(|violation| (proof_of(&violation), violation));
         Ok(placed.filter_map(|(proof, violation)| self.place(violation, proof)).collect())
-    }
-
-    /// Asks the prover about each version in whose schema a rule found something.
-    fn prove(
-        &self,
-        live: &str,
-        desired: &str,
-        found: &[RuleViolation],
-    ) -> Result<BTreeMap<String, VersionProof>, Malformed> {
-        let mut proofs = BTreeMap::new();
-        if !found.iter().any(|violation| violation.path.is_some()) {
-            return Ok(proofs);
-        }
-        let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
-        for (version, _, successor) in pair.common_versions() {
-            let name = Some(version.name.as_str());
-            if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
-                continue;
-            }
-            let question = Question {
-                group: &pair.desired.spec.group,
-                kind: &pair.desired.spec.names.kind,
-                version: &version.name,
-                namespaced: pair.desired.spec.scope == "Namespaced",
-                live_schema: version.schema().unwrap_or("{}"),
-                desired_schema: successor.schema().unwrap_or("{}"),
-                live_status: version.has_status(),
-                desired_status: successor.has_status(),
-            };
-            if let Some(proof) = self.prover.prove(&question) {
-                proofs.insert(version.name.clone(), proof);
-            }
-        }
-        Ok(proofs)
     }
 
     fn place(&self, violation: RuleViolation, proof: Option<Proof>) -> Option<Violation> {
@@ -268,6 +242,31 @@ impl CrdUpgradeSafety {
             label: None,
         })
     }
+}
+
+/// Asks the prover about each version in whose schema a rule found something.
+fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
+    let mut proofs = BTreeMap::new();
+    for (version, _, successor) in pair.common_versions() {
+        let name = Some(version.name.as_str());
+        if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
+            continue;
+        }
+        let question = Question {
+            group: &pair.desired.spec.group,
+            kind: &pair.desired.spec.names.kind,
+            version: &version.name,
+            namespaced: pair.desired.spec.scope == "Namespaced",
+            live_schema: version.schema().unwrap_or("{}"),
+            desired_schema: successor.schema().unwrap_or("{}"),
+            live_status: version.has_status(),
+            desired_status: successor.has_status(),
+        };
+        if let Some(proof) = prove(&question) {
+            proofs.insert(version.name.clone(), proof);
+        }
+    }
+    proofs
 }
 
 fn could_not_check(pair: &Pair, error: &Malformed) -> CouldNotCheck {

@@ -261,6 +261,14 @@ pub struct CrdPair<'a> {
 }
 
 impl<'a> CrdPair<'a> {
+    /// Reads both CRDs from their JSON.
+    ///
+    /// # Errors
+    /// The side that is no CRD that could be compared.
+    pub fn parse(live: &'a str, desired: &'a str) -> Result<Self, Malformed> {
+        Ok(CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? })
+    }
+
     /// Each version that both CRDs have: live's, and desired's with its index there.
     pub fn common_versions(&self) -> impl Iterator<Item = (&Version<'a>, usize, &Version<'a>)> {
         self.live.spec.versions.iter().filter_map(|live| {

@@ -19,6 +19,10 @@ use crate::target::dir::DirTarget;
 
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
+fn compared(live: &str, desired: &str) -> Result<Vec<RuleViolation>, Malformed> {
+    compare::crd(&CrdPair::parse(live, desired)?)
+}
+
 fn base() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -71,7 +75,7 @@ fn pair_of(live: &Value, desired: &Value) -> (String, String) {
 }
 
 fn rules_found(live: &str, desired: &str) -> Vec<(&'static str, Option<String>)> {
-    let found = compare::crd(live, desired).expect("both can be read");
+    let found = compared(live, desired).expect("both can be read");
     found.into_iter().map(|violation| (violation.rule.doc.name, violation.path)).collect()
 }
 
@@ -182,7 +186,7 @@ fn what_the_api_cannot_hold_is_not_judged() {
     let fine = json!({"type": "integer", "minimum": 1});
     for broken in [json!({"type": "integer", "minimum": "5"}), json!({"type": ["integer"]}), json!(true)] {
         let (live, desired) = pair_of(&fine, &broken);
-        let error = compare::crd(&live, &desired).unwrap_err();
+        let error = compared(&live, &desired).unwrap_err();
         assert_eq!(error.side, Side::Desired, "{broken}");
         assert!(error.reason.contains("spec.x"), "{}", error.reason);
     }
@@ -209,7 +213,7 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
             "it is written at apiextensions.k8s.io/v1beta1, which Kubernetes removed in 1.22",
         ),
     ] {
-        let error = compare::crd(&good, &desired).unwrap_err();
+        let error = compared(&good, &desired).unwrap_err();
         assert_eq!((error.side, error.reason.as_str()), (Side::Desired, reason));
     }
 }
@@ -242,7 +246,7 @@ fn text_from_a_crd_cannot_make_a_violation_long() {
         &json!({"type": "string", "enum": values}),
         &json!({"type": "string", "enum": ["a"], "pattern": "y".repeat(100_000)}),
     );
-    for violation in compare::crd(&live, &desired).unwrap() {
+    for violation in compared(&live, &desired).unwrap() {
         assert!(violation.said.message.len() < 2000, "{}", violation.said.message.len());
         assert!(violation.said.documented.unwrap_or_default().len() < 2000);
     }
@@ -263,14 +267,15 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         },
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
+        unread: None,
         resource: Resource::crd(),
     }
 }
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    match CrdUpgradeSafety::new(options).compare_all(&pairs) {
-        Answer::Checked { violations, unchecked } => (violations, unchecked),
+    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven)) {
+        Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
 }
@@ -338,6 +343,8 @@ async fn the_check_answers_with_what_was_compared() {
             field_manager: "gantry",
             redact: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
+            lookups: &Vec::new,
+            proofs: Arc::new(Proofs::new(Proven)),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         })

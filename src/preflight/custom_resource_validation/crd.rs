@@ -175,6 +175,14 @@ impl Crd {
         self.versions.iter().find(|version| version.storage)
     }
 
+    /// The first version that has no schema and needs one. The server takes such a version only from a CRD that is live
+    /// with one already, a leftover of the API before `apiextensions.k8s.io/v1`.
+    pub fn lacks_schema(&self, live: Option<&Crd>) -> Option<&str> {
+        let bare = |crd: &Crd| crd.versions.iter().position(|version| version.schema.is_none());
+        let first = bare(self).filter(|_| live.and_then(bare).is_none())?;
+        self.versions.get(first).map(|version| &*version.name)
+    }
+
     /// Where the objects are served at this version.
     pub fn resource(&self, version: &str) -> Resource {
         Resource {

@@ -92,9 +92,9 @@ impl Groups {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         for (key, group) in self.groups {
-            match &key.harm {
-                Harm::Undecided(reason) => unchecked.push(undecided(&key, &group, reason, self.total, crd)),
-                _ => violations.push(violation(key, group, self.total, change, crd)),
+            match said(&key, &group, self.total) {
+                Ok(said) => violations.push(violation(key, group, said, self.total, change, crd)),
+                Err(reason) => unchecked.push(undecided(&key, &group, &reason, self.total, crd)),
             }
         }
         (violations, unchecked)
@@ -140,19 +140,36 @@ fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>
     }
 }
 
-fn violation(key: Key, group: Group, total: u64, change: usize, crd: &About<'_>) -> Violation {
-    let Key { version, harm, pattern, keyword } = key;
-    let field = if pattern.is_empty() { "the object".to_owned() } else { pattern.clone() };
-    let words = &keyword.words;
-    let because = if words.is_empty() { String::new() } else { format!(": {words}") };
-    let of_all = match (group.count, total) {
+/// What a finding says of its objects.
+struct Said {
+    doc: &'static RuleDoc,
+    severity: Severity,
+    message: String,
+    help: String,
+}
+
+/// `3 of 412 objects`
+fn of_all(group: &Group, total: u64) -> String {
+    match (group.count, total) {
         (1, 1) => "the only object".to_owned(),
         (count, total) if count == total => format!("all {total} objects"),
         (count, total) => format!("{count} of {total} objects"),
-    };
+    }
+}
+
+fn because(keyword: &Keyword) -> String {
+    if keyword.words.is_empty() { String::new() } else { format!(": {}", keyword.words) }
+}
+
+/// The finding, or why nobody could tell.
+fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
+    let Key { version, harm, pattern, keyword } = key;
+    let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
+    let (because, of_all) = (because(keyword), of_all(group, total));
     let (is, lose, get) = if group.count == 1 { ("is", "loses", "gets") } else { ("are", "lose", "get") };
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match harm {
+        Harm::Undecided(reason) => return Err(reason.clone()),
         Harm::Refused(Refusal::AnyUpdate) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
@@ -205,7 +222,7 @@ fn violation(key: Key, group: Group, total: u64, change: usize, crd: &About<'_>)
         }
         Harm::WrittenAt { manager, removed } => {
             severity = Some(Severity::Warning);
-            let goes = if removed { "which is removed" } else { "which is not served any more" };
+            let goes = if *removed { "which is removed" } else { "which is not served any more" };
             let (was, when) = (if group.count == 1 { "was" } else { "were" }, "written");
             (
                 &rules::REMOVED_VERSION,
@@ -221,9 +238,13 @@ fn violation(key: Key, group: Group, total: u64, change: usize, crd: &About<'_>)
                  {version} out of status.storedVersions before it goes"
             ),
         ),
-        // Handled by the caller; nothing else is left of it here.
-        Harm::Undecided(reason) => (&rules::REFUSED, reason, String::new()),
     };
+    Ok(Said { doc, severity: severity.unwrap_or(doc.severity), message, help })
+}
+
+fn violation(key: Key, group: Group, said: Said, total: u64, change: usize, crd: &About<'_>) -> Violation {
+    let Key { version, pattern, keyword, .. } = key;
+    let label = format!("{}{}", of_all(&group, total), because(&keyword));
     let at = crd.compiled.iter().find(|compiled| compiled.name == version).map_or_else(
         || match crd.desired.version(&version) {
             Some(version) => vec!["spec".into(), "versions".into(), version.index.into()],
@@ -241,9 +262,9 @@ fn violation(key: Key, group: Group, total: u64, change: usize, crd: &About<'_>)
             objects: group.objects,
         }),
         path: (!pattern.is_empty()).then_some(pattern),
-        label: Some(format!("{of_all}{because}")),
-        severity: severity.unwrap_or(doc.severity),
-        ..Violation::of(doc, change, Some(version.to_string()), message, help, at)
+        label: Some(label),
+        severity: said.severity,
+        ..Violation::of(said.doc, change, Some(version.to_string()), said.message, said.help, at)
     }
 }
 

@@ -15,7 +15,7 @@ use super::rules;
 use super::survey::Found;
 use crate::plan::{Change, in_parallel, is_built_in};
 use crate::preflight::rule::RuleDoc;
-use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::target::Wanted;
@@ -35,21 +35,49 @@ struct Definition {
     name: String,
 }
 
-pub async fn check(context: &Context<'_>) -> Found {
-    let mut found = Found::default();
-    let changes = &context.plan.changes;
+/// The custom resources, as indices into the plan, by the name of their CRD.
+fn by_crd(changes: &[Change]) -> BTreeMap<String, Vec<usize>> {
     let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
         if !change.desired.object.is_crd() && !is_built_in(&change.resource.group) {
             wanted.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
         }
     }
+    wanted
+}
+
+/// The CRDs that [`check`] reads: those that are not among the manifests.
+pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
+    let is_among = |name: &String| changes.iter().any(|c| c.desired.object.is_crd() && c.desired.object.name == *name);
+    let others = by_crd(changes).into_iter().filter(|(name, _)| !is_among(name));
+    let lookup = |(name, objects): (String, Vec<usize>)| Lookup {
+        change: objects[0],
+        resource: Resource::crd(),
+        namespace: None,
+        name: Some(name),
+    };
+    others.map(lookup).collect()
+}
+
+pub async fn check(context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let changes = &context.plan.changes;
+    let mut wanted = by_crd(changes);
     let mut definitions: Vec<(Definition, Vec<usize>)> = Vec::new();
     for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
         let name = &change.desired.object.name;
         let Some(objects) = wanted.remove(name) else { continue };
         let live = change.live.as_ref().and_then(|live| Crd::parse(&live.raw).ok());
         match Crd::parse(&change.desired.raw) {
+            Ok(crd) if crd.lacks_schema(live.as_ref()).is_some() => {
+                let version = crd.lacks_schema(live.as_ref()).unwrap_or_default();
+                found.unchecked.push(CouldNotCheck {
+                    message: format!(
+                        "custom resources of {name} cannot be validated: its version {version} has no schema"
+                    ),
+                    help: Some(format!("the server refuses the CRD: give {version} a structural schema")),
+                });
+            }
             Ok(crd) => {
                 let conversion = question::conversion(&crd, live.as_ref().unwrap_or(&crd));
                 let whose = "the CRD among the manifests";
@@ -108,49 +136,65 @@ struct Work {
 fn judge_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
     let mut found = Found::default();
     let mut jobs = Vec::new();
-    for version in work.into_iter().flat_map(|work| by_version(work, manager, redact)) {
-        match version {
-            Ok(more) => jobs.extend(more),
-            Err(error) => found.unchecked.push(error),
-        }
+    for work in work {
+        jobs.extend(by_version(work, manager, redact, &mut found));
     }
     jobs.sort_by_key(|job| job.index);
     in_parallel(&jobs, Judging::judge).into_iter().for_each(|judged| found.extend(judged));
     found
 }
 
-/// Compiles each version that some manifest is written at once.
-fn by_version(work: Work, manager: &Arc<str>, redact: bool) -> Vec<Result<Vec<Judging>, CouldNotCheck>> {
+/// Compiles each version that some manifest is written at once. What cannot be judged further is told to `found`.
+fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -> Vec<Judging> {
     let Work { definition, objects } = work;
     let mut versions: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
     for (index, change) in objects {
         versions.entry(change.resource.version.clone()).or_default().push((index, change));
     }
-    let compile = |(name, objects): (String, Vec<(usize, Change)>)| {
-        let version = definition.crd.version(&name)?;
-        Some(match version.compile() {
+    let mut jobs = Vec::new();
+    for (name, objects) in versions {
+        let Some(version) = definition.crd.served(&name) else {
+            found.violations.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
+            continue;
+        };
+        match version.compile() {
             Ok(compiled) => {
                 let version = Arc::new(compiled);
-                let judging = |(index, change)| Judging {
+                jobs.extend(objects.into_iter().map(|(index, change)| Judging {
                     change,
                     index,
                     definition: Arc::clone(&definition),
                     version: Arc::clone(&version),
                     manager: Arc::clone(manager),
                     redact,
-                };
-                Ok(objects.into_iter().map(judging).collect())
+                }));
             }
-            Err(reason) => Err(CouldNotCheck {
+            Err(reason) => found.unchecked.push(CouldNotCheck {
                 message: format!(
                     "custom resources of {} cannot be validated: the schema of {name} in {}: {reason}",
                     definition.name, definition.whose
                 ),
                 help: Some("write it as a structural schema: kubectl apply --dry-run=server says what is wrong".into()),
             }),
-        })
+        }
+    }
+    jobs
+}
+
+/// A manifest at a version that is not there when it is written.
+fn unserved(definition: &Definition, version: &str, index: usize) -> Violation {
+    let served: Vec<&str> =
+        definition.crd.versions.iter().filter(|version| version.served).map(|version| &*version.name).collect();
+    let message = format!("{} does not serve {version}: the server will not find what this is", definition.whose);
+    let help = match served.as_slice() {
+        [] => format!("serve a version of {}", definition.name),
+        served => format!("write it at {}", served.join(" or ")),
     };
-    versions.into_iter().filter_map(compile).collect()
+    let at = vec!["apiVersion".into()];
+    Violation {
+        label: Some(format!("{version} is not served once the CRD is written")),
+        ..Violation::of(&rules::MANIFEST_REFUSED, index, Some(version.to_owned()), message, help, at)
+    }
 }
 
 async fn live_crds(

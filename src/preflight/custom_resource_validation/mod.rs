@@ -10,6 +10,7 @@
 //! An object is held against the desired definition as the API server would hold it: [`crate::validation`] does that.
 //! What is so already today is not the upgrade's doing and is not reported.
 
+mod beyond;
 mod cause;
 mod crd;
 mod defaults;
@@ -27,14 +28,20 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use futures::stream::{self, StreamExt};
 
-use self::crd::Crd;
+use self::crd::{Crd, Version};
+use self::question::Questions;
 use self::survey::{Found, Upgrade};
+use super::crd_upgrade_safety::prover::Question;
+use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::config::ConfigReader;
-use crate::plan::{Action, Change, in_parallel};
+use crate::plan::{Action, Change, Plan, in_parallel};
+use crate::report::{Coverage, Verdict};
 use crate::resource::RawObject;
 use crate::target::selector::Selector;
 
@@ -97,9 +104,30 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 }
 
 impl Check for CustomResourceValidation {
+    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
+        let upgrades = in_parallel(&pairs(&plan.changes), |pair| compare(pair, proofs)).into_iter().flatten().flatten();
+        let listed = upgrades.filter_map(|upgrade| {
+            let passes = pass::passes(&upgrade, false).ok()?.passes;
+            let resource = upgrade.live.resource(&passes.first()?.version);
+            let everywhere = !resource.namespaced || self.options.namespaces.is_empty();
+            let namespaces = match everywhere {
+                true => vec![None],
+                false => self.options.namespaces.iter().cloned().map(Some).collect(),
+            };
+            Some(namespaces.into_iter().map(move |namespace| Lookup {
+                change: upgrade.change,
+                resource: resource.clone(),
+                namespace,
+                name: None,
+            }))
+        });
+        listed.flatten().chain(manifests::lookups(&plan.changes)).collect()
+    }
+
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
-            let (upgrades, unchecked) = upgrades(&context.plan.changes).await?;
+            let changes = &context.plan.changes;
+            let (upgrades, unchecked) = upgrades(changes, Arc::clone(&context.proofs)).await?;
             let mut found = Found { unchecked, ..Found::default() };
             // In order, whatever list comes to its end first.
             let mut surveys = stream::iter(upgrades)
@@ -110,7 +138,13 @@ impl Check for CustomResourceValidation {
             }
             drop(surveys);
             found.extend(manifests::check(&context).await);
-            Ok(Answer::Checked { violations: found.violations, unchecked: found.unchecked })
+            let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
+                object: changes[change].desired.object.clone(),
+                read,
+                proven: proven.iter().map(ToString::to_string).collect(),
+            });
+            let coverage = coverage.collect();
+            Ok(Answer::Checked { violations: found.violations, unchecked: found.unchecked, coverage })
         })
     }
 }
@@ -123,24 +157,14 @@ struct Pair {
     desired: RawObject,
 }
 
-/// The CRDs that may harm an object, in the order of the plan. Of all others nothing is listed.
-async fn upgrades(changes: &[Change]) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
-    let pairs: Vec<Pair> = changes
-        .iter()
-        .enumerate()
-        .filter_map(|(index, change)| {
-            let is_written = change.action != Action::Unchanged;
-            let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
-            Some(Pair {
-                change: index,
-                name: change.desired.object.name.clone(),
-                live: live.raw.clone(),
-                desired: change.desired.raw.clone(),
-            })
-        })
-        .collect();
+/// The CRDs in which something changes that objects meet, in the order of the plan. Of all others nothing is said.
+async fn upgrades(
+    changes: &[Change],
+    proofs: Arc<Proofs>,
+) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
+    let pairs = pairs(changes);
     // Comparing is work for processors. It must not hold up the threads that wait for the network.
-    let compared = tokio::task::spawn_blocking(move || in_parallel(&pairs, compare)).await;
+    let compared = tokio::task::spawn_blocking(move || in_parallel(&pairs, |pair| compare(pair, &proofs))).await;
     let compared = match compared {
         Ok(compared) => compared,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -157,7 +181,25 @@ async fn upgrades(changes: &[Change]) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck
     Ok((upgrades, unchecked))
 }
 
-fn compare(pair: &Pair) -> Result<Option<Upgrade>, CouldNotCheck> {
+/// The CRDs of the plan that are live already and that a deploy would change.
+fn pairs(changes: &[Change]) -> Vec<Pair> {
+    changes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, change)| {
+            let is_written = change.action != Action::Unchanged;
+            let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
+            Some(Pair {
+                change: index,
+                name: change.desired.object.name.clone(),
+                live: live.raw.clone(),
+                desired: change.desired.raw.clone(),
+            })
+        })
+        .collect()
+}
+
+fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
     let read = |raw: &RawObject, whose: &str, help: String| {
         Crd::parse(raw).map_err(|reason| CouldNotCheck {
             message: format!("{whose} {} cannot be compared: {reason}", pair.name),
@@ -171,7 +213,31 @@ fn compare(pair: &Pair) -> Result<Option<Upgrade>, CouldNotCheck> {
         "the manifest of CRD",
         "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
     )?;
-    let questions = question::can_break(&live, &desired);
-    let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions };
-    Ok((!upgrade.questions.is_empty()).then_some(upgrade))
+    if let Some(version) = desired.lacks_schema(Some(&live)) {
+        return Err(CouldNotCheck {
+            message: format!("the manifest of CRD {} cannot be compared: version {version} has no schema", pair.name),
+            help: Some(format!("the server refuses it: give {version} a structural schema")),
+        });
+    }
+    let prove = |before: &Version, after: &Version| is_proven(&desired, before, after, pair.change, proofs);
+    let Questions { questions, proven } = question::can_break(&live, &desired, &prove);
+    let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions, proven };
+    Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
+}
+
+/// Whether the proof layer finds that `after` takes what `before` takes, keeps it and fills it in alike.
+fn is_proven(desired: &Crd, before: &Version, after: &Version, change: usize, proofs: &Proofs) -> bool {
+    let (Some(live_schema), Some(desired_schema)) = (&before.schema, &after.schema) else { return false };
+    let question = Question {
+        group: &desired.group,
+        kind: &desired.kind,
+        version: &after.name,
+        namespaced: desired.namespaced,
+        live_schema,
+        desired_schema,
+        live_status: before.status_subresource,
+        desired_status: after.status_subresource,
+    };
+    let proof = proofs.of(change, &question);
+    proof.is_some_and(|proof| matches!(proof.whole.verdict, Verdict::Equal | Verdict::Widening))
 }

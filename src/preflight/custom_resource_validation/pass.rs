@@ -34,7 +34,13 @@ pub struct Passes {
 pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> {
     let Upgrade { live, desired, questions, .. } = upgrade;
     let asked = |ask: Ask| questions.iter().filter(move |question| question.ask == ask).map(|q| q.version.clone());
-    let fits: Vec<Arc<str>> = asked(Ask::Fits).collect();
+    let (before, after) = (question::conversion(live, live), question::conversion(desired, live));
+    let mut fits: Vec<Arc<str>> = asked(Ask::Fits).collect();
+    if after == Conversion::Webhook {
+        // Only the webhook knows what will be stored: can it make something of every object that fits there?
+        let moved: Vec<Arc<str>> = asked(Ask::Stores).filter(|version| !fits.contains(version)).collect();
+        fits.extend(moved);
+    }
     let stored = live.storage().map(|version| version.name.clone());
     let is_served = |version: &Arc<str>| live.served(version).is_some();
     let leaving: Vec<Leaving> = questions
@@ -63,7 +69,8 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             help: Some("serve a version, then run again".into()),
         });
     };
-    let (before, after) = (question::conversion(live, live), question::conversion(desired, live));
+    // Objects meet a version that is served, and one in which all of them will be stored.
+    let is_met = |version: &Arc<str>| desired.served(version).is_some() || asked(Ask::Stores).any(|v| v == *version);
     let judge =
         |fits: Vec<Arc<str>>, stored: Option<Arc<str>>, leaving: Vec<Leaving>| -> Result<Judge, CouldNotCheck> {
             // Where its schema stays, reading from storage changes nothing.
@@ -96,7 +103,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         }
         (Conversion::Webhook, Conversion::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
-            passes.not_judged = unknown.into_iter().filter(|version| desired.served(version).is_some()).collect();
+            passes.not_judged = unknown.into_iter().filter(is_met).collect();
             let mut leaving = Some(leaving);
             if !leaving.as_ref().is_some_and(Vec::is_empty) && !askable.contains(&any) {
                 let judge = judge(Vec::new(), None, leaving.take().unwrap_or_default())?;
@@ -112,14 +119,14 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         (Conversion::Relabel, Conversion::Webhook) => {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
-            passes.not_judged = unknown.into_iter().filter(|version| desired.served(version).is_some()).collect();
+            passes.not_judged = unknown.into_iter().filter(is_met).collect();
             passes.passes.push(Pass { judge: judge(known, stored, leaving)?, version: any });
         }
         (Conversion::Webhook, Conversion::Relabel) => {
             if stored.as_ref() == Some(&any) {
                 passes.passes.push(Pass { judge: judge(fits, stored, leaving)?, version: any });
             } else {
-                passes.not_judged = fits.into_iter().filter(|version| desired.served(version).is_some()).collect();
+                passes.not_judged = fits.into_iter().filter(is_met).collect();
                 passes.passes.push(Pass { judge: judge(Vec::new(), None, leaving)?, version: any });
             }
         }

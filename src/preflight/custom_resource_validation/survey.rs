@@ -28,6 +28,8 @@ pub struct Upgrade {
     pub live: Crd,
     pub desired: Crd,
     pub questions: Vec<VersionQuestion>,
+    /// See [`super::question::Questions::proven`].
+    pub proven: Vec<Arc<str>>,
 }
 
 /// What was found, and what could not be looked at.
@@ -35,17 +37,24 @@ pub struct Upgrade {
 pub struct Found {
     pub violations: Vec<Violation>,
     pub unchecked: Vec<CouldNotCheck>,
+    /// Change in the plan, objects that were read, versions that are proven.
+    pub coverage: Vec<(usize, u64, Vec<Arc<str>>)>,
 }
 
 impl Found {
     pub fn extend(&mut self, other: Found) {
         self.violations.extend(other.violations);
         self.unchecked.extend(other.unchecked);
+        self.coverage.extend(other.coverage);
     }
 }
 
 pub async fn survey(upgrade: Upgrade, options: &Options, context: &Context<'_>) -> Found {
     let mut found = Found::default();
+    if upgrade.questions.is_empty() {
+        found.coverage.push((upgrade.change, 0, upgrade.proven));
+        return found;
+    }
     let passes = match pass::passes(&upgrade, context.redact) {
         Ok(passes) => passes,
         Err(error) => {
@@ -56,12 +65,13 @@ pub async fn survey(upgrade: Upgrade, options: &Options, context: &Context<'_>) 
     for version in &passes.not_judged {
         found.violations.push(not_judged(&upgrade, version));
     }
-    let mut any = false;
+    // Each list has the same objects.
+    let mut read = None;
     for Pass { version, judge } in passes.passes {
         let judge = Arc::new(judge);
         match list(&upgrade, &version, &judge, options, context).await {
             Ok(groups) => {
-                any |= groups.total > 0;
+                read = read.max(Some(groups.total));
                 let about = about(&upgrade, &judge.desired.0, options);
                 let (violations, unchecked) = groups.into_violations(upgrade.change, &about);
                 found.violations.extend(violations);
@@ -71,8 +81,11 @@ pub async fn survey(upgrade: Upgrade, options: &Options, context: &Context<'_>) 
             Err(Unlisted::Other(error)) => found.unchecked.push(error),
         }
     }
-    if any {
-        found.violations.extend(passes.perhaps_stored.iter().map(|version| perhaps_stored(&upgrade, version)));
+    if let Some(read) = read {
+        if read > 0 {
+            found.violations.extend(passes.perhaps_stored.iter().map(|version| perhaps_stored(&upgrade, version)));
+        }
+        found.coverage.push((upgrade.change, read, upgrade.proven));
     }
     found
 }

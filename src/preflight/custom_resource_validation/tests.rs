@@ -1,22 +1,16 @@
-//! Single objects under pairs of CRDs, the rules' own examples, and the check over a folder.
+//! Single objects under pairs of CRDs.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+mod folder;
 
 use serde_json::{Value, json};
 
 use super::group::{About, Groups, Named};
 use super::object::Item;
 use super::*;
-use crate::manifest;
-use crate::plan::{self, PlanOptions};
 use crate::preflight::Violation;
-use crate::preflight::rule::Example;
+use crate::preflight::crd_upgrade_safety::prover::{Prover, VersionProof};
 use crate::report::Severity;
 use crate::resource::Step;
-use crate::target::Target;
-use crate::target::dir::DirTarget;
-use crate::ui::progress::Progress;
 
 /// A whole CRD around its `spec.versions` and what else is given.
 fn crd(part: Value) -> Value {
@@ -75,10 +69,20 @@ fn object(part: Value) -> Value {
     object
 }
 
+/// Leaves everything open, so that objects are looked at.
+#[derive(Debug)]
+struct Unproven;
+
+impl Prover for Unproven {
+    fn prove(&self, _: &Question<'_>) -> Option<VersionProof> {
+        None
+    }
+}
+
 fn upgrade(live: &Value, desired: &Value) -> Option<Upgrade> {
     let raw = |crd: &Value| RawObject::from_value(crd);
     let pair = Pair { change: 0, name: "samples.test.example.com".into(), live: raw(live), desired: raw(desired) };
-    compare(&pair).expect("both are CRDs")
+    compare(&pair, &Proofs::new(Unproven)).expect("both are CRDs")
 }
 
 /// What happens to these objects.
@@ -346,123 +350,23 @@ fn what_may_be_stored_at_a_version_that_nobody_serves_is_read_by_its_schema() {
     assert_eq!(said(&live, &desired, &objects), ["ExistingDataPruned v1alpha1 spec.b 1"]);
 }
 
-fn example_crd(part: &str) -> Value {
-    crd(serde_yaml::from_str(part).expect("an example is YAML"))
-}
-
-/// The rules that a deploy of `manifests` to a folder with `cluster` in it finds.
-fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
-    let text = |objects: &[Value]| objects.iter().map(|object| format!("---\n{object}\n")).collect::<String>();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("cluster")).unwrap();
-    std::fs::write(folder.path().join("cluster/live.yaml"), text(cluster)).unwrap();
-    std::fs::write(folder.path().join("manifests.yaml"), text(manifests)).unwrap();
-    let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
-    let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
-    let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions { namespace: None, field_manager: "gantry" };
-    let stage = Progress::none().stage("checking", None);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
-        let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let context = Context {
-            plan: &plan,
-            target: &target,
-            field_manager: "gantry",
-            redact: false,
-            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
-            stage: &stage,
-            notices: &crate::preflight::Notices::default(),
-        };
-        let check = (ENTRY.build)(&crate::config::ConfigMap::default());
-        check.run(context).await.expect("checked")
-    })
-}
-
-fn found(answer: Answer) -> Vec<Violation> {
-    match answer {
-        Answer::Checked { violations, unchecked } => {
-            assert_eq!(unchecked, []);
-            violations
-        }
-        Answer::Skipped(reason) => panic!("{reason}"),
-    }
-}
-
 #[test]
-fn every_example_triggers_its_rule_and_no_other() {
-    for doc in rules::docs() {
-        let rules: BTreeSet<Cow<'static, str>> = match doc.example {
-            Example::Stored { live, desired, object: part } => {
-                let object = object(serde_yaml::from_str(part).unwrap());
-                let (live, desired) = (example_crd(live), example_crd(desired));
-                assert_eq!(said(&live, &live, std::slice::from_ref(&object)), Vec::<String>::new());
-                findings(&live, &desired, &[object]).into_iter().map(|violation| violation.rule).collect()
-            }
-            Example::Manifest { desired, object: part } => {
-                let desired = with_spec(fields(serde_yaml::from_str(desired).unwrap()));
-                let object = object(serde_yaml::from_str(part).unwrap());
-                found(on_folder(&[], &[desired, object])).into_iter().map(|violation| violation.rule).collect()
-            }
-            Example::Crd { live, desired } if doc.name == "VersionNotJudged" => {
-                found(on_folder(&[example_crd(live)], &[example_crd(desired)])).into_iter().map(|v| v.rule).collect()
-            }
-            // Takes a server that asks a webhook: an end-to-end test has it.
-            Example::Crd { .. } if doc.name == "ObjectNotConverted" => continue,
-            _ => panic!("{} has an example of a kind that nothing tests", doc.name),
-        };
-        assert_eq!(rules, BTreeSet::from([doc.name.into()]), "{}", doc.name);
-    }
-}
-
-#[test]
-fn a_manifest_is_judged_by_the_crd_that_will_be_in_force() {
-    let narrow = with_spec(fields(json!({"size": {"type": "integer", "maximum": 5}})));
-    let wide = with_spec(fields(json!({"size": {"type": "integer", "maximum": 9}})));
-    let object = object(json!({"spec": {"size": 7}}));
-    let rules =
-        |answer: Answer| found(answer).into_iter().map(|v| (v.rule.into_owned(), v.message)).collect::<Vec<_>>();
-    let refused = rules(on_folder(std::slice::from_ref(&narrow), std::slice::from_ref(&object)));
-    assert_eq!(refused.len(), 1);
-    assert!(refused[0].1.starts_with("the live CRD refuses it: spec.size: Invalid value: 7"), "{refused:?}");
-    assert_eq!(rules(on_folder(std::slice::from_ref(&narrow), &[wide.clone(), object.clone()])), []);
-    let refused = rules(on_folder(&[wide], &[narrow, object]));
-    assert!(refused[0].1.starts_with("the CRD among the manifests refuses it"), "{refused:?}");
-}
-
-#[test]
-fn a_manifest_of_a_live_object_is_judged_as_an_update() {
-    let crd = with_spec(json!({"type": "object", "required": ["owner"],
-        "properties": {"owner": {"type": "string"}, "size": {"type": "integer", "maximum": 5}, "note": {"type": "string"}}}));
-    let live = object(json!({"spec": {"owner": "me", "size": 7}}));
-    // Somebody else set the owner, and the size was wrong before.
-    let manifest = object(json!({"spec": {"size": 7, "note": "x"}}));
-    assert_eq!(found(on_folder(&[crd.clone(), live.clone()], &[manifest])), []);
-    let touched = object(json!({"spec": {"size": 8}}));
-    assert_eq!(found(on_folder(&[crd, live], &[touched]))[0].rule, "ManifestObjectRefused");
-}
-
-#[test]
-fn unknown_fields_are_placed_and_the_nearest_known_one_is_named() {
-    let crd = with_spec(fields(
-        json!({"replicas": {"type": "integer"}, "list": {"type": "array", "items": fields(json!({"name": {"type": "string"}}))}}),
-    ));
-    let manifest = object(
-        json!({"metadata": {"lables": {"a": "b"}}, "spec": {"replcas": 1, "list": [{"name": "x"}, {"nmae": "y"}], "zzz": 1}, "sepc": {}}),
-    );
-    let found = found(on_folder(&[crd], &[manifest]));
-    let said: Vec<_> =
-        found.iter().map(|v| (v.path.clone().unwrap(), v.help.split(": gantry").next().unwrap().to_owned())).collect();
-    let near = |path: &str, near: &str| (path.to_owned(), format!("did you mean {near:?}?"));
-    assert_eq!(
-        said,
-        [
-            near("metadata.lables", "labels"),
-            near("sepc", "spec"),
-            near("spec.list[*].nmae", "name"),
-            near("spec.replcas", "replicas"),
-            ("spec.zzz".to_owned(), "take it out, or add it to the CRD first".to_owned()),
-        ]
-    );
-    assert_eq!(found[2].at, [Step::from("spec"), "list".into(), 1.into(), "nmae".into()]);
+fn a_storage_version_that_only_a_webhook_knows_is_asked_for() {
+    let versions = |storage: &str, names: &[&str]| {
+        let versions: Vec<_> = names.iter().map(|name| (*name, *name == storage, fields(json!({})))).collect();
+        let mut crd = with_versions(&versions);
+        crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
+        crd
+    };
+    let passes = |live: &Value, desired: &Value| {
+        let upgrade = upgrade(live, desired).expect("something moves");
+        let passes = pass::passes(&upgrade, false).expect("both compile");
+        let listed = passes.passes.iter().map(|pass| pass.version.to_string()).collect::<Vec<_>>();
+        (listed, passes.not_judged.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let both = ["v1", "v2"];
+    assert_eq!(passes(&versions("v1", &both), &versions("v2", &both)), (vec!["v2".to_owned()], vec![]));
+    // Nobody can ask for it before it is there.
+    let (_, not_judged) = passes(&versions("v1", &["v1"]), &versions("v2", &both));
+    assert_eq!(not_judged, ["v2"]);
 }

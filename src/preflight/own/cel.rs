@@ -149,7 +149,7 @@ impl Check for Cel {
                     Err(error) => unchecked.push(error),
                 }
             }
-            Ok(Answer::Checked { violations, unchecked })
+            Ok(Answer::checked(violations, unchecked))
         })
     }
 }

@@ -101,7 +101,7 @@ impl Check for Exec {
                 context.notices.add(format!("{} says: {said}", self.own.name));
             }
             let violations = answer.into_violations(&self.own, context.plan, context.redact);
-            Ok(Answer::Checked { violations, unchecked: Vec::new() })
+            Ok(Answer::checked(violations, Vec::new()))
         })
     }
 }

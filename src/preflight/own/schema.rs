@@ -12,6 +12,8 @@ use super::answer::ProgramAnswer;
 use super::input;
 use crate::manifest::{self, Source};
 use crate::plan::{Action, Change, Plan};
+use crate::preflight::crd_upgrade_safety::Proven;
+use crate::preflight::proofs::Proofs;
 use crate::preflight::{Context, Notices};
 use crate::report::Source as SourcePlace;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
@@ -108,7 +110,13 @@ fn plan(manifests: &str) -> Plan {
             resource_version: "1".into(),
         });
         desired.object.namespace.get_or_insert_with(|| "team".into());
-        Change { action: if live.is_some() { Action::Update } else { Action::Create }, desired, live, resource }
+        Change {
+            action: if live.is_some() { Action::Update } else { Action::Create },
+            desired,
+            live,
+            unread: None,
+            resource,
+        }
     };
     Plan { changes: loaded.manifests.into_iter().map(change).collect() }
 }
@@ -139,6 +147,8 @@ async fn written(function_config: Option<&Value>) -> Value {
         field_manager: "gantry",
         redact: false,
         today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
+        lookups: &Vec::new,
+        proofs: Arc::new(Proofs::new(Proven)),
         stage: &stage,
         notices: &Notices::default(),
     };

@@ -38,7 +38,9 @@ impl<'s> Lockstep<'_, 's> {
             let other = kw::property(target, name);
             match other.or_else(|| kw::additional(target)) {
                 Some(other) => self.node(&kid, other, &at),
-                None if target_keeps || is_resource(target) && is_meta(name) => {}
+                None if is_resource(target) && is_meta(name) => {}
+                // Kept, but nothing inside of it is filled in any more.
+                None if target_keeps => self.node(&kid, &ANY, &at),
                 None => self.dropped(&kid, &at, "removed"),
             }
             self.default(source, Some(own), other, name, place);
@@ -67,9 +69,12 @@ impl<'s> Lockstep<'_, 's> {
                 let kid = self.kid_facts(source, own, &key);
                 self.node(&kid, other, &at);
             }
-            (Some(own), None) if !target_keeps => {
+            (Some(own), None) => {
                 let kid = self.kid_facts(source, own, &key);
-                self.dropped(&kid, &at, "removed");
+                match target_keeps {
+                    true => self.node(&kid, &ANY, &at),
+                    false => self.dropped(&kid, &at, "removed"),
+                }
             }
             (None, Some(other)) if source_keeps => {
                 let kid = self.kid_facts(source, &ANY, &key);
@@ -147,6 +152,11 @@ impl<'s> Lockstep<'_, 's> {
         }
         let other = kw::get(target, "items").unwrap_or(if target_keeps { &ANY } else { &EMPTY });
         let item = self.item_facts(source, structure, source_keeps);
+        // Neither side describes the items, nor items in items, and so on without end: the first of these tells all.
+        let is_undescribed = |schema: &Value| [&*ANY, &*EMPTY].into_iter().any(|known| std::ptr::eq(known, schema));
+        if is_undescribed(structure) && is_undescribed(target) && item.holds.len() == 1 {
+            return;
+        }
         let at = Place { source_keeps, target_keeps, ..self.below(source, place, Step::Item, ".items") };
         self.node(&item, other, &at);
     }

@@ -185,7 +185,7 @@ impl<'s> Lockstep<'_, 's> {
 
     fn kinds(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         // A null in a field that takes none is dropped before anything is judged.
-        if source.null && !place.is_item && !kw::flag(target, "nullable") {
+        if source.null && !place.is_item && !kw::flag(target, "nullable") && !is_unknown(target) {
             let facts = Facts { holds: source.holds.clone(), null: true, ..Facts::default() };
             if facts.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
                 self.doubt(place, "nullable: true → false".to_owned(), Effect::Pruned, plain(vec![Value::Null]), None);
@@ -201,15 +201,18 @@ impl<'s> Lockstep<'_, 's> {
     }
 
     fn keywords(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let is_same = |keyword: &str| kw::same_keyword(keyword, structure.get(keyword), target.get(keyword));
+        // What a bound means for a number depends on both: one that no integer can have refuses all integers.
+        let is_same_number = ["type", "format"].into_iter().all(is_same);
         for (keyword, parts) in kw::VALUE_KEYWORDS {
-            let is_same = parts.iter().all(|part| kw::same_keyword(part, structure.get(part), target.get(part)));
+            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf");
+            let is_same = parts.iter().all(|part| is_same(part)) && (is_same_number || !is_number);
             if is_same || kw::get(target, keyword).is_none() {
                 continue;
             }
             let mut refused = kw::type_keywords(target);
             let mut of = vec!["format"];
             of.extend(parts);
-            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf");
             for part in of.into_iter().filter(|part| *part != "format" || keyword == "format" || is_number) {
                 if let Some(value) = kw::get(target, part) {
                     refused.insert(part.to_owned(), value.clone());
@@ -297,6 +300,11 @@ impl<'s> Lockstep<'_, 's> {
             doubt.is_of_whole = true;
         }
     }
+}
+
+/// Whether this stands for fields that no schema describes and that are kept as they are, nulls among them.
+fn is_unknown(schema: &Value) -> bool {
+    std::ptr::eq(schema, &*kw::ANY)
 }
 
 fn plain(values: Vec<Value>) -> Vec<Counterexample> {

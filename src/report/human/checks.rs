@@ -5,7 +5,7 @@ use std::io;
 use super::HumanOptions;
 use super::causes::ObjectCauses;
 use super::pen::{self, Pen};
-use crate::report::{CheckReport, CheckStatus, Report, Severity};
+use crate::report::{CheckReport, CheckStatus, Coverage, Report, Severity};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
@@ -78,31 +78,46 @@ fn by_object(
     options: &HumanOptions,
     pen: &mut Pen<'_>,
 ) -> io::Result<()> {
-    let rows: Vec<(String, Vec<Severity>)> = causes
+    let mut rows: Vec<Row<'_>> = causes
         .iter()
         .map(|object| {
             let of_check = object.causes.iter().filter(|cause| cause.check == check.name);
-            (short_name(object.object), of_check.map(super::causes::Cause::severity).collect::<Vec<_>>())
+            let found = of_check.map(super::causes::Cause::severity).collect();
+            Row { object: object.object, found, coverage: None }
         })
-        .filter(|(_, found)| !found.is_empty())
+        .filter(|row| !row.found.is_empty())
         .collect();
+    for coverage in &check.coverage {
+        match rows.iter_mut().find(|row| row.object == Some(&coverage.object)) {
+            Some(row) => row.coverage = Some(coverage),
+            None => rows.push(Row { object: Some(&coverage.object), found: Vec::new(), coverage: Some(coverage) }),
+        }
+    }
     if rows.is_empty() {
         let passed = pen.paint.text(Role::Good, "passed");
         return pen.line(&format!("{name}{passed}"));
     }
     let shown = if options.verbose { rows.len() } else { LISTED };
-    let column = rows.iter().take(shown).map(|(object, _)| text::width(object)).max().unwrap_or(0).min(WIDEST);
-    for (object, found) in rows.iter().take(shown) {
-        let verdict = verdict(found, options, pen);
-        pen.line(&format!("{name}{}  {verdict}", text::pad(object, column)))?;
+    let column = rows.iter().take(shown).map(|row| text::width(&short_name(row.object))).max().unwrap_or(0).min(WIDEST);
+    for row in rows.iter().take(shown) {
+        let verdict = verdict(&row.found, row.coverage, options, pen);
+        pen.line(&format!("{name}{}  {verdict}", text::pad(&short_name(row.object), column)))?;
     }
     if rows.len() > shown {
-        let found: Vec<Severity> = rows[shown..].iter().flat_map(|(_, found)| found.iter().copied()).collect();
-        let verdict = verdict(&found, options, pen);
+        let found: Vec<Severity> = rows[shown..].iter().flat_map(|row| row.found.iter().copied()).collect();
+        let verdict = verdict(&found, None, options, pen);
         let more = format!("and {}", text::count(rows.len() - shown, "more object"));
         pen.line(&format!("{name}{}  {verdict}", text::pad(&more, column)))?;
     }
     Ok(())
+}
+
+/// What a check says of one object.
+struct Row<'r> {
+    /// None for what is about no single object.
+    object: Option<&'r ObjectRef>,
+    found: Vec<Severity>,
+    coverage: Option<&'r Coverage>,
 }
 
 /// A CRD's name says all; anything else is shown as kubectl does.
@@ -115,7 +130,7 @@ fn short_name(object: Option<&ObjectRef>) -> String {
     text::cut(&text::sanitize(&name), 200).into_owned()
 }
 
-fn verdict(found: &[Severity], options: &HumanOptions, pen: &Pen<'_>) -> String {
+fn verdict(found: &[Severity], coverage: Option<&Coverage>, options: &HumanOptions, pen: &Pen<'_>) -> String {
     let (word, role) = match found.iter().min() {
         Some(Severity::Error) => ("blocked", Role::Error),
         Some(Severity::Warning) => ("warned", Role::Warning),
@@ -123,5 +138,27 @@ fn verdict(found: &[Severity], options: &HumanOptions, pen: &Pen<'_>) -> String 
     };
     let hidden = !options.verbose && found.iter().any(|severity| *severity > Severity::Warning);
     let see = if hidden { " (-v shows all)" } else { "" };
-    format!("{}: {}{see}", pen.paint.text(role, word), pen::severities(found.iter().copied()))
+    let mut said = pen.paint.text(role, word);
+    let mut colon = ": ";
+    if !found.is_empty() {
+        said = format!("{said}{colon}{}{see}", pen::severities(found.iter().copied()));
+        colon = "; ";
+    }
+    if let Some(coverage) = coverage {
+        said = format!("{said}{colon}{}", looked_at(coverage));
+    }
+    said
+}
+
+/// What the verdict rests on.
+fn looked_at(coverage: &Coverage) -> String {
+    let objects = text::count(usize::try_from(coverage.read).unwrap_or(usize::MAX), "object");
+    if coverage.proven.is_empty() {
+        return format!("{objects} read");
+    }
+    if coverage.read == 0 {
+        return "proven safe for every possible object; 0 read".to_owned();
+    }
+    let versions: Vec<_> = coverage.proven.iter().map(|version| text::sanitize(version)).collect();
+    format!("{objects} read; {} proven safe", versions.join(", "))
 }

@@ -46,7 +46,7 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
 
 /// `2 create, 1 unchanged`
 pub fn counts(changes: &[ChangeEntry]) -> String {
-    let actions = [Action::Create, Action::Update, Action::Delete, Action::Unchanged];
+    let actions = [Action::Create, Action::Update, Action::Delete, Action::Unchanged, Action::Unknown];
     let words = actions.into_iter().filter_map(|action| {
         let number = changes.iter().filter(|change| change.action == action).count();
         (number > 0).then(|| format!("{number} {}", word(action)))
@@ -60,6 +60,7 @@ fn word(action: Action) -> &'static str {
         Action::Update => "update",
         Action::Unchanged => "unchanged",
         Action::Delete => "delete",
+        Action::Unknown => "unread",
     }
 }
 
@@ -68,7 +69,7 @@ fn paint_action(action: Action, pen: &Pen<'_>) -> String {
         Action::Create => Role::Good,
         Action::Update => Role::Warning,
         Action::Unchanged => Role::Faint,
-        Action::Delete => Role::Error,
+        Action::Delete | Action::Unknown => Role::Error,
     };
     pen.paint.text(role, &text::pad(word(action), 9))
 }

@@ -19,6 +19,7 @@ use super::kubeconfig::{self, Surroundings};
 use super::transport::{Peer, Transport};
 use super::{Connection, KubeTarget, client, proxy};
 use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::target::Impersonate;
 
 /// A server that does not take a connection in this time is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,6 +33,19 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     };
     let timeout = connection.timeout.unwrap_or(REQUEST_TIMEOUT);
     let Prepared { config, peer, .. } = &mut prepared;
+    if let Some(Impersonate { user, groups }) = &connection.impersonate {
+        // As kubectl does: who is named takes the place of all that the kubeconfig says of impersonation.
+        let auth = &mut config.auth_info;
+        auth.impersonate = Some(user.clone());
+        auth.impersonate_groups = (!groups.is_empty()).then(|| groups.clone());
+        auth.impersonate_uid = None;
+        auth.impersonate_user_extra = None;
+    }
+    let auth = &config.auth_info;
+    peer.acts_as = auth
+        .impersonate
+        .clone()
+        .map(|user| Impersonate { user, groups: auth.impersonate_groups.clone().unwrap_or_default() });
     config.connect_timeout = Some(CONNECT_TIMEOUT.min(timeout));
     config.write_timeout = Some(timeout);
     // Over loopback, packing and unpacking costs more than sending.
@@ -236,7 +250,7 @@ fn peer(context: String, url: &http::Uri, user: Option<String>) -> Peer {
     let scheme = url.scheme_str().unwrap_or("https");
     let port = url.port_u16().map_or(String::new(), |port| format!(":{port}"));
     let server = format!("{scheme}://{}{port}{}", url.host().unwrap_or_default(), url.path().trim_end_matches('/'));
-    Peer { context: words(&context), server: words(&server), address: address(url), user, proxy: None }
+    Peer { context: words(&context), server: words(&server), address: address(url), user, acts_as: None, proxy: None }
 }
 
 /// `host:port`

@@ -34,9 +34,12 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<BT
     let is_crd = |kind: &Gvk| (&kind.group, &kind.version, &kind.kind) == (&crd.group, &crd.version, &crd.kind);
     let versions: BTreeSet<(&str, &str)> =
         kinds.iter().filter(|kind| !is_crd(kind)).map(|kind| (kind.group.as_str(), kind.version.as_str())).collect();
-    let answers = stream::iter(versions)
-        .map(|(group, version)| async move { ((group, version), served(transport, group, version).await) });
-    let mut answers = answers.buffer_unordered(AT_ONCE);
+    // Collected, as the compiler does not see that a stream of closures over references may go to another thread.
+    let requests: Vec<_> = versions
+        .into_iter()
+        .map(|(group, version)| async move { ((group, version), served(transport, group, version).await) })
+        .collect();
+    let mut answers = stream::iter(requests).buffer_unordered(AT_ONCE);
 
     let mut served = BTreeMap::new();
     let mut problems = Vec::new();

@@ -19,6 +19,7 @@ mod list;
 mod proxy;
 mod read;
 mod refusals;
+mod reviews;
 mod rewrite;
 #[cfg(test)]
 mod stand_in;
@@ -28,8 +29,11 @@ mod transport;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Apply, ApplyError, Connection, Established, Gvk, ListRequest, OnRead, RewriteError, Wanted};
-use crate::problem::Result;
+use super::{
+    Apply, ApplyError, Connection, Established, Gvk, ListRequest, OnRead, Read, RewriteError, RulesReview, Wanted,
+};
+use crate::problem::{Problem, Result};
+use crate::rbac::Atom;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use list::KubePages;
 use transport::Transport;
@@ -47,10 +51,11 @@ impl KubeTarget {
         connect::open(connection, &kubeconfig::Surroundings::of_process()).await
     }
 
-    /// `kube: staging (https://10.0.0.1:6443)`
+    /// `kube: staging (https://10.0.0.1:6443)`, `kube: staging (https://10.0.0.1:6443) as "deployer"`
     pub fn describe(&self) -> String {
         let peer = self.transport.peer();
-        format!("kube: {} ({})", peer.context, peer.server)
+        let who = peer.acts_as.as_ref().map_or(String::new(), |who| format!(" as {:?}", errors::words(&who.user)));
+        format!("kube: {} ({}){who}", peer.context, peer.server)
     }
 
     pub fn default_namespace(&self) -> &str {
@@ -61,7 +66,22 @@ impl KubeTarget {
         discover::discover(&self.transport, kinds).await
     }
 
-    pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Option<Live>>> {
+    /// The rules that hold for the user in a namespace; `None`: in every one, and for what has none.
+    pub async fn rules_review(&self, namespace: Option<&str>) -> std::result::Result<RulesReview, Problem> {
+        reviews::rules(&self.transport, namespace).await
+    }
+
+    /// Whether the user may do that in a namespace; `None`: in every one, or to what has none.
+    pub async fn access_review(&self, namespace: Option<&str>, atom: &Atom) -> std::result::Result<bool, Problem> {
+        reviews::allowed(&self.transport, namespace, atom).await
+    }
+
+    /// The name that the server knows the user by.
+    pub async fn user(&self) -> std::result::Result<String, Problem> {
+        reviews::user(&self.transport).await
+    }
+
+    pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Read>> {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 

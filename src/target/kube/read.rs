@@ -19,7 +19,7 @@ use super::json::{self, Head, Text};
 use super::transport::{Call, Failure, Transport, encode};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, Resource};
-use crate::target::{OnRead, Wanted};
+use crate::target::{OnRead, Read, Wanted};
 
 /// Up to this many CRDs are read by name: a `GET` costs as much as about two CRDs of a list, and how many the server
 /// holds is not known. So many `GET`s take as long as a list of some 250 and a sixth of the time of a list of 1,500.
@@ -36,7 +36,7 @@ pub async fn read(
     default_namespace: &str,
     wanted: &[Wanted],
     on_read: OnRead<'_>,
-) -> Result<Vec<Option<Live>>> {
+) -> Result<Vec<Read>> {
     let reader = Reader { transport, default_namespace, wanted, on_read, done: AtomicUsize::new(0) };
     let crd = Resource::crd();
     let (crds, others): (Vec<usize>, Vec<usize>) = (0..wanted.len()).partition(|&index| wanted[index].resource == crd);
@@ -51,15 +51,15 @@ pub async fn read(
         }
         found
     };
-    let mut answers: Vec<Option<Live>> = std::iter::repeat_with(|| None).take(wanted.len()).collect();
-    for (index, live) in found {
-        answers[index] = Some(live);
+    let mut answers: Vec<Read> = std::iter::repeat_with(|| Ok(None)).take(wanted.len()).collect();
+    for (index, read) in found {
+        answers[index] = read.map(Some);
     }
     Ok(answers)
 }
 
-/// Objects that are there, each with its index in `wanted`.
-type Found = Vec<(usize, Live)>;
+/// Objects that are there, each with its index in `wanted`, and those of which nobody knows.
+type Found = Vec<(usize, std::result::Result<Live, Problem>)>;
 
 struct Reader<'a> {
     transport: &'a Transport,
@@ -75,24 +75,21 @@ impl Reader<'_> {
         (self.on_read)(done.min(self.wanted.len()), Some(self.wanted.len()));
     }
 
-    /// One `GET` each. All refusals are reported, as they may be about different kinds; a lost server ends it at once.
+    /// One `GET` each. A refusal may be about one kind or namespace only; a lost server ends it at once.
     async fn by_name(&self, indices: Vec<usize>) -> Result<Found> {
         let mut answers = stream::iter(indices).map(|index| self.one(index)).buffer_unordered(AT_ONCE);
         let mut found = Found::new();
-        let mut problems = Vec::new();
         while let Some((index, answer)) = answers.next().await {
             match answer {
                 Ok(live) => {
-                    found.extend(live.map(|live| (index, live)));
+                    found.extend(live.map(|live| (index, Ok(live))));
                     self.count(1);
                 }
-                Err((problem, Severity::ThisObject)) => problems.push(problem),
+                Err((problem, Severity::ThisObject)) => found.push((index, Err(problem))),
                 Err((problem, Severity::Everything)) => return Err(Error::failed(problem)),
             }
         }
-        problems.sort();
-        problems.dedup();
-        if problems.is_empty() { Ok(found) } else { Err(Error::Failed(problems)) }
+        Ok(found)
     }
 
     async fn one(&self, index: usize) -> (usize, std::result::Result<Option<Live>, (Problem, Severity)>) {
@@ -288,7 +285,7 @@ impl<'de> Visitor<'de> for Items<'_> {
         while let Some(item) = items.next_element::<&RawValue>()? {
             let head: Head<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
             for &index in self.names.get(head.metadata.name.as_ref()).into_iter().flatten() {
-                found.push((index, head.live(item.get(), &crd)));
+                found.push((index, Ok(head.live(item.get(), &crd))));
             }
         }
         Ok(found)
@@ -305,6 +302,7 @@ mod tests {
     use super::super::stand_in::{self, Reply, Seen, status};
     use super::*;
     use crate::resource::ObjectRef;
+    use crate::target::all;
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -366,7 +364,7 @@ mod tests {
         let wanted = [pod(Some("a"), "z"), crd("x"), pod(None, "gone"), crd("unrouted"), pod(None, "b"), crd("x")];
         let counts = Mutex::new(Vec::new());
         let on_read = |done: usize, total: Option<usize>| counts.lock().unwrap().push((done, total));
-        let answers = target.read(&wanted, &on_read).await.unwrap();
+        let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
         assert_eq!(names(&answers), ["z", "x", "-", "-", "b", "x"]);
         assert!(
             answers[1].as_ref().unwrap().raw.json().starts_with(r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"#)
@@ -390,7 +388,7 @@ mod tests {
         wanted.push(crd("c007"));
         let last = AtomicUsize::new(0);
         let on_read = |done: usize, _: Option<usize>| last.store(done, Ordering::Relaxed);
-        let answers = target.read(&wanted, &on_read).await.unwrap();
+        let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
         let mut expected: Vec<String> = (0..=FEW_CRDS).rev().map(|number| format!("c{number:03}")).collect();
         expected.extend(["p", "-", "c007"].map(String::from));
         assert_eq!(names(&answers), expected);
@@ -410,7 +408,7 @@ mod tests {
                 }
                 list(seen, FEW_CRDS + 1, 50)
             });
-            match target.read(&many(), &|_, _| ()).await {
+            match target.read(&many(), &|_, _| ()).await.and_then(all) {
                 Ok(answers) => {
                     assert!(is_read);
                     assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
@@ -432,7 +430,7 @@ mod tests {
             true => status(403, "Forbidden", "no", json!({})),
             false => stand_in::json(200, item(seen.uri.rsplit('/').next().unwrap())),
         });
-        let answers = target.read(&many(), &|_, _| ()).await.unwrap();
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
     }
 
@@ -445,7 +443,11 @@ mod tests {
             );
             status(403, "Forbidden", &message, json!({}))
         });
-        let error = target.read(&[pod(None, "a"), crd("a"), pod(None, "b"), crd("b")], &|_, _| ()).await.unwrap_err();
+        let error = target
+            .read(&[pod(None, "a"), crd("a"), pod(None, "b"), crd("b")], &|_, _| ())
+            .await
+            .and_then(all)
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             "user \"u\" may not get customresourcedefinitions.g at the cluster scope\nuser \"u\" may not get pods.g at the cluster scope"
@@ -462,7 +464,7 @@ mod tests {
             r#"{"metadata":{},"items":["#,
         ] {
             let (target, _) = stand_in::target(move |_| stand_in::json(200, body));
-            let error = target.read(&many(), &|_, _| ()).await.unwrap_err();
+            let error = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap_err();
             assert!(error.to_string().contains("does not answer like a Kubernetes API server"), "{body}: {error}");
         }
     }

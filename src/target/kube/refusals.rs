@@ -6,6 +6,7 @@ use super::errors::{via, words};
 use super::transport::{Call, Peer};
 use crate::problem::Problem;
 use crate::secret;
+use crate::target::Impersonate;
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
@@ -80,6 +81,9 @@ fn denied_path(message: &str) -> Option<(&str, &str, &str)> {
 const ANONYMOUS: &str = "system:anonymous";
 
 fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+    if let Some(problem) = may_not_impersonate(&status.message, peer) {
+        return problem;
+    }
     let (user, may_not, role) = if let Some(denied) = Denied::parse(&status.message) {
         let [user, verb, resource, group] = [denied.user, denied.verb, denied.resource, denied.group].map(words);
         let dot = if group.is_empty() { "" } else { "." };
@@ -104,6 +108,34 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             .help("are there credentials for this user in the kubeconfig, and of this very cluster? Log in again");
     }
     Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
+}
+
+/// What `--as` meets without the right to it. The server names the last of several verbs that would have done
+/// (`User "u" cannot impersonate-on:user-info:get path "/api"` since 1.35), and this the one that every server knows.
+fn may_not_impersonate(message: &str, peer: &Peer) -> Option<Problem> {
+    let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
+    let Impersonate { user: whom, groups } = peer.acts_as.as_ref().filter(|_| rest.starts_with("impersonate"))?;
+    let rule = |resource: &str, names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("{:?}", words(name))).collect();
+        let names = names.join(", ");
+        format!("{{apiGroups: [\"\"], resources: [{resource:?}], resourceNames: [{names}], verbs: [\"impersonate\"]}}")
+    };
+    let account = whom.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    let mut roles = match account {
+        Some((namespace, name)) => {
+            let rule = rule("serviceaccounts", &[name.to_owned()]);
+            vec![format!("a Role in namespace {:?} with the rule {rule}", words(namespace))]
+        }
+        None => vec![format!("a ClusterRole with the rule {}", rule("users", std::slice::from_ref(whom)))],
+    };
+    let mut who = format!("{:?}", words(whom));
+    if !groups.is_empty() {
+        let names: Vec<String> = groups.iter().map(|group| format!("{:?}", words(group))).collect();
+        who.push_str(&format!(" in {} {}", if groups.len() == 1 { "group" } else { "groups" }, names.join(", ")));
+        roles.push(format!("a ClusterRole with the rule {}", rule("groups", groups)));
+    }
+    let help = format!("ask for {}, bound to user {:?}", roles.join(", and "), words(user));
+    Some(Problem::new(format!("user {:?} may not act as {who}", words(user))).help(help))
 }
 
 fn not_found(call: &Call<'_>, status: &Status) -> Problem {
@@ -234,6 +266,28 @@ mod tests {
         let (message, help) = explained(403, r#"forbidden: User "dev" cannot get path "/apis""#);
         assert_eq!(message, r#"user "dev" may not get path /apis"#);
         assert!(help.contains(r#"a ClusterRole with the rule {nonResourceURLs: ["/apis"], verbs: ["get"]}"#), "{help}");
+    }
+
+    #[test]
+    fn who_may_not_impersonate_is_told_whom_and_by_which_rule_he_could() {
+        let refused_as = |user: &str, groups: &[&str], message: &str| {
+            let groups = groups.iter().map(|&group| group.into()).collect();
+            let peer = Peer { acts_as: Some(Impersonate { user: user.into(), groups }), ..stand_in::peer() };
+            let status = serde_json::from_value(json!({"message": message, "code": 403})).unwrap();
+            let problem = refused(&Call { uri: "/api/v1".into(), ..Call::default() }, &status, &peer);
+            (problem.message, problem.help.unwrap_or_default())
+        };
+        let new = r#"forbidden: User "u" cannot impersonate-on:user-info:get path "/api/v1""#;
+        let (message, help) = refused_as("jane", &["a", "b"], new);
+        assert_eq!(message, r#"user "u" may not act as "jane" in groups "a", "b""#);
+        assert_eq!(
+            help,
+            r#"ask for a ClusterRole with the rule {apiGroups: [""], resources: ["users"], resourceNames: ["jane"], verbs: ["impersonate"]}, and a ClusterRole with the rule {apiGroups: [""], resources: ["groups"], resourceNames: ["a", "b"], verbs: ["impersonate"]}, bound to user "u""#
+        );
+        let old = r#"serviceaccounts "bot" is forbidden: User "u" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ci""#;
+        let (message, help) = refused_as("system:serviceaccount:ci:bot", &[], old);
+        assert_eq!(message, r#"user "u" may not act as "system:serviceaccount:ci:bot""#);
+        assert!(help.contains(r#"a Role in namespace "ci" with the rule"#) && help.contains(r#"["bot"]"#), "{help}");
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub fn peer() -> Peer {
         server: "https://10.0.0.1:6443".into(),
         address: "10.0.0.1:6443".into(),
         user: Some("dev".into()),
+        acts_as: None,
         proxy: None,
     }
 }

@@ -11,6 +11,7 @@ use kube::core::Status;
 use super::{errors, refusals};
 use crate::problem::Problem;
 use crate::resource::Resource;
+use crate::target::Impersonate;
 use crate::text;
 
 /// How often a request that the server is too busy for is sent again, waiting 0.2 s at first and then twice as long
@@ -33,6 +34,8 @@ pub struct Peer {
     pub address: String,
     /// The kubeconfig's name for the user.
     pub user: Option<String>,
+    /// Whom we impersonate.
+    pub acts_as: Option<Impersonate>,
     /// Host and port of the proxy on the way.
     pub proxy: Option<String>,
 }
@@ -40,7 +43,7 @@ pub struct Peer {
 /// A request, with what it is about in the API server's own terms.
 #[derive(Debug, Clone, Default)]
 pub struct Call<'a> {
-    /// `get`, `list`, `patch`, or empty for discovery.
+    /// `get`, `list`, `patch`, `create`, or empty for discovery.
     pub verb: &'static str,
     pub resource: Option<&'a Resource>,
     pub namespace: Option<&'a str>,
@@ -55,6 +58,8 @@ pub struct Call<'a> {
 pub enum Payload<'a> {
     /// An object, written by server-side apply (`PATCH`).
     Apply(&'a str),
+    /// An object for a collection (`POST`).
+    Create(&'a str),
     /// A JSON patch (`PATCH`).
     JsonPatch(&'a str),
 }
@@ -62,19 +67,21 @@ pub enum Payload<'a> {
 impl<'a> Payload<'a> {
     /// The body as it is sent.
     pub fn text(self) -> &'a str {
-        let (Payload::Apply(text) | Payload::JsonPatch(text)) = self;
+        let (Payload::Apply(text) | Payload::Create(text) | Payload::JsonPatch(text)) = self;
         text
     }
 
     fn method(self) -> Method {
         match self {
             Payload::Apply(_) | Payload::JsonPatch(_) => Method::PATCH,
+            Payload::Create(_) => Method::POST,
         }
     }
 
     fn content_type(self) -> &'static str {
         match self {
             Payload::Apply(_) => "application/apply-patch+yaml",
+            Payload::Create(_) => "application/json",
             Payload::JsonPatch(_) => "application/json-patch+json",
         }
     }

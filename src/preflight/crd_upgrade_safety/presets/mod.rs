@@ -94,7 +94,7 @@ pub fn explained_by(validation: &'static str) -> &'static str {
 
 /// What the tool says of a live CRD and the one that is to replace it, both as JSON text.
 pub fn judge(live: &str, desired: &str, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
-    let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
+    let pair = CrdPair::parse(live, desired)?;
     let schemas = Schemas::read(&pair)?;
     Ok(match tool {
         Tool::Kapp => kapp::judge(&pair, &schemas),

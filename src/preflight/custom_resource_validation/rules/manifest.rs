@@ -7,7 +7,7 @@ pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
     name: "ManifestObjectRefused",
     summary: "a custom resource among the manifests is refused by its CRD",
     forbids: "A custom resource that the CRD which will be in force refuses: the CRD among the manifests where there is \
-        one, else the live one. An object that is live already is judged as the update that it is: merged with what is \
+        one, else the live one; and one at a version that this CRD does not serve. An object that is live already is judged as the update that it is: merged with what is \
         there, and forgiven what was wrong before and is left alone.",
     why: "The server would refuse it in the middle of the deploy, when other objects have been written.",
     example: Example::Manifest {

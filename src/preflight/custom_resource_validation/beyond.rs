@@ -1,0 +1,142 @@
+//! What a proof about a version leaves out and this check does not: objects that come to the version by conversion, and
+//! lists where a text is meant. Where one of these could matter the objects are read.
+
+use serde_json::{Map, Value};
+
+use crate::validation::enforced_format_accepts;
+
+/// Whether a conversion could bring something to a version that `before`, its live schema, drops and `after`, its
+/// desired one, keeps: then objects meet `after` as no proof about the pair has seen them. `from` is the schema of the
+/// objects before the conversion; `None` where they may hold anything. In doubt the answer is yes.
+pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
+    if before == after {
+        return false;
+    }
+    let has = |node: &Value, keyword: &str| node.get(keyword) == Some(&Value::Bool(true));
+    let newly = |keyword| has(after, keyword) && !has(before, keyword);
+    let newly_kept = ["nullable", "x-kubernetes-embedded-resource", "x-kubernetes-preserve-unknown-fields"];
+    if newly_kept.into_iter().any(newly) {
+        return true;
+    }
+    let (old, new) = (properties(before), properties(after));
+    for (name, after) in new.into_iter().flatten() {
+        let below = from.map(|from| child(from, name));
+        match (old.and_then(|old| old.get(name)), below) {
+            // Nothing comes from there.
+            (_, Some(Held::Nothing)) => {}
+            (Some(before), None | Some(Held::Anything)) if revives(None, before, after) => return true,
+            (Some(before), Some(Held::Some(from))) if revives(Some(from), before, after) => return true,
+            (Some(_), _) => {}
+            // It was kept, as unknown fields are.
+            (None, _) if keeps_all(before) => {}
+            (None, _) => return true,
+        }
+    }
+    for keyword in ["items", "additionalProperties"] {
+        match (before.get(keyword), after.get(keyword)) {
+            (before, after) if before == after => {}
+            (_, None) => {}
+            (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => {
+                let below = from.and_then(|from| from.get(keyword)).filter(|below| below.is_object());
+                if revives(below, before, after) {
+                    return true;
+                }
+            }
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// What objects of a schema have below a name.
+enum Held<'s> {
+    Nothing,
+    Some(&'s Value),
+    Anything,
+}
+
+fn child<'s>(node: &'s Value, name: &str) -> Held<'s> {
+    let described = properties(node).and_then(|properties| properties.get(name));
+    match described.or_else(|| node.get("additionalProperties")) {
+        Some(child @ Value::Object(_)) => Held::Some(child),
+        Some(Value::Bool(true)) => Held::Anything,
+        _ if keeps_all(node) => Held::Anything,
+        _ => Held::Nothing,
+    }
+}
+
+fn properties(node: &Value) -> Option<&Map<String, Value>> {
+    node.get("properties").and_then(Value::as_object)
+}
+
+fn keeps_all(node: &Value) -> bool {
+    node.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
+}
+
+/// Whether `before` takes a list somewhere for the format of a text, and `after` does not. A string with a format that
+/// the server enforces lets lists pass, whatever its type says; nobody means them, and proofs do not speak of them.
+pub fn takes_fewer_lists(before: &Value, after: &Value) -> bool {
+    let takes_lists = |node: &Value| {
+        let format = node.get("format").and_then(Value::as_str);
+        node.get("type").is_some_and(|kind| kind == "string")
+            && format.is_some_and(|format| enforced_format_accepts(format, "").is_some())
+    };
+    if takes_lists(before) && !takes_lists(after) {
+        return true;
+    }
+    let pairs = properties(before).into_iter().flatten().filter_map(|(name, before)| {
+        let after = properties(after).and_then(|after| after.get(name)).or_else(|| after.get("additionalProperties"));
+        Some((before, after?))
+    });
+    let below = ["items", "additionalProperties"].into_iter().filter_map(|k| Some((before.get(k)?, after.get(k)?)));
+    pairs.chain(below).any(|(before, after)| takes_fewer_lists(before, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(properties: Value) -> Value {
+        json!({"type": "object", "properties": properties})
+    }
+
+    #[test]
+    fn a_field_that_only_the_other_version_has_comes_back_to_life() {
+        let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+        let a = object(json!({"a": text}));
+        let both = object(json!({"a": text, "b": number}));
+        assert!(revives(Some(&both), &a, &both), "b was dropped so far");
+        assert!(!revives(Some(&a), &a, &both), "nobody has b");
+        assert!(revives(None, &a, &both), "a webhook may make b");
+        let under = |below: &Value| object(json!({"x": {"type": "array", "items": below}}));
+        assert!(revives(Some(&under(&both)), &under(&a), &under(&both)));
+        assert!(!revives(Some(&under(&a)), &under(&a), &under(&both)));
+        let map = |below: &Value| json!({"type": "object", "additionalProperties": below});
+        assert!(revives(Some(&map(&both)), &map(&a), &map(&both)));
+        assert!(revives(Some(&map(&number)), &a, &both), "a map may have an entry b");
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        assert!(revives(Some(&open), &a, &both) && revives(Some(&a), &a, &open));
+        assert!(!revives(Some(&open), &open, &both), "b was there before");
+    }
+
+    #[test]
+    fn what_is_the_same_but_for_a_bound_keeps_the_same() {
+        let schema = |max: u64| object(json!({"a": {"type": "string", "maxLength": max}, "l": {"items": {"x": max}}}));
+        assert!(!revives(None, &schema(1), &schema(2)));
+        let null = json!({"type": "string", "nullable": true});
+        assert!(revives(None, &json!({"type": "string"}), &null) && !revives(None, &null, &json!({"type": "string"})));
+    }
+
+    #[test]
+    fn lists_pass_for_formats_that_are_enforced() {
+        let of = |format: &str| {
+            object(json!({"a": {"items": {"additionalProperties": {"type": "string", "format": format}}}}))
+        };
+        let none = object(json!({"a": {"items": {"additionalProperties": {"type": "string"}}}}));
+        assert!(takes_fewer_lists(&of("date"), &none) && takes_fewer_lists(&of("date"), &of("quantity")));
+        assert!(!takes_fewer_lists(&of("date"), &of("uri")) && !takes_fewer_lists(&none, &of("date")));
+        assert!(!takes_fewer_lists(&of("quantity"), &none));
+    }
+}

@@ -1,0 +1,179 @@
+//! The check over a folder that stands in for a cluster: the rules' own examples, and custom resources among the manifests.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::manifest;
+use crate::plan::{self, PlanOptions};
+use crate::preflight::rule::Example;
+use crate::target::Target;
+use crate::target::dir::DirTarget;
+use crate::ui::progress::Progress;
+
+fn example_crd(part: &str) -> Value {
+    crd(serde_yaml::from_str(part).expect("an example is YAML"))
+}
+
+/// The rules that a deploy of `manifests` to a folder with `cluster` in it finds.
+fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
+    let text = |objects: &[Value]| objects.iter().map(|object| format!("---\n{object}\n")).collect::<String>();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("cluster")).unwrap();
+    std::fs::write(folder.path().join("cluster/live.yaml"), text(cluster)).unwrap();
+    std::fs::write(folder.path().join("manifests.yaml"), text(manifests)).unwrap();
+    let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
+    let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
+    let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
+    let options = PlanOptions { namespace: None, field_manager: "gantry", goes_on_unread: false };
+    let stage = Progress::none().stage("checking", None);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
+        let proofs = Arc::new(Proofs::new(Unproven));
+        let context = Context {
+            plan: &plan,
+            target: &target,
+            field_manager: "gantry",
+            redact: false,
+            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
+            lookups: &Vec::new,
+            proofs,
+            stage: &stage,
+            notices: &crate::preflight::Notices::default(),
+        };
+        let check = (ENTRY.build)(&crate::config::ConfigMap::default());
+        check.run(context).await.expect("checked")
+    })
+}
+
+fn found(answer: Answer) -> Vec<Violation> {
+    match answer {
+        Answer::Checked { violations, unchecked, .. } => {
+            assert_eq!(unchecked, []);
+            violations
+        }
+        Answer::Skipped(reason) => panic!("{reason}"),
+    }
+}
+
+#[test]
+fn every_example_triggers_its_rule_and_no_other() {
+    for doc in rules::docs() {
+        let rules: BTreeSet<Cow<'static, str>> = match doc.example {
+            Example::Stored { live, desired, object: part } => {
+                let object = object(serde_yaml::from_str(part).unwrap());
+                let (live, desired) = (example_crd(live), example_crd(desired));
+                assert_eq!(said(&live, &live, std::slice::from_ref(&object)), Vec::<String>::new());
+                findings(&live, &desired, &[object]).into_iter().map(|violation| violation.rule).collect()
+            }
+            Example::Manifest { desired, object: part } => {
+                let desired = with_spec(fields(serde_yaml::from_str(desired).unwrap()));
+                let object = object(serde_yaml::from_str(part).unwrap());
+                found(on_folder(&[], &[desired, object])).into_iter().map(|violation| violation.rule).collect()
+            }
+            Example::Crd { live, desired } if doc.name == "VersionNotJudged" => {
+                found(on_folder(&[example_crd(live)], &[example_crd(desired)])).into_iter().map(|v| v.rule).collect()
+            }
+            // Takes a server that asks a webhook: an end-to-end test has it.
+            Example::Crd { .. } if doc.name == "ObjectNotConverted" => continue,
+            _ => panic!("{} has an example of a kind that nothing tests", doc.name),
+        };
+        assert_eq!(rules, BTreeSet::from([doc.name.into()]), "{}", doc.name);
+    }
+}
+
+#[test]
+fn a_version_without_a_schema_could_not_be_checked() {
+    let live = with_spec(fields(json!({"a": {"type": "string"}})));
+    let mut bare = live.clone();
+    bare["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
+    let unchecked = |cluster: &[Value], manifests: &[Value]| match on_folder(cluster, manifests) {
+        Answer::Checked { violations, unchecked, .. } if violations.is_empty() => {
+            unchecked.into_iter().map(|unchecked| unchecked.message).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    let compared = "the manifest of CRD samples.test.example.com cannot be compared: version v1 has no schema";
+    let validated = "custom resources of samples.test.example.com cannot be validated: its version v1 has no schema";
+    assert_eq!(unchecked(std::slice::from_ref(&live), std::slice::from_ref(&bare)), [compared]);
+    let object = object(json!({"spec": {"a": "x"}}));
+    assert_eq!(unchecked(&[], &[bare.clone(), object.clone()]), [validated]);
+    assert_eq!(unchecked(&[live], &[bare.clone(), object]), [compared, validated]);
+    // One that is live without has been there since an API that asked for none.
+    let mut later = bare.clone();
+    later["spec"]["names"]["shortNames"] = json!(["smp"]);
+    assert_eq!(unchecked(&[bare], &[later]), Vec::<String>::new());
+}
+
+#[test]
+fn a_manifest_at_a_version_that_the_same_deploy_takes_away_is_told() {
+    let two = |served: bool| {
+        let mut crd = with_versions(&[("v1", true, fields(json!({}))), ("v1alpha1", false, fields(json!({})))]);
+        crd["spec"]["versions"][1]["served"] = served.into();
+        crd
+    };
+    let mut without = two(true);
+    without["spec"]["versions"].as_array_mut().unwrap().pop();
+    let mut object = object(json!({"spec": {}}));
+    object["apiVersion"] = json!("test.example.com/v1alpha1");
+    for desired in [two(false), without] {
+        let found = found(on_folder(&[two(true)], &[desired, object.clone()]));
+        let said: Vec<_> = found.iter().map(|v| (&*v.rule, v.message.as_str(), v.at.as_slice())).collect();
+        let message = "the CRD among the manifests does not serve v1alpha1: the server will not find what this is";
+        assert_eq!(said, [("ManifestObjectRefused", message, &[Step::from("apiVersion")][..])]);
+        assert!(found[0].help.starts_with("write it at v1: "), "{}", found[0].help);
+    }
+    assert_eq!(found(on_folder(&[two(true)], &[two(true), object])), []);
+}
+
+#[test]
+fn a_manifest_is_judged_by_the_crd_that_will_be_in_force() {
+    let narrow = with_spec(fields(json!({"size": {"type": "integer", "maximum": 5}})));
+    let wide = with_spec(fields(json!({"size": {"type": "integer", "maximum": 9}})));
+    let object = object(json!({"spec": {"size": 7}}));
+    let rules = |answer: Answer| found(answer).iter().map(|v| (v.rule.clone(), v.message.clone())).collect::<Vec<_>>();
+    let refused = rules(on_folder(std::slice::from_ref(&narrow), std::slice::from_ref(&object)));
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].1.starts_with("the live CRD refuses it: spec.size: Invalid value: 7"), "{refused:?}");
+    assert_eq!(rules(on_folder(std::slice::from_ref(&narrow), &[wide.clone(), object.clone()])), []);
+    let refused = rules(on_folder(&[wide], &[narrow, object]));
+    assert!(refused[0].1.starts_with("the CRD among the manifests refuses it"), "{refused:?}");
+}
+
+#[test]
+fn a_manifest_of_a_live_object_is_judged_as_an_update() {
+    let crd = with_spec(json!({"type": "object", "required": ["owner"],
+        "properties": {"owner": {"type": "string"}, "size": {"type": "integer", "maximum": 5}, "note": {"type": "string"}}}));
+    let live = object(json!({"spec": {"owner": "me", "size": 7}}));
+    // Somebody else set the owner, and the size was wrong before.
+    let manifest = object(json!({"spec": {"size": 7, "note": "x"}}));
+    assert_eq!(found(on_folder(&[crd.clone(), live.clone()], &[manifest])), []);
+    let touched = object(json!({"spec": {"size": 8}}));
+    assert_eq!(found(on_folder(&[crd, live], &[touched]))[0].rule, "ManifestObjectRefused");
+}
+
+#[test]
+fn unknown_fields_are_placed_and_the_nearest_known_one_is_named() {
+    let crd = with_spec(fields(
+        json!({"replicas": {"type": "integer"}, "list": {"type": "array", "items": fields(json!({"name": {"type": "string"}}))}}),
+    ));
+    let manifest = object(
+        json!({"metadata": {"lables": {"a": "b"}}, "spec": {"replcas": 1, "list": [{"name": "x"}, {"nmae": "y"}], "zzz": 1}, "sepc": {}}),
+    );
+    let found = found(on_folder(&[crd], &[manifest]));
+    let said: Vec<_> =
+        found.iter().map(|v| (v.path.clone().unwrap(), v.help.split(": gantry").next().unwrap().to_owned())).collect();
+    let near = |path: &str, near: &str| (path.to_owned(), format!("did you mean {near:?}?"));
+    assert_eq!(
+        said,
+        [
+            near("metadata.lables", "labels"),
+            near("sepc", "spec"),
+            near("spec.list[*].nmae", "name"),
+            near("spec.replcas", "replicas"),
+            ("spec.zzz".to_owned(), "take it out, or add it to the CRD first".to_owned()),
+        ]
+    );
+    assert_eq!(found[2].at, [Step::from("spec"), "list".into(), 1.into(), "nmae".into()]);
+}

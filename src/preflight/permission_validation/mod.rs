@@ -1,0 +1,95 @@
+//! `PermissionValidation`: would every request of this deploy be allowed to this identity, before the first is sent?
+//!
+//! ```text
+//! plan ─► needs ─► held (what the server says that the user may do) ─► judge ─► findings
+//!           └─► roles (what bindings hand out)                             └─► grant (as manifests)
+//! ```
+//!
+//! `gantry permissions` prints the same needs as the least RBAC that the whole deploy takes.
+
+mod grant;
+mod held;
+mod judge;
+mod needs;
+mod policies;
+mod roles;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use self::grant::{Grants, Subject};
+use self::held::{Held, Placed};
+pub use self::needs::{Need, Occasion, Right};
+use super::registry::CheckEntry;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
+use crate::plan::Plan;
+use crate::problem::Problem;
+use crate::target::Target;
+
+pub const NAME: &str = "PermissionValidation";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "every request of the deploy must be allowed to the identity that deploys",
+    docs: "docs/checks/PermissionValidation.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |_| {},
+    build: |_| Box::new(PermissionValidation),
+};
+
+#[derive(Debug, Clone, Copy)]
+pub struct PermissionValidation;
+
+impl Check for PermissionValidation {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(check(context))
+    }
+
+    fn needs_live_objects(&self) -> bool {
+        false
+    }
+}
+
+/// Every right that the plan needs, and that the checks need who look these things up.
+///
+/// # Errors
+/// The target cannot be asked what a policy's parameters are.
+pub async fn needs_of(
+    plan: &Plan,
+    target: &Target,
+    lookups: &[Lookup],
+    occasion: Occasion,
+) -> Result<Vec<Need>, Problem> {
+    let mut needs = needs::of(plan, lookups, occasion);
+    needs.extend(policies::needs(plan, target, occasion).await?);
+    Ok(needs)
+}
+
+async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+    let (plan, target) = (context.plan, context.target);
+    if matches!(target, Target::Dir(_)) {
+        return Ok(Answer::Skipped("a folder has no users: there are no rights to ask for".to_owned()));
+    }
+    let needs = needs_of(plan, target, &(context.lookups)(), Occasion::Now).await.map_err(not_reviewed)?;
+    let held = Held::review(target, &requests(&needs)).await.map_err(not_reviewed)?;
+    let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
+    let roles = roles.map_err(not_reviewed)?;
+
+    Ok(Answer::checked(judge::judge(plan, &needs, &held, &roles), Vec::new()))
+}
+
+/// The rights that decide at once: of each request, and those to write roles and bindings whatever is in them.
+fn requests(needs: &[Need]) -> Vec<Placed> {
+    let atom = |need: &Need| match &need.right {
+        Right::Request { atom, .. }
+        | Right::WriteRole { escalate: atom, .. }
+        | Right::WriteBinding { bind: atom, .. } => atom.clone(),
+    };
+    needs.iter().map(|need| (need.namespace.clone(), atom(need))).collect()
+}
+
+fn not_reviewed(problem: Problem) -> CouldNotCheck {
+    let Problem { message, help, .. } = problem;
+    CouldNotCheck { message: format!("the API server does not say what is permitted: {message}"), help }
+}

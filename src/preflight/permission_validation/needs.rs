@@ -1,0 +1,122 @@
+//! What a deploy asks of the API server, as rights.
+//!
+//! Server-side apply is a `patch`; where the object is not there yet the server asks for `create` as well, both for the
+//! object's own name. An object is read with `get` before anything else happens, and a CRD again while it is waited for.
+//! Writing a Role or a binding takes more than the right to write: the server lets nobody hand on what he does not hold
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
+
+use std::collections::BTreeSet;
+
+use super::roles::{Role, RoleRef};
+use crate::plan::{Action, Change, Plan};
+use crate::preflight::Lookup;
+use crate::rbac::{self, Atom};
+use crate::resource::Resource;
+
+/// A right that the deploy needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Index into the plan.
+    pub change: usize,
+    /// Where; `None`: in every namespace, or for what has none.
+    pub namespace: Option<String>,
+    pub right: Right,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Right {
+    /// To send a request.
+    Request { atom: Atom, version: String },
+    /// To write a Role or ClusterRole: `escalate`, or every rule of it; with an aggregation rule every right there is.
+    WriteRole { escalate: Atom, rules: BTreeSet<Atom>, aggregates: bool },
+    /// To write a binding: `bind`, or every rule of the role.
+    WriteBinding { bind: Atom, role: RoleRef },
+}
+
+/// When the rights are to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// For this plan, with what is live now.
+    Now,
+    /// Whenever these manifests are deployed, whatever is live then.
+    Always,
+}
+
+/// Every right that the plan needs, in its order, and then those for what the checks look up.
+pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for (index, change) in plan.changes.iter().enumerate() {
+        let namespace = namespace_of(change);
+        let need = |right| Need { change: index, namespace: namespace.clone(), right };
+        let name = &change.desired.object.name;
+        needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, Some(name), verb))));
+        let is_written = occasion == Occasion::Always || change.action != Action::Unchanged;
+        if is_written && change.action != Action::Delete && change.resource.group == rbac::GROUP {
+            needs.extend(escalation(change).map(need));
+        }
+    }
+    needs.extend(lookups.iter().map(|Lookup { change, resource, namespace, name }| Need {
+        change: *change,
+        namespace: namespace.clone(),
+        right: request(resource, name.as_deref(), if name.is_some() { "get" } else { "list" }),
+    }));
+    needs
+}
+
+fn request(resource: &Resource, name: Option<&str>, verb: &str) -> Right {
+    Right::Request { atom: atom(&resource.group, &resource.plural, name, verb), version: resource.version.clone() }
+}
+
+/// The namespace by which the server judges requests for the object. One for a Namespace counts as being in it.
+fn namespace_of(change: &Change) -> Option<String> {
+    let object = &change.desired.object;
+    if object.is_namespace() { Some(object.name.clone()) } else { object.namespace.clone() }
+}
+
+fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
+    match (occasion, change.action) {
+        (Occasion::Now, Action::Unchanged) => &["get"],
+        (Occasion::Now, Action::Update) => &["get", "patch"],
+        (_, Action::Delete) => &["get", "delete"],
+        // What was not there has been read, or is of a kind that nobody serves yet.
+        (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
+        _ => &["get", "create", "patch"],
+    }
+}
+
+fn escalation(change: &Change) -> Option<Right> {
+    let object = &change.desired.object;
+    match object.kind.as_str() {
+        "Role" | "ClusterRole" => {
+            let role = Role::after(change)?;
+            let escalate = atom(rbac::GROUP, &change.resource.plural, Some(&object.name), "escalate");
+            // The server asks for everything, too, where the role loses its aggregation rule.
+            let aggregates = role.aggregates() || Role::before(change).is_some_and(|live| live.aggregates());
+            Some(Right::WriteRole { escalate, rules: role.atoms(), aggregates })
+        }
+        "RoleBinding" | "ClusterRoleBinding" => {
+            let role = RoleRef::of(change)?;
+            Some(Right::WriteBinding { bind: atom(rbac::GROUP, role.plural(), Some(&role.name), "bind"), role })
+        }
+        _ => None,
+    }
+}
+
+pub fn atom(group: &str, resource: &str, name: Option<&str>, verb: &str) -> Atom {
+    Atom::Resource {
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        name: name.map(str::to_owned),
+        verb: verb.to_owned(),
+    }
+}
+
+/// Whether the right is one on Namespaces themselves.
+pub fn is_about_namespaces(atom: &Atom) -> bool {
+    matches!(atom, Atom::Resource { group, resource, .. } if group.is_empty() && resource == "namespaces")
+}
+
+/// `apps/v1, Resource=deployments`: how Go prints a resource, and kapp after it.
+pub fn in_go(group: &str, version: &str, plural: &str) -> String {
+    format!("{group}/{version}, Resource={plural}")
+}

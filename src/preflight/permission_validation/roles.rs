@@ -1,0 +1,254 @@
+//! Roles and what refers to them: of the manifests, of the target, and both where a ClusterRole gathers others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::plan::{Change, Plan};
+use crate::problem::{Error, Problem};
+use crate::rbac::{self, Atom, PolicyRule, or_default};
+use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::target::selector::Selector;
+use crate::target::{ListError, ListRequest, Target, Wanted};
+
+/// ClusterRoles on one page of a list.
+const PAGE: u32 = 500;
+
+/// The fields of a Role or ClusterRole that matter to the server's check.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Role {
+    #[serde(default)]
+    rules: Option<Vec<PolicyRule>>,
+    #[serde(default, deserialize_with = "or_default")]
+    aggregation_rule: AggregationRule,
+    #[serde(default, deserialize_with = "or_default")]
+    metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AggregationRule {
+    #[serde(default, deserialize_with = "or_default")]
+    cluster_role_selectors: Vec<LabelSelector>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LabelSelector {
+    #[serde(default, deserialize_with = "or_default")]
+    match_labels: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "or_default")]
+    match_expressions: Vec<Expression>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Expression {
+    key: String,
+    operator: String,
+    #[serde(default, deserialize_with = "or_default")]
+    values: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    labels: Option<Map<String, Value>>,
+}
+
+impl Role {
+    fn parse(raw: &RawObject) -> Option<Role> {
+        serde_json::from_str(raw.json()).ok()
+    }
+
+    /// The role as the deploy leaves it; `None` for one that makes no sense, which the server refuses by itself. Rules
+    /// that the manifest does not name stay as they are.
+    pub fn after(change: &Change) -> Option<Role> {
+        let mut role = Role::parse(&change.desired.raw)?;
+        if role.rules.is_none() {
+            role.rules = Role::before(change).and_then(|live| live.rules);
+        }
+        Some(role)
+    }
+
+    /// The live role.
+    pub fn before(change: &Change) -> Option<Role> {
+        Role::parse(&change.live.as_ref()?.raw)
+    }
+
+    /// Whether a controller fills its rules with those of other roles.
+    pub fn aggregates(&self) -> bool {
+        !self.aggregation_rule.cluster_role_selectors.is_empty()
+    }
+
+    pub fn atoms(&self) -> BTreeSet<Atom> {
+        self.rules.iter().flatten().flat_map(PolicyRule::atoms).collect()
+    }
+
+    fn selectors(&self) -> impl Iterator<Item = String> {
+        self.aggregation_rule.cluster_role_selectors.iter().map(LabelSelector::text)
+    }
+}
+
+impl LabelSelector {
+    /// In the syntax of a query. What makes no sense selects nothing there, as it does for the controller.
+    fn text(&self) -> String {
+        let labels = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
+        let expressions =
+            self.match_expressions.iter().map(|Expression { key, operator, values }| match operator.as_str() {
+                "In" => format!("{key} in ({})", values.join(",")),
+                "NotIn" => format!("{key} notin ({})", values.join(",")),
+                "DoesNotExist" => format!("!{key}"),
+                _ => key.clone(),
+            });
+        labels.chain(expressions).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// The role that a binding refers to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RoleRef {
+    pub is_cluster_role: bool,
+    pub name: String,
+    /// Of a Role: the binding's.
+    pub namespace: Option<String>,
+}
+
+impl RoleRef {
+    pub fn of(binding: &Change) -> Option<RoleRef> {
+        #[derive(Deserialize)]
+        struct Binding {
+            #[serde(rename = "roleRef")]
+            role: Ref,
+        }
+        #[derive(Deserialize)]
+        struct Ref {
+            kind: String,
+            name: String,
+        }
+        let Binding { role } = serde_json::from_str(binding.desired.raw.json()).ok()?;
+        let is_cluster_role = match role.kind.as_str() {
+            "ClusterRole" => true,
+            "Role" => false,
+            _ => return None,
+        };
+        let namespace = binding.desired.object.namespace.clone().filter(|_| !is_cluster_role);
+        Some(RoleRef { is_cluster_role, name: role.name, namespace })
+    }
+
+    pub fn plural(&self) -> &'static str {
+        if self.is_cluster_role { "clusterroles" } else { "roles" }
+    }
+
+    /// The role itself.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef {
+            api_version: format!("{}/v1", rbac::GROUP),
+            kind: if self.is_cluster_role { "ClusterRole" } else { "Role" }.to_owned(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+
+    fn resource(&self) -> Resource {
+        Resource {
+            group: rbac::GROUP.to_owned(),
+            version: "v1".to_owned(),
+            kind: self.object().kind,
+            plural: self.plural().to_owned(),
+            namespaced: !self.is_cluster_role,
+        }
+    }
+
+    /// The role among the manifests.
+    pub fn among<'p>(&self, plan: &'p Plan) -> Option<&'p Change> {
+        let object = self.object();
+        plan.changes.iter().find(|change| change.desired.object.identity() == object.identity())
+    }
+}
+
+/// What a role grants when a binding to it is written: `None` where there will be no such role; the reason where the user
+/// may not know.
+pub type Granted = Result<Option<BTreeSet<Atom>>, Problem>;
+
+/// What each of these roles grants by the time its bindings are written.
+///
+/// # Errors
+/// The target cannot be asked at all.
+pub async fn look_up(
+    plan: &Plan,
+    target: &Target,
+    wanted: BTreeSet<RoleRef>,
+) -> Result<BTreeMap<RoleRef, Granted>, Problem> {
+    let (here, there): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
+    let asked: Vec<Wanted> =
+        there.iter().map(|role| Wanted { resource: role.resource(), object: role.object() }).collect();
+    let mut granted = BTreeMap::new();
+    let first =
+        |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("roles cannot be read"));
+    let read = target.read_each(&asked, &|_, _| ()).await.map_err(first)?;
+    for (role, read) in there.into_iter().zip(read) {
+        let grants = read.map(|live| {
+            let live = Role::parse(&live?.raw)?;
+            let mut atoms = live.atoms();
+            atoms.extend(gathered(plan, &live));
+            Some(atoms)
+        });
+        granted.insert(role, grants);
+    }
+    for role in here {
+        let grants = match role.among(plan).and_then(Role::after) {
+            None => Ok(None),
+            Some(role) => match all_of(plan, target, &role).await {
+                Ok(atoms) => Ok(Some(atoms)),
+                Err(ListError::Forbidden { problem, .. }) => Err(problem),
+                Err(error) => return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired"))),
+            },
+        };
+        granted.insert(role, grants);
+    }
+    Ok(granted)
+}
+
+/// The rules of a role of the manifests, and of what it gathers here and there.
+async fn all_of(plan: &Plan, target: &Target, role: &Role) -> Result<BTreeSet<Atom>, ListError> {
+    let mut atoms = role.atoms();
+    atoms.extend(gathered(plan, role));
+    for selector in role.selectors() {
+        atoms.extend(gathered_live(target, &selector).await?);
+    }
+    Ok(atoms)
+}
+
+/// What a role gathers of the ClusterRoles among the manifests.
+fn gathered(plan: &Plan, role: &Role) -> BTreeSet<Atom> {
+    let selectors: Vec<Selector> = role.selectors().filter_map(|text| Selector::parse(&text).ok()).collect();
+    let is_cluster_role = |change: &&Change| {
+        change.resource.group == rbac::GROUP && change.desired.object.kind == "ClusterRole" && !selectors.is_empty()
+    };
+    let roles = plan.changes.iter().filter(is_cluster_role).filter_map(Role::after);
+    roles
+        .filter(|role| selectors.iter().any(|selector| selector.matches(role.metadata.labels.as_ref())))
+        .flat_map(|role| role.atoms())
+        .collect()
+}
+
+async fn gathered_live(target: &Target, selector: &str) -> Result<BTreeSet<Atom>, ListError> {
+    let any = RoleRef { is_cluster_role: true, name: String::new(), namespace: None };
+    let resource = any.resource();
+    let request = ListRequest { resource: &resource, namespace: None, label_selector: Some(selector), page_size: PAGE };
+    let mut pages = target.list(&request);
+    let mut atoms = BTreeSet::new();
+    loop {
+        match pages.next().await {
+            Ok(Some(page)) => {
+                let roles = page.items().filter_map(|json| serde_json::from_str::<Role>(json).ok());
+                atoms.extend(roles.flat_map(|role| role.atoms()));
+            }
+            Ok(None) => return Ok(atoms),
+            Err(ListError::Expired) => atoms.clear(),
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The rules' own examples, and what a plan over a folder needs, against rights that are made up.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::judge::judge;
+use super::*;
+use crate::manifest;
+use crate::plan::{self, Plan, PlanOptions};
+use crate::preflight::Violation;
+use crate::preflight::rule::Example;
+use crate::rbac::PolicyRule;
+use crate::target::dir::DirTarget;
+
+/// The plan of these manifests for a folder with `cluster` in it, and what their bindings hand out.
+fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("cluster")).unwrap();
+    std::fs::write(folder.path().join("cluster/live.yaml"), cluster).unwrap();
+    std::fs::write(folder.path().join("manifests.yaml"), manifests).unwrap();
+    let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
+    let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
+    let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
+    let options = PlanOptions { namespace: None, field_manager: "gantry", goes_on_unread: true };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let built = runtime.block_on(plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()));
+    check(&built.expect("a plan"), &target);
+}
+
+/// What whoever holds these rules everywhere misses.
+fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
+    let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
+    let mut violations = Vec::new();
+    plan(cluster, manifests, |plan, target| {
+        let needs = needs::of(plan, &[], Occasion::Now);
+        let held = Held::of(rules);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let roles = runtime.block_on(roles::look_up(plan, target, judge::undecided_roles(&needs, &held)));
+        violations = judge(plan, &needs, &held, &roles.expect("roles"));
+    });
+    violations
+}
+
+fn messages(violations: &[Violation]) -> Vec<&str> {
+    violations.iter().map(|violation| violation.message.as_str()).collect()
+}
+
+/// The rules at the end of a finding's help.
+fn offered(violation: &Violation) -> Vec<Value> {
+    let (_, yaml) = violation.help.split_once('\n').expect("the help ends with manifests");
+    let documents = serde_yaml::Deserializer::from_str(yaml);
+    let documents = documents.map(|document| <Value as serde::Deserialize>::deserialize(document).expect("YAML"));
+    documents.flat_map(|document| document["rules"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+const VIEW: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: view, uid: u, resourceVersion: '1'}
+rules:
+- {apiGroups: [''], resources: [pods, pods/log], verbs: [get]}
+";
+
+#[test]
+fn every_example_shows_its_rule_and_what_to_grant() {
+    for doc in rules::docs() {
+        let Example::Rights { granted, object } = doc.example else { panic!("{} has another example", doc.name) };
+        let missing = found(VIEW, object, granted);
+        let names: Vec<&str> = missing.iter().map(|violation| &*violation.rule).collect();
+        assert_eq!(names, [doc.name], "{missing:?}");
+        let mut rules: Vec<Value> = serde_yaml::from_str(granted).unwrap();
+        rules.extend(offered(&missing[0]));
+        assert_eq!(found(VIEW, object, &serde_json::to_string(&rules).unwrap()), [], "{}", doc.name);
+    }
+}
+
+#[test]
+fn a_request_is_told_in_kapps_words_and_one_cause_once() {
+    let maps: String = (0..3)
+        .map(|n| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}, namespace: a}}\n"))
+        .collect();
+    let missing = found("", &maps, "[]");
+    assert_eq!(
+        messages(&missing),
+        [r#"not permitted to "create" /v1, Resource=configmaps (nor to "patch") in namespace "a": 3 objects"#]
+    );
+    assert_eq!(
+        offered(&missing[0]),
+        [json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["m0", "m1", "m2"],
+            "verbs": ["create", "patch"]})]
+    );
+    assert!(missing[0].help.contains("kind: Role\nmetadata: {name: gantry-configmaps, namespace: a}"));
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: prod}\n";
+    let missing = found("", deployment, "[{apiGroups: [apps], resources: ['*'], verbs: [patch]}]");
+    assert_eq!(messages(&missing), [r#"not permitted to "create" apps/v1, Resource=deployments in namespace "prod""#]);
+}
+
+#[test]
+fn a_namespace_that_is_not_there_takes_a_cluster_role() {
+    let missing = found("", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n", "[]");
+    assert_eq!(messages(&missing), [r#"not permitted to "create" /v1, Resource=namespaces (nor to "patch")"#]);
+    assert!(missing[0].help.contains("kind: ClusterRole\n"), "{}", missing[0].help);
+}
+
+const RBAC_WRITER: &str = "[{apiGroups: [rbac.authorization.k8s.io], resources: ['*'], verbs: [get, create, patch]}]";
+
+#[test]
+fn a_binding_hands_out_what_the_manifests_make_of_its_role() {
+    let manifests = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: part, labels: {into: whole}}
+rules: [{apiGroups: [g.io], resources: [samples], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: whole}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {into: whole}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: b, namespace: ns}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: whole}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: c}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gone}
+";
+    assert_eq!(
+        messages(&found("", manifests, RBAC_WRITER)),
+        [
+            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles, nor holding all of its rules: "get" samples.g.io"#,
+            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles: a role that aggregates others takes that, or every right there is"#,
+            r#"not permitted to "bind" rbac.authorization.k8s.io/v1, Resource=clusterroles "gone", and there is no clusterrole.rbac.authorization.k8s.io/gone whose rules could be held"#,
+        ]
+    );
+    let holding = "[{apiGroups: [rbac.authorization.k8s.io], resources: ['*'], verbs: [get, create, patch]},
+        {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: [whole], verbs: [escalate]},
+        {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: [gone], verbs: [bind]},
+        {apiGroups: [g.io], resources: [samples], verbs: ['*']}]";
+    assert_eq!(found("", manifests, holding), []);
+    assert_eq!(
+        found(
+            "",
+            manifests,
+            "[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}, {nonResourceURLs: ['*'], verbs: ['*']}]"
+        )
+        .iter()
+        .map(|v| v.message.as_str())
+        .collect::<Vec<_>>(),
+        Vec::<&str>::new()
+    );
+}
+
+#[test]
+fn what_permissions_prints_is_enough_and_none_of_it_too_much() {
+    let manifests = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: empty}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: m, namespace: team}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: r, namespace: team}
+rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: r, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: v, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+";
+    plan(VIEW, manifests, |plan, _| {
+        let needs = needs::of(plan, &[], Occasion::Always);
+        let text = Grants::for_all(plan, &needs).yaml("deploy", &[Subject::user("jane")]);
+        let expected = r#"apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: deploy}
+rules:
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [empty]
+  verbs: [get, create, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: deploy}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: deploy}
+subjects:
+- {kind: User, apiGroup: rbac.authorization.k8s.io, name: jane}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: deploy, namespace: team}
+rules:
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list]
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [m]
+  verbs: [create, patch]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [team]
+  verbs: [get, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: [view]
+  verbs: [bind]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings]
+  resourceNames: [r, v]
+  verbs: [get, create, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles]
+  resourceNames: [r]
+  verbs: [get, create, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: deploy, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: deploy}
+subjects:
+- {kind: User, apiGroup: rbac.authorization.k8s.io, name: jane}
+"#;
+        assert_eq!(text, expected);
+    });
+}
+
+#[test]
+fn a_role_that_may_not_be_read_takes_the_right_to_bind_it() {
+    let binding = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: v, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+";
+    plan("", binding, |plan, _| {
+        let needs = needs::of(plan, &[], Occasion::Now);
+        let held = Held::of(serde_yaml::from_str(RBAC_WRITER).unwrap());
+        let undecided = judge::undecided_roles(&needs, &held);
+        let roles: BTreeMap<_, _> =
+            undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();
+        let [violation] = &judge(plan, &needs, &held, &roles)[..] else { panic!("one finding") };
+        assert!(violation.message.ends_with("is not known: may not get it"), "{}", violation.message);
+        assert!(violation.help.contains("resourceNames: [view]\n  verbs: [bind]"), "{}", violation.help);
+    });
+}

@@ -1,0 +1,83 @@
+//! What is proven of the CRD upgrades of one run: each version once, whichever check asks first.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
+
+/// The answer to one question, once there is one.
+type Slot = Arc<OnceLock<Option<Arc<VersionProof>>>>;
+
+/// The proofs of one plan. Checks run side by side: who asks what another one is proving already waits for it.
+#[derive(Debug)]
+pub struct Proofs {
+    prover: Box<dyn Prover>,
+    /// By index of the change in the plan and name of the version.
+    slots: Mutex<BTreeMap<(usize, String), Slot>>,
+}
+
+impl Proofs {
+    pub fn new(prover: impl Prover + 'static) -> Self {
+        Proofs { prover: Box::new(prover), slots: Mutex::default() }
+    }
+
+    /// What is proven of one version of the CRD that change `change` of the plan upgrades. `None` where nothing can be
+    /// said. The question has to be the same whenever the same version of the same change is asked about.
+    ///
+    /// May take a second of processor time.
+    pub fn of(&self, change: usize, question: &Question<'_>) -> Option<Arc<VersionProof>> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry((change, question.version.to_owned())).or_default())
+        };
+        slot.get_or_init(|| self.prover.prove(question).map(Arc::new)).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::super::crd_upgrade_safety::prover::Proof;
+    use super::*;
+    use crate::report::Verdict;
+
+    /// Says that everything is equal, and counts how often it was asked.
+    #[derive(Debug)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Prover for Counting {
+        fn prove(&self, _: &Question<'_>) -> Option<VersionProof> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            let whole = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
+            Some(VersionProof { whole, nodes: BTreeMap::new(), is_complete: true })
+        }
+    }
+
+    #[test]
+    fn a_version_of_a_change_is_proven_once_however_many_ask() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let proofs = Proofs::new(Counting(Arc::clone(&asked)));
+        let question = |version| Question {
+            group: "g",
+            kind: "K",
+            version,
+            namespaced: true,
+            live_schema: "{}",
+            desired_schema: "{}",
+            live_status: false,
+            desired_status: false,
+        };
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert!(proofs.of(0, &question("v1")).is_some()));
+            }
+        });
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        for (change, version) in [(1, "v1"), (0, "v2"), (0, "v1")] {
+            assert!(proofs.of(change, &question(version)).is_some());
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 3);
+    }
+}

@@ -1,0 +1,295 @@
+//! RBAC rules as the API server's own authorizer reads them.
+//!
+//! A rule is a product: every verb on every resource of every group, or on every URL. An [`Atom`] is one element of it,
+//! so that an atom is either covered by a single rule or by none.
+//!
+//! Source of what covers what: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/>, and `RuleAllows` and
+//! `Covers` in `k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac` and `k8s.io/component-helpers/auth/rbac/validation`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The group of Roles, ClusterRoles and their bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+/// In a rule: every verb, group, resource or URL.
+pub const ALL: &str = "*";
+
+/// A rule of a Role or ClusterRole.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyRule {
+    #[serde(rename = "apiGroups", deserialize_with = "or_default")]
+    pub api_groups: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub resources: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs", deserialize_with = "or_default")]
+    pub non_resource_urls: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub verbs: Vec<String>,
+}
+
+/// `null` is how Go writes a list that was never made.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// One right, as small as rights get.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Atom {
+    Resource {
+        group: String,
+        /// The plural name; with a subresource `pods/log`.
+        resource: String,
+        /// `None`: whatever its name.
+        name: Option<String>,
+        verb: String,
+    },
+    Url {
+        url: String,
+        verb: String,
+    },
+}
+
+impl Atom {
+    pub fn verb(&self) -> &str {
+        match self {
+            Atom::Resource { verb, .. } | Atom::Url { verb, .. } => verb,
+        }
+    }
+
+    /// Every verb on every resource, and on every URL: what it takes to write an aggregation rule.
+    pub fn everything() -> [Atom; 2] {
+        let all = || ALL.to_owned();
+        [
+            Atom::Resource { group: all(), resource: all(), name: None, verb: all() },
+            Atom::Url { url: all(), verb: all() },
+        ]
+    }
+}
+
+impl PolicyRule {
+    /// What the rule is the product of.
+    pub fn atoms(&self) -> Vec<Atom> {
+        let mut atoms = Vec::new();
+        let names: Vec<Option<&String>> = match self.resource_names.as_slice() {
+            [] => vec![None],
+            names => names.iter().map(Some).collect(),
+        };
+        for verb in &self.verbs {
+            for (group, resource) in self.api_groups.iter().flat_map(|g| self.resources.iter().map(move |r| (g, r))) {
+                atoms.extend(names.iter().map(|name| Atom::Resource {
+                    group: group.clone(),
+                    resource: resource.clone(),
+                    name: name.cloned(),
+                    verb: verb.clone(),
+                }));
+            }
+            atoms.extend(self.non_resource_urls.iter().map(|url| Atom::Url { url: url.clone(), verb: verb.clone() }));
+        }
+        atoms
+    }
+
+    /// Whether whoever holds this rule may do that, and may hand it on.
+    pub fn covers(&self, atom: &Atom) -> bool {
+        let has = |set: &[String], wanted: &str| set.iter().any(|one| one == ALL || one == wanted);
+        if !has(&self.verbs, atom.verb()) {
+            return false;
+        }
+        match atom {
+            Atom::Resource { group, resource, name, .. } => {
+                let any_parent = resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
+                let named = |name: &String| self.resource_names.contains(name);
+                has(&self.api_groups, group)
+                    && (has(&self.resources, resource) || any_parent.is_some_and(|any| self.resources.contains(&any)))
+                    && (self.resource_names.is_empty() || name.as_ref().is_some_and(named))
+            }
+            Atom::Url { url, .. } => {
+                let covers = |own: &String| {
+                    own == url || own.strip_suffix('*').is_some_and(|_| url.starts_with(own.trim_end_matches('*')))
+                };
+                self.resource_names.is_empty() && self.non_resource_urls.iter().any(covers)
+            }
+        }
+    }
+}
+
+/// Those of `wanted` that no rule covers, each once.
+pub fn uncovered<'a>(rules: &[PolicyRule], wanted: impl IntoIterator<Item = &'a Atom>) -> BTreeSet<Atom> {
+    wanted.into_iter().filter(|atom| !rules.iter().any(|rule| rule.covers(atom))).cloned().collect()
+}
+
+type Verbs<'a> = BTreeSet<&'a str>;
+/// Verbs by name; `None`: whatever the name.
+type ByName<'a> = BTreeMap<Option<&'a str>, Verbs<'a>>;
+
+/// The fewest rights that grant all of `atoms`, as few rules as tell them: none of these could be left out.
+pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
+    let mut by_resource: BTreeMap<(&str, &str), ByName<'_>> = BTreeMap::new();
+    let mut by_url: BTreeMap<&str, Verbs<'_>> = BTreeMap::new();
+    for atom in irredundant(atoms) {
+        match atom {
+            Atom::Resource { group, resource, name, verb } => {
+                let names = by_resource.entry((group, resource)).or_default();
+                names.entry(name.as_deref()).or_default().insert(verb);
+            }
+            Atom::Url { url, verb } => {
+                by_url.entry(url).or_default().insert(verb);
+            }
+        }
+    }
+    let mut rules = Vec::new();
+    for ((group, resource), names) in by_resource {
+        // Names with the same verbs go together.
+        let mut by_verbs: BTreeMap<Verbs<'_>, Vec<&str>> = BTreeMap::new();
+        for (name, verbs) in names {
+            match name {
+                None => add(&mut rules, group, resource, &[], &verbs),
+                Some(name) => by_verbs.entry(verbs).or_default().push(name),
+            }
+        }
+        by_verbs.iter().for_each(|(verbs, names)| add(&mut rules, group, resource, names, verbs));
+    }
+    let mut urls: BTreeMap<Verbs<'_>, Vec<&str>> = BTreeMap::new();
+    for (url, verbs) in by_url {
+        urls.entry(verbs).or_default().push(url);
+    }
+    rules.extend(urls.into_iter().map(|(verbs, urls)| PolicyRule {
+        non_resource_urls: owned(&urls),
+        verbs: in_order(verbs),
+        ..PolicyRule::default()
+    }));
+    rules
+}
+
+/// Adds a rule, or its resource to one that says the same of another.
+fn add(rules: &mut Vec<PolicyRule>, group: &str, resource: &str, names: &[&str], verbs: &Verbs<'_>) {
+    let rule = PolicyRule {
+        api_groups: vec![group.to_owned()],
+        resources: Vec::new(),
+        resource_names: owned(names),
+        verbs: in_order(verbs.iter().copied()),
+        ..PolicyRule::default()
+    };
+    let is_same = |other: &&mut PolicyRule| PolicyRule { resources: Vec::new(), ..(*other).clone() } == rule;
+    match rules.iter_mut().find(is_same) {
+        Some(same) => same.resources.push(resource.to_owned()),
+        None => rules.push(PolicyRule { resources: vec![resource.to_owned()], ..rule }),
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+/// The atoms that no other one covers.
+fn irredundant(atoms: &BTreeSet<Atom>) -> Vec<&Atom> {
+    let is_wide = |atom: &&Atom| match atom {
+        Atom::Resource { group, resource, name, verb } => {
+            name.is_none() || [group, resource, verb].iter().any(|part| part.contains(ALL))
+        }
+        Atom::Url { url, verb } => url.contains(ALL) || verb == ALL,
+    };
+    // Only what is wide covers anything but itself, and that is little.
+    let wide: Vec<(&Atom, PolicyRule)> = atoms.iter().filter(is_wide).map(|atom| (atom, rule_of(atom))).collect();
+    atoms.iter().filter(|atom| !wide.iter().any(|(other, rule)| other != atom && rule.covers(atom))).collect()
+}
+
+fn rule_of(atom: &Atom) -> PolicyRule {
+    match atom.clone() {
+        Atom::Resource { group, resource, name, verb } => PolicyRule {
+            api_groups: vec![group],
+            resources: vec![resource],
+            resource_names: name.into_iter().collect(),
+            verbs: vec![verb],
+            ..PolicyRule::default()
+        },
+        Atom::Url { url, verb } => {
+            PolicyRule { non_resource_urls: vec![url], verbs: vec![verb], ..PolicyRule::default() }
+        }
+    }
+}
+
+/// Verbs as people write them: reading before writing.
+pub fn in_order<'a>(verbs: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    const ORDER: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    let mut verbs: Vec<&str> = verbs.into_iter().collect();
+    verbs.sort_by_key(|verb| (ORDER.iter().position(|known| known == verb).unwrap_or(ORDER.len()), *verb));
+    verbs.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn rule(value: Value) -> PolicyRule {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn pods(verb: &str, resource: &str, name: Option<&str>) -> Atom {
+        Atom::Resource {
+            group: String::new(),
+            resource: resource.into(),
+            name: name.map(str::to_owned),
+            verb: verb.into(),
+        }
+    }
+
+    #[test]
+    fn a_rule_covers_what_the_server_says_it_covers() {
+        let all = rule(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
+        let named = rule(json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}));
+        let logs = rule(json!({"apiGroups": [""], "resources": ["*/log"], "verbs": ["get"]}));
+        let only_verb = rule(json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["*"], "resourceNames": null}));
+        for (rule, atom, expected) in [
+            (&all, pods("get", "pods/log", None), true),
+            (&all, Atom::everything()[0].clone(), true),
+            (&all, Atom::everything()[1].clone(), false),
+            (&named, pods("get", "pods", Some("a")), true),
+            (&named, pods("get", "pods", Some("b")), false),
+            (&named, pods("get", "pods", None), false),
+            (&named, pods("get", "pods/log", Some("a")), false),
+            (&logs, pods("get", "pods/log", Some("a")), true),
+            (&logs, pods("get", "log", None), false),
+            (&only_verb, pods("*", "pods", None), true),
+            (&only_verb, pods("get", "*", None), false),
+        ] {
+            assert_eq!(rule.covers(&atom), expected, "{rule:?} {atom:?}");
+        }
+        let urls = rule(json!({"nonResourceURLs": ["/healthz/*"], "verbs": ["get"]}));
+        let url = |url: &str| Atom::Url { url: url.into(), verb: "get".into() };
+        assert!(urls.covers(&url("/healthz/etcd")) && urls.covers(&url("/healthz/*")));
+        assert!(!urls.covers(&url("/healthz")) && !urls.covers(&url("*")));
+    }
+
+    #[test]
+    fn rights_become_the_fewest_rules() {
+        let rules = [
+            json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"], "verbs": ["patch", "get"]}),
+            json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["b"], "verbs": ["get", "patch"]}),
+            json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["c"], "verbs": ["get"]}),
+            json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}),
+            json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}),
+            json!({"apiGroups": [""], "resources": ["events"], "verbs": ["list", "get"]}),
+            json!({"nonResourceURLs": ["/b", "/a"], "verbs": ["get"]}),
+        ];
+        let atoms: BTreeSet<Atom> = rules.into_iter().flat_map(|value| rule(value).atoms()).collect();
+        let found = rules_for(&atoms);
+        assert_eq!(
+            found,
+            [
+                rule(json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["c"], "verbs": ["get"]})),
+                rule(
+                    json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a", "b"], "verbs": ["get", "patch"]})
+                ),
+                rule(json!({"apiGroups": [""], "resources": ["events", "secrets"], "verbs": ["get", "list"]})),
+                rule(json!({"nonResourceURLs": ["/a", "/b"], "verbs": ["get"]})),
+            ]
+        );
+        assert!(uncovered(&found, &atoms).is_empty());
+    }
+}

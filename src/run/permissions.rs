@@ -1,0 +1,105 @@
+//! `gantry permissions`: the least RBAC that a deploy needs, for somebody who may not have it yet.
+//!
+//! What is printed goes for any state of the target: it holds for the first deploy of these manifests and for the next
+//! ones. So live objects are looked at only where a binding refers to a role that is there, and for the lists of checks.
+
+use std::io::Write;
+
+use super::Host;
+use super::flow::{complete, connection, read_input, until};
+use crate::cli::PermissionsArgs;
+use crate::config::{Loader, Overrides, Settings};
+use crate::plan::{self, Ahead, Plan, PlanOptions};
+use crate::preflight::crd_upgrade_safety::Proven;
+use crate::preflight::permission_validation::{Grants, Occasion, Subject, needs_of};
+use crate::preflight::proofs::Proofs;
+use crate::preflight::registry;
+use crate::problem::{Error, Problem, Result};
+use crate::target::Target;
+use crate::text;
+
+/// The manifests, as text.
+pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
+    let input = read_input(&args.files, host).await?;
+    let loader = Loader {
+        environment: host.environment.clone(),
+        working_directory: host.working_directory.clone(),
+        files: args.config.config_files.clone(),
+        overrides: Overrides {
+            preflight: args.preflight.clone(),
+            target: args.target.clone(),
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.context.clone(),
+            user: args.user.clone(),
+            groups: args.groups.clone(),
+            namespace: args.namespace.clone(),
+            ..Overrides::default()
+        },
+    };
+    let settings = loader.load(input.configs(), &registry::known())?.settings;
+    let configs = input.configs().count();
+    let manifests = complete(input.read().map_err(Error::Failed)?, configs)?.manifests;
+
+    let stop = host.stop.clone();
+    let work = async {
+        let target = Target::open(&settings.target, &connection(&settings, None)).await?;
+        let subjects = subjects(&settings, &target).await?;
+        let options = PlanOptions {
+            namespace: settings.namespace.as_deref(),
+            field_manager: &settings.field_manager,
+            goes_on_unread: true,
+        };
+        let plan = plan::build(manifests, Ahead::none(), &target, options, &|_, _| ()).await?;
+        let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
+        Ok((text, plan.unread()))
+    };
+    let (text, unread) = until(&stop, work).await?;
+    if let Some(first) = unread.first() {
+        let _ = writeln!(
+            host.stderr,
+            "notice: not all live objects can be read, so that rights to lists of checks may be missing: {}",
+            text::sanitize(&first.message)
+        );
+    }
+    Ok(text)
+}
+
+/// Whom to bind the rights to.
+async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> {
+    if let Some(user) = &settings.user {
+        return Ok(vec![Subject::user(user)]);
+    }
+    if !settings.groups.is_empty() {
+        return Ok(settings.groups.iter().cloned().map(Subject::Group).collect());
+    }
+    let nobody = "name whom the rights are for with --as or --as-group";
+    match target.user().await {
+        Some(Ok(user)) => Ok(vec![Subject::user(&user)]),
+        Some(Err(problem)) => Err(Error::failed(problem.help(nobody))),
+        None => Err(Error::usage(Problem::new("a folder does not know who you are").help(nobody))),
+    }
+}
+
+async fn print(
+    args: &PermissionsArgs,
+    settings: &Settings,
+    plan: &Plan,
+    target: &Target,
+    subjects: &[Subject],
+) -> std::result::Result<String, Problem> {
+    let checks = settings.checks.iter().filter_map(|selected| {
+        let entry = registry::find(&selected.name)?;
+        Some((entry.build)(&selected.config))
+    });
+    let proofs = Proofs::new(Proven);
+    let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
+    let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
+    let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
+    let names: Vec<String> = settings.checks.iter().map(|check| check.name.to_owned()).collect();
+    let head = format!(
+        "# What it takes to deploy {} with {}: no right can be left out.\n",
+        text::count(plan.changes.len(), "object"),
+        if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
+    );
+    Ok(format!("{head}{yaml}"))
+}

@@ -1,0 +1,632 @@
+//! The block style, read without a YAML parser.
+//!
+//! Nearly every manifest is what a program wrote, or looks like it: block mappings and lists, scalars that are plain,
+//! quoted, literal or folded, `{}`, `[]` and comments. This reader takes just that, line by line, and gives up (`None`)
+//! at the first thing beyond it: anchors, aliases, tags, other flow collections, explicit keys, tabs that indent,
+//! whatever is wrong. Then libyaml reads the text, and has the words for what is wrong with it. So nothing is decided
+//! here: of what both read they make the same nodes, and the tests compare them.
+
+use std::borrow::Cow;
+
+use super::compose::{Document, Kind, Place, Raw};
+use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
+
+/// libyaml looks for the colon of a key in 1,024 bytes.
+const LONGEST_KEY: usize = 1000;
+
+/// Reads a document of the block style; `None` for everything else, an empty document included.
+pub(super) fn compose(text: &str) -> Option<Document<'_>> {
+    if text.len() > MAX_BYTES || !text.ends_with('\n') || !is_ordinary(text) {
+        return None;
+    }
+    let nodes = Vec::with_capacity(text.len() / 32);
+    let reader =
+        Reader { text, bytes: text.as_bytes(), at: 0, line: 0, nodes, open: Vec::new(), awaited: None, end: 0 };
+    reader.run()
+}
+
+/// Whether every character is an ordinary one: no control characters, no line breaks besides `\n`, no byte order mark.
+fn is_ordinary(text: &str) -> bool {
+    // In chunks without a branch, which a processor compares many at a time.
+    let plain = |chunk: &[u8]| chunk.iter().fold(true, |plain, b| plain & (matches!(b, b' '..=b'~' | b'\n' | b'\t')));
+    if text.as_bytes().chunks(64).all(plain) {
+        return true;
+    }
+    text.chars().all(|character| match character {
+        '\n' | '\t' | ' '..='~' => true,
+        '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => false,
+        character => character >= '\u{a0}',
+    })
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    /// Where the line starts that is read now, and its number from 0.
+    at: usize,
+    line: u32,
+    nodes: Vec<Raw<'t>>,
+    open: Vec<Open>,
+    /// Behind a key or a dash whose value has not come yet: where it stands if there is none.
+    awaited: Option<Place>,
+    /// Where the last scalar or bracket ended.
+    end: usize,
+}
+
+/// A collection that is not closed yet.
+struct Open {
+    node: u32,
+    column: usize,
+    is_list: bool,
+}
+
+/// A scalar that was read, and the byte after it.
+struct Scalar<'t> {
+    value: Cow<'t, str>,
+    plain: bool,
+    end: usize,
+}
+
+/// Where the part of a plain scalar that stands on one line ends.
+struct PlainLine {
+    end: usize,
+    stop: Stop,
+}
+
+#[derive(PartialEq, Eq)]
+enum Stop {
+    /// A colon that makes a key of it, directly behind it or not.
+    Colon(usize),
+    Comment,
+    LineBreak,
+}
+
+impl<'t> Reader<'t> {
+    fn run(mut self) -> Option<Document<'t>> {
+        if self.bytes.starts_with(b"---") {
+            (self.bytes[3] == b'\n').then_some(())?;
+            self.go_to(4);
+        }
+        while self.at < self.bytes.len() {
+            let column = self.spaces(self.at);
+            match self.bytes[self.at + column] {
+                b'\n' => self.go_to(self.at + column + 1),
+                b'#' => self.skip_line(self.at),
+                b'%' | b'-' | b'.' if column == 0 && self.is_special(self.at) => return None,
+                _ => self.line(self.at + column, column)?,
+            }
+        }
+        self.settle();
+        while self.close() {}
+        (!self.nodes.is_empty()).then_some(Document { nodes: self.nodes })
+    }
+
+    /// Goes on at the line that starts at `start`, the next one.
+    fn go_to(&mut self, start: usize) {
+        self.at = start;
+        self.line += 1;
+    }
+
+    fn skip_line(&mut self, from: usize) {
+        let length = self.bytes[from..].iter().position(|byte| *byte == b'\n').unwrap_or_default();
+        self.go_to(from + length + 1);
+    }
+
+    fn spaces(&self, from: usize) -> usize {
+        self.bytes[from..].iter().take_while(|byte| **byte == b' ').count()
+    }
+
+    /// Whether a line starts with a mark of documents, or a directive.
+    fn is_special(&self, start: usize) -> bool {
+        let line = &self.bytes[start..];
+        line.starts_with(b"%") || line.starts_with(b"---") || line.starts_with(b"...")
+    }
+
+    fn is_dash(&self, start: usize) -> bool {
+        self.bytes[start] == b'-' && matches!(self.bytes[start + 1], b' ' | b'\n')
+    }
+
+    fn place(&self, start: usize) -> Place {
+        Place { line: self.line, column: (start - self.at) as u32, start: start as u32 }
+    }
+
+    /// Reads what begins with this line, whose text starts at `start`.
+    fn line(&mut self, start: usize, column: usize) -> Option<()> {
+        let is_dash = self.is_dash(start);
+        if let (Some(_), Some(parent)) = (self.awaited, self.open.last())
+            && (column > parent.column || (column == parent.column && is_dash && !parent.is_list))
+        {
+            return self.node(start);
+        }
+        if self.nodes.is_empty() {
+            return self.node(start);
+        }
+        self.settle();
+        // A list may stand at the column of its key. It ends with the next key.
+        while self.open.last().is_some_and(|o| o.column > column || (o.column == column && o.is_list && !is_dash)) {
+            self.close();
+        }
+        let Open { column: expected, is_list, .. } = *self.open.last()?;
+        match (expected == column, is_list, is_dash) {
+            (true, true, true) => self.item(start),
+            (true, false, false) => {
+                let key = self.key(start)?;
+                self.entry(start, key)
+            }
+            _ => None,
+        }
+    }
+
+    /// The node that starts at `start`, the first text of its line or behind a dash.
+    fn node(&mut self, start: usize) -> Option<()> {
+        self.awaited = None;
+        if self.is_dash(start) {
+            self.open(start, true)?;
+            return self.item(start);
+        }
+        if let Some(key) = self.key(start) {
+            self.open(start, false)?;
+            return self.entry(start, key);
+        }
+        self.value(start)
+    }
+
+    /// The item behind the dash at `start`.
+    fn item(&mut self, start: usize) -> Option<()> {
+        let next = start + 1 + self.spaces(start + 1);
+        match self.bytes[next] {
+            b'\n' | b'#' => self.wait(start + 1, next),
+            _ => return self.node(next),
+        }
+        Some(())
+    }
+
+    /// A key and what stands behind it on its line.
+    fn entry(&mut self, start: usize, key: Scalar<'t>) -> Option<()> {
+        let after = key.end + 1;
+        let place = self.place(start);
+        self.scalar(place, key)?;
+        let next = after + self.spaces(after);
+        match self.bytes[next] {
+            b'\n' | b'#' => self.wait(after, next),
+            _ if self.is_dash(next) => return None,
+            _ => return self.value(next),
+        }
+        Some(())
+    }
+
+    fn wait(&mut self, after: usize, rest: usize) {
+        self.awaited = Some(self.place(after));
+        self.skip_line(rest);
+    }
+
+    /// Gives the value that is still awaited, which is none.
+    fn settle(&mut self) {
+        if let Some(at) = self.awaited.take() {
+            self.end = at.start as usize;
+            self.nodes.push(Raw::scalar(Cow::Borrowed(""), true, at, at.start));
+        }
+    }
+
+    fn open(&mut self, start: usize, is_list: bool) -> Option<()> {
+        let at = self.place(start);
+        self.open.push(Open { node: self.nodes.len() as u32, column: start - self.at, is_list });
+        let kind = if is_list { Kind::Sequence { next: 0 } } else { Kind::Mapping { next: 0 } };
+        self.nodes.push(Raw { kind, at, end: at.start });
+        (self.open.len() <= MAX_DEPTH && self.nodes.len() < MAX_NODES).then_some(())
+    }
+
+    /// Closes the innermost collection, if there is one.
+    fn close(&mut self) -> bool {
+        let Some(Open { node, .. }) = self.open.pop() else { return false };
+        let following = self.nodes.len() as u32;
+        let raw = &mut self.nodes[node as usize];
+        raw.end = raw.end.max(self.end as u32);
+        if let Kind::Sequence { next } | Kind::Mapping { next } = &mut raw.kind {
+            *next = following;
+        }
+        true
+    }
+
+    fn scalar(&mut self, at: Place, Scalar { value, plain, end }: Scalar<'t>) -> Option<()> {
+        self.end = end;
+        self.nodes.push(Raw::scalar(value, plain, at, end as u32));
+        (self.nodes.len() < MAX_NODES).then_some(())
+    }
+
+    /// The key at `start`; `None` where there is something else. A key stands on one line, and is ASCII, so that the
+    /// column of its value is that of its byte.
+    fn key(&self, start: usize) -> Option<Scalar<'t>> {
+        let quote = self.bytes[start];
+        let (from, end) = if matches!(quote, b'"' | b'\'') {
+            let inner = &self.bytes[start + 1..];
+            let length = inner.iter().position(|byte| *byte == quote || matches!(byte, b'\\' | b'\t' | b'\n'))?;
+            (inner[length] == quote).then_some(())?;
+            (start + 1, start + 1 + length)
+        } else {
+            let line = self.plain_line(start).filter(|_| self.starts_plain(start))?;
+            (line.stop == Stop::Colon(line.end)).then_some((start, line.end))?
+        };
+        let after = if from > start { end + 1 } else { end };
+        let text = &self.text[from..end];
+        let is_key = self.bytes[after] == b':' && matches!(self.bytes[after + 1], b' ' | b'\n');
+        (is_key && text.is_ascii() && text.len() <= LONGEST_KEY).then_some(())?;
+        Some(Scalar { value: Cow::Borrowed(text), plain: from == start, end: after })
+    }
+
+    /// A scalar or an empty collection, and the rest of its last line.
+    fn value(&mut self, start: usize) -> Option<()> {
+        let place = self.place(start);
+        let parent = self.open.last()?.column;
+        let scalar = match self.bytes[start] {
+            b'"' | b'\'' => self.quoted(start)?,
+            b'|' | b'>' => return self.block(start, parent).and_then(|scalar| self.scalar(place, scalar)),
+            b'{' | b'[' => return self.empty(start, place),
+            _ => return self.plain(start, parent).and_then(|scalar| self.scalar(place, scalar)),
+        };
+        self.rest(scalar.end)?;
+        self.scalar(place, scalar)
+    }
+
+    fn empty(&mut self, start: usize, at: Place) -> Option<()> {
+        let next = self.nodes.len() as u32 + 1;
+        let kind = match &self.bytes[start..start + 2] {
+            b"{}" => Kind::Mapping { next },
+            b"[]" => Kind::Sequence { next },
+            _ => return None,
+        };
+        self.end = start + 2;
+        self.nodes.push(Raw { kind, at, end: self.end as u32 });
+        self.rest(self.end)
+    }
+
+    /// Whatever follows a value on its line: nothing, or a comment.
+    fn rest(&mut self, from: usize) -> Option<()> {
+        let next = from + self.spaces(from);
+        let is_over = match self.bytes[next] {
+            b'\n' => true,
+            b'#' => next > from,
+            _ => false,
+        };
+        is_over.then(|| self.skip_line(next))
+    }
+
+    fn starts_plain(&self, start: usize) -> bool {
+        !matches!(
+            self.bytes[start],
+            b'?' | b':'
+                | b','
+                | b'['
+                | b']'
+                | b'{'
+                | b'}'
+                | b'#'
+                | b'&'
+                | b'*'
+                | b'!'
+                | b'|'
+                | b'>'
+                | b'\''
+                | b'"'
+                | b'%'
+                | b'@'
+                | b'`'
+                | b'\t'
+        )
+    }
+
+    /// `None` where there is a tab.
+    fn plain_line(&self, start: usize) -> Option<PlainLine> {
+        let mut at = start;
+        let stop = loop {
+            match self.bytes[at] {
+                b'\n' => break Stop::LineBreak,
+                b':' if matches!(self.bytes[at + 1], b' ' | b'\n' | b'\t') => break Stop::Colon(at),
+                b'#' if at > start && self.bytes[at - 1] == b' ' => break Stop::Comment,
+                b'\t' => return None,
+                _ => at += 1,
+            }
+        };
+        let length = self.text[start..at].trim_end_matches(' ').len();
+        Some(PlainLine { end: start + length, stop })
+    }
+
+    /// A plain scalar, which goes on as long as the lines below stand further right than what holds it.
+    fn plain(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
+        if !self.starts_plain(start) {
+            return None;
+        }
+        let mut line = self.plain_line(start)?;
+        let mut end = line.end;
+        let mut value = Cow::Borrowed(&self.text[start..end]);
+        loop {
+            match line.stop {
+                Stop::Colon(_) => return None,
+                Stop::Comment | Stop::LineBreak => self.skip_line(end),
+            }
+            let mut next = self.at;
+            let mut blank_lines = 0;
+            let column = loop {
+                let column = self.spaces(next);
+                match self.bytes.get(next + column) {
+                    Some(b'\n') => next += column + 1,
+                    Some(b'\t') => return None,
+                    Some(_) => break column,
+                    None => return Some(Scalar { value, plain: true, end }),
+                }
+                blank_lines += 1;
+            };
+            let start = next + column;
+            if line.stop == Stop::Comment || column <= parent || self.bytes[start] == b'#' {
+                return Some(Scalar { value, plain: true, end });
+            }
+            self.line += blank_lines;
+            self.at = next;
+            line = self.plain_line(start)?;
+            end = line.end;
+            let value = value.to_mut();
+            fold(blank_lines, value);
+            value.push_str(&self.text[start..end]);
+        }
+    }
+
+    fn quoted(&mut self, start: usize) -> Option<Scalar<'t>> {
+        let quote = self.bytes[start];
+        let mut out: Option<String> = None;
+        let mut at = start + 1;
+        loop {
+            let from = at;
+            let is_text =
+                |byte: u8| byte != quote && !matches!(byte, b'\n' | b'\t') && (byte != b'\\' || quote == b'\'');
+            at += self.bytes[from..].iter().position(|byte| !is_text(*byte))?;
+            let run = &self.text[from..at];
+            let next = *self.bytes.get(at + 1)?;
+            match self.bytes[at] {
+                b'\n' => {
+                    let out = out.get_or_insert_default();
+                    out.push_str(run.trim_end_matches(' '));
+                    let blank_lines = self.go_on(&mut at)?;
+                    fold(blank_lines, out);
+                }
+                b'\\' => {
+                    let out = out.get_or_insert_default();
+                    out.push_str(run);
+                    if next == b'\n' {
+                        at += 1;
+                        let blank_lines = self.go_on(&mut at)?;
+                        out.extend((0..blank_lines).map(|_| '\n'));
+                    } else {
+                        out.push(unescaped(next)?);
+                        at += 2;
+                    }
+                }
+                b'\'' if quote == b'\'' && next == b'\'' => {
+                    let out = out.get_or_insert_default();
+                    out.push_str(run);
+                    out.push('\'');
+                    at += 2;
+                }
+                byte if byte == quote => {
+                    let value = match out {
+                        None => Cow::Borrowed(run),
+                        Some(out) => Cow::Owned(out + run),
+                    };
+                    return Some(Scalar { value, plain: false, end: at + 1 });
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// From a line break inside quotes, at `at`, to the next text. Gives the number of empty lines between.
+    fn go_on(&mut self, at: &mut usize) -> Option<u32> {
+        self.go_to(*at + 1);
+        let mut blank_lines = 0;
+        loop {
+            let next = self.at + self.spaces(self.at);
+            match self.bytes.get(next)? {
+                b'\n' => self.go_to(next + 1),
+                _ if self.is_special(self.at) => return None,
+                _ => {
+                    *at = next;
+                    return Some(blank_lines);
+                }
+            }
+            blank_lines += 1;
+        }
+    }
+
+    /// A literal or folded text, whose header is at `start`; the lines that belong to it stand further right than `parent`.
+    fn block(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
+        let is_literal = self.bytes[start] == b'|';
+        let chomping = match self.bytes[start + 1] {
+            chomping @ (b'-' | b'+') => chomping,
+            _ => b' ',
+        };
+        let header = start + if chomping == b' ' { 1 } else { 2 };
+        let line_break = header + self.spaces(header);
+        (self.bytes[line_break] == b'\n').then_some(())?;
+        self.go_to(line_break + 1);
+
+        let (mut blank_lines, mut widest) = (0, 0);
+        let indent = loop {
+            let column = self.spaces(self.at);
+            match self.bytes.get(self.at + column)? {
+                b'\n' => self.go_to(self.at + column + 1),
+                b'\t' => return None,
+                _ => break column,
+            }
+            widest = widest.max(column);
+            blank_lines += 1;
+        };
+        if indent <= parent || widest > indent {
+            return None;
+        }
+        let mut out = String::new();
+        let mut is_first = true;
+        let mut before_is_blank = false;
+        loop {
+            let from = self.at + indent;
+            let length = self.bytes[from..].iter().position(|byte| *byte == b'\n')?;
+            let is_blank = matches!(self.bytes[from], b' ' | b'\t');
+            match (is_first, is_literal || before_is_blank || is_blank) {
+                (true, _) | (false, true) => {
+                    out.extend((0..blank_lines + u32::from(!is_first)).map(|_| '\n'));
+                }
+                (false, false) => fold(blank_lines, &mut out),
+            }
+            out.push_str(&self.text[from..from + length]);
+            self.go_to(from + length + 1);
+            (is_first, before_is_blank, blank_lines) = (false, is_blank, 0);
+            let goes_on = loop {
+                let column = self.spaces(self.at).min(indent);
+                match self.bytes.get(self.at + column) {
+                    Some(b'\n') => self.go_to(self.at + column + 1),
+                    Some(b'\t') if column < indent => return None,
+                    next => break next.is_some() && column == indent,
+                }
+                blank_lines += 1;
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        let line_breaks = match chomping {
+            b'-' => 0,
+            b'+' => 1 + blank_lines,
+            _ => 1,
+        };
+        out.extend((0..line_breaks).map(|_| '\n'));
+        Some(Scalar { value: Cow::Owned(out), plain: false, end: self.at })
+    }
+}
+
+/// What a line break and so many empty lines amount to inside a text that is folded.
+fn fold(blank_lines: u32, out: &mut String) {
+    match blank_lines {
+        0 => out.push(' '),
+        count => out.extend((0..count).map(|_| '\n')),
+    }
+}
+
+/// The usual escapes of a double-quoted text.
+fn unescaped(byte: u8) -> Option<char> {
+    Some(match byte {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'0' => '\0',
+        b'"' | b'\\' | b'/' | b' ' => char::from(byte),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::table::{DOCUMENTS, REFUSED, SCALARS};
+    use super::*;
+    use crate::yaml::compose::compose_any;
+
+    /// Whether the text was read here. If so, libyaml made the same of it.
+    fn is_read(text: &str) -> bool {
+        let Some(own) = compose(text) else { return false };
+        match compose_any(text) {
+            Ok(Some(theirs)) => assert_eq!(own.nodes, theirs.nodes, "{text:?}"),
+            other => panic!("{text:?} is read, but {:?}", other.map(|_| "empty")),
+        }
+        true
+    }
+
+    /// The shapes that programs write; each has to be read here, or the way round libyaml is none.
+    const READ: &[&str] = &[
+        "a: 1\n",
+        "---\na: b\n",
+        "# c\n\na: b # d\n  # e\nb:   c  \n",
+        "a:\n  b:\n    c: d\n  e: f\ng: h\n",
+        "a:\n- b\n- c: d\n  e: f\n-\n- - x\n  - y\n-   g:\n      h: i\nj:\n  - k\n  -\nl:\n",
+        "- a\n- b:\n- c:\n  - d\n  e: f\n",
+        "a: {}\nb: []\nc:\n- {}\n- []  # x\n",
+        "a: ''\nb: \"\"\n'c': 'it''s'\n\"d\": \"x \\\"y\\\" \\\\ \\n\"\n",
+        "a: 'one\n  two\n\n  three  \n four'\nb: \"one \\\n  \\ two\\\n\n   three\n\n  four\"\nc: d\n",
+        "a: one two\n  three\n\n  - four\n  # c\nb: -1\nc: a:b#c\nd: http://x.y/z?a=b\n",
+        "a:\n  text\n  more\nb:\n  'text'\nc:\n- x\n  y\n",
+        "a: |\n  one\n    two\n\n  three\n\n\nb: |-\n  x\nc: |+\n  y\n\nd:\n- |\n  z\n- >-\n  a\n  b\n\n  c\n",
+        "a: >\n  one\n  two\n\n\n  three\n    four\n\n    five\n  six\n \n\nb: >+\n\n\n  x\n   \n\n",
+        "a: |\n  x\n     \n  \ty\nb: |\n\n  z\n",
+        "a: é ’ 🦀\nb: |\n  ü\nc: 'ö'\nd: \"ä\"\ne:\n  - ß # ü\n",
+        "  a: 1\n  b:\n  - c\n",
+        "<<: {}\n",
+    ];
+
+    #[test]
+    fn what_programs_write_is_read_as_libyaml_reads_it() {
+        for text in READ {
+            assert!(is_read(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_tables_hold_here_too() {
+        let scalars = SCALARS.iter().map(|(text, _)| format!("a: {text}\n"));
+        let documents = DOCUMENTS.iter().map(|(text, _)| format!("{text}\n"));
+        let refused = REFUSED.iter().map(|text| format!("{text}\n"));
+        assert!(scalars.filter(|text| is_read(text)).count() > 100);
+        assert!(documents.filter(|text| is_read(text)).count() > 10);
+        assert_eq!(refused.filter(|text| is_read(text) && crate::yaml::to_json(text).is_ok()).count(), 0);
+    }
+
+    const PARTS: &[&str] = &[
+        "\n", "\n", "\n", "\n  ", "\n  ", "\n    ", "\n- ", "\n  - ", " ", "  ", "   ", "a", "b c", "a: ", "b: ", "c:",
+        ": ", ":", "- ", "-", "'", "''", "\"", "\\", "\\n", "\\\n", "|", ">", "|-\n", ">+\n", "|\n  ", ">\n   ", "#",
+        " # x", "{}", "[]", "{", "[", "]", "}", ",", "\t", "é", "---", "...", "\n---\n", "%", "?", "? ", "!", "&", "*",
+        "@", "`", "1", "~", "\r", "\u{85}", "\u{feff}", "\u{2028}", "a: |\n", "a: >-\n", "a: \"", "a: '", "- |\n",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_mixture_is_read_as_libyaml_reads_it(parts in prop::collection::vec(prop::sample::select(PARTS), 1..24)) {
+            is_read(&format!("{}\n", parts.concat()));
+        }
+
+        /// A good text with something put into it, or taken out.
+        #[test]
+        fn a_text_with_a_flaw_is_read_as_libyaml_reads_it(
+            text in prop::sample::select(READ), at in 0usize..200, length in 0usize..4, part in prop::sample::select(PARTS),
+        ) {
+            let characters: Vec<char> = text.chars().collect();
+            let at = at % characters.len();
+            let end = (at + length).min(characters.len());
+            let flawed: String = characters[..at].iter().copied().chain(part.chars()).chain(characters[end..].iter().copied()).collect();
+            is_read(&flawed);
+        }
+    }
+
+    /// The manifests of a folder that is named: `GANTRY_YAML=FOLDER cargo test --lib given_files -- --ignored --nocapture`
+    #[test]
+    #[ignore = "needs a folder"]
+    fn given_files_are_read_as_libyaml_reads_them() {
+        fn visit(path: &std::path::Path, counts: &mut [usize; 2]) {
+            for entry in std::fs::read_dir(path).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    visit(&path, counts);
+                } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let read = is_read(&text);
+                    counts[usize::from(read)] += 1;
+                    if !read {
+                        println!("not read: {}", path.display());
+                    }
+                }
+            }
+        }
+        let mut counts = [0; 2];
+        visit(std::env::var("GANTRY_YAML").expect("GANTRY_YAML names a folder").as_ref(), &mut counts);
+        println!("{} read, {} left to libyaml", counts[1], counts[0]);
+        assert!(counts[1] > 0);
+    }
+}
