@@ -51,7 +51,7 @@ impl Waivers<'_> {
                 rule.as_ref().is_none_or(|rule| rule.matches(name))
                     || check.as_ref().is_some_and(|check| check.matches(name))
             };
-            let fits = |names: &[&str]| names.iter().any(|name| is_one(&name)) || rule.is_none();
+            let fits = |names: &[&str]| names.iter().any(is_one) || rule.is_none();
             if self.is_over(waiver) {
                 let expires = waiver.expires.map(|date| date.to_string()).unwrap_or_default();
                 problems.push(waiver.problem(

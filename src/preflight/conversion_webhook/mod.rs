@@ -23,11 +23,12 @@ use futures::stream::{self, StreamExt};
 
 use self::crd::{Crd, ServiceReference, Webhook};
 use self::service::{Service, unlisted};
+use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup, Subject, Violation};
 use crate::config::ConfigReader;
-use crate::plan::Change;
+use crate::plan::{Change, Plan};
 use crate::report::Severity;
 use crate::resource::{RawObject, Resource, Step};
 use crate::target::{ListRequest, Target};
@@ -136,11 +137,52 @@ impl Check for ConversionWebhook {
                 if is_any {
                     context.notices.add(format!("{NAME}: {reason}"));
                 }
-            } else if workload::any(context.plan) {
+            } else if workload::first(context.plan).is_some() {
                 others(context, &mut found).await;
             }
             Ok(Answer::checked(found.violations, found.unchecked))
         })
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
+        let mut lookups = Vec::new();
+        for (index, change) in plan.changes.iter().enumerate() {
+            if change.desired.object.is_crd() {
+                lookups_of(index, change, &mut lookups);
+            }
+        }
+        if let Some(change) = workload::first(plan) {
+            lookups.push(Lookup { change, resource: Resource::crd(), namespace: None, name: None });
+        }
+        lookups
+    }
+}
+
+/// What is read for one CRD of the plan.
+fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
+    let parse = |raw: &RawObject| Crd::parse(raw).ok();
+    let desired = parse(&of.desired.raw);
+    let live = of.live.as_ref().and_then(|live| parse(&live.raw));
+    let webhook = |crd: &Option<Crd>| crd.as_ref().and_then(Crd::webhook).is_some();
+    if let Some(live) = live.as_ref().filter(|live| live.webhook().is_some() || webhook(&desired)) {
+        let converted = live.converted().filter(|_| live.webhook().is_some());
+        lookups.extend(live.storage().into_iter().chain(converted).map(|version| Lookup {
+            change,
+            resource: live.resource(&version.name),
+            namespace: None,
+            name: None,
+        }));
+    }
+    let found = desired.as_ref().and_then(Crd::webhook).or(live.as_ref().and_then(Crd::webhook));
+    if let Some(reference) = found.and_then(|webhook| webhook.client_config.service.as_ref()) {
+        let namespace = Some(reference.namespace.clone());
+        lookups.push(Lookup {
+            change,
+            resource: service::services(),
+            namespace: namespace.clone(),
+            name: Some(reference.name.clone()),
+        });
+        lookups.push(Lookup { change, resource: service::endpoint_slices(), namespace, name: None });
     }
 }
 

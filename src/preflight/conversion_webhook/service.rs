@@ -98,13 +98,7 @@ impl Service {
     pub async fn is_ready(&self, reference: &ServiceReference, context: &Context<'_>) -> Result<bool, CouldNotCheck> {
         let port = self.spec.ports.iter().find(|port| port.port == reference.port);
         let name = port.and_then(|port| port.name.as_deref()).unwrap_or_default();
-        let resource = Resource {
-            group: "discovery.k8s.io".into(),
-            version: "v1".into(),
-            kind: "EndpointSlice".into(),
-            plural: "endpointslices".into(),
-            namespaced: true,
-        };
+        let resource = endpoint_slices();
         let selector = format!("kubernetes.io/service-name={}", reference.name);
         let request = ListRequest {
             resource: &resource,
@@ -136,6 +130,18 @@ impl EndpointSlice {
     }
 }
 
+/// Where Services are served.
+pub fn services() -> Resource {
+    let (kind, plural) = ("Service".into(), "services".into());
+    Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: true }
+}
+
+/// Where EndpointSlices are served.
+pub fn endpoint_slices() -> Resource {
+    let (kind, plural) = ("EndpointSlice".into(), "endpointslices".into());
+    Resource { group: "discovery.k8s.io".into(), version: "v1".into(), kind, plural, namespaced: true }
+}
+
 /// The Service among the manifests.
 fn change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Change> {
     plan.changes.iter().find(|change| {
@@ -148,13 +154,7 @@ fn change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Change
 }
 
 async fn live(reference: &ServiceReference, context: &Context<'_>) -> Result<Option<RawObject>, CouldNotCheck> {
-    let resource = Resource {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Service".into(),
-        plural: "services".into(),
-        namespaced: true,
-    };
+    let resource = services();
     let object = ObjectRef {
         api_version: "v1".into(),
         kind: "Service".into(),

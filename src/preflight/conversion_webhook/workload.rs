@@ -18,9 +18,9 @@ pub struct Replaced {
     pub keeps_serving: bool,
 }
 
-/// Whether the plan starts or replaces any Pods at all.
-pub fn any(plan: &Plan) -> bool {
-    plan.changes.iter().any(|change| pods(change).is_some() && restarts(change))
+/// The first change that starts or replaces Pods, if any does.
+pub fn first(plan: &Plan) -> Option<usize> {
+    plan.changes.iter().position(|change| pods(change).is_some() && restarts(change))
 }
 
 /// The workloads behind the Service that the plan starts or replaces.

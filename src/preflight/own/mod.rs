@@ -118,6 +118,10 @@ impl Check for NotRun {
         let help = "define the check in a config file (-c FILE), or switch it off there: enabled: false".to_owned();
         Box::pin(async move { Err(CouldNotCheck { message, help: Some(help) }) })
     }
+
+    fn needs_live_objects(&self) -> bool {
+        false
+    }
 }
 
 /// Which check it is and where it is defined.
