@@ -132,6 +132,8 @@ fn yaml(crd: &Value) -> String {
 fn gantry(servers: &ControlPlane, home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
     command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
+    // So many new CRDs at once keep the server busy for longer than one deploy would wait.
+    command.env("GANTRY_TIMEOUTS__ESTABLISHED", "1h");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
