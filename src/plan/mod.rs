@@ -135,14 +135,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The manifest that a violation speaks of: first those of the changes are counted, then the unplaced ones.
-    pub fn manifest(&self, index: usize) -> &Manifest {
-        match self.changes.get(index) {
-            Some(change) => &change.desired,
-            None => &self.unplaced[index - self.changes.len()].manifest,
-        }
-    }
-
     /// Why nothing of this plan can be written.
     ///
     /// # Errors

@@ -75,9 +75,10 @@ impl Notices {
 /// What a violation is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// A change of the plan, by its index in `plan.changes`, and behind its end in `plan.unplaced`: see
-    /// [`Plan::manifest`].
+    /// A change of the plan, by its index in `plan.changes`.
     Change(usize),
+    /// A manifest of a kind that nobody serves, by its index in `plan.unplaced`.
+    Unplaced(usize),
     /// An object that the plan does not hold.
     Object(ObjectRef),
     /// No single object.
@@ -131,14 +132,14 @@ impl Violation {
     /// What a rule says, before anything more is known.
     pub fn of(
         doc: &RuleDoc,
-        change: usize,
+        subject: impl Into<Subject>,
         version: Option<String>,
         message: String,
         help: String,
         at: Vec<Step>,
     ) -> Self {
         Violation {
-            subject: change.into(),
+            subject: subject.into(),
             rule: doc.name.into(),
             severity: doc.severity,
             version,

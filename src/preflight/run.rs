@@ -155,8 +155,12 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     let placed = crate::plan::in_parallel(&groups, |(subject, violations)| {
         let (object, spans) = match subject {
             Subject::Change(index) => {
-                let desired = plan.manifest(*index);
+                let desired = &plan.changes[*index].desired;
                 (Some(&desired.object), Some(Spans::of(&desired.origin)))
+            }
+            Subject::Unplaced(index) => {
+                let manifest = &plan.unplaced[*index].manifest;
+                (Some(&manifest.object), Some(Spans::of(&manifest.origin)))
             }
             Subject::Object(object) => (Some(object), None),
             Subject::Plan => (None, None),

@@ -17,8 +17,12 @@ use crate::ui::progress::Progress;
 /// What the check says of a deploy of `manifests` to a folder with `cluster` in it: rule, object and message each.
 fn said(cluster: &[Value], manifests: &[Value]) -> Vec<String> {
     let name = |v: &Violation, plan: &plan::Plan| {
-        let Subject::Change(change) = v.subject else { panic!("{v:?} is about no manifest") };
-        format!("{} {}: {}", v.rule, plan.manifest(change).object, v.message)
+        let object = match v.subject {
+            Subject::Change(index) => &plan.changes[index].desired.object,
+            Subject::Unplaced(index) => &plan.unplaced[index].manifest.object,
+            _ => panic!("{v:?} is about no manifest"),
+        };
+        format!("{} {object}: {}", v.rule, v.message)
     };
     run(cluster, manifests, None, name)
 }

@@ -3,7 +3,7 @@
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, rules};
 use crate::plan::{CrdHead, Plan, Unplaced};
-use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Release;
@@ -12,11 +12,11 @@ pub async fn check(context: &Context<'_>) -> Found {
     let plan = context.plan;
     let mut found = Found { violations: outdated_crds(plan), ..Found::default() };
     let mut unknown = Vec::new();
-    for (offset, unplaced) in plan.unplaced.iter().enumerate() {
+    for (index, unplaced) in plan.unplaced.iter().enumerate() {
         if unplaced.is_down {
             found.unchecked.push(down(unplaced));
         } else {
-            unknown.push((plan.changes.len() + offset, &unplaced.manifest.object));
+            unknown.push((Subject::Unplaced(index), &unplaced.manifest.object));
         }
     }
     if unknown.is_empty() {
@@ -26,7 +26,7 @@ pub async fn check(context: &Context<'_>) -> Found {
     let (served, release) = futures::join!(context.target.served(), context.target.release());
     let known =
         Known { served: served.unwrap_or_default(), defined: defined(plan), release: release.unwrap_or(TABLE_OF) };
-    found.violations.extend(unknown.into_iter().map(|(index, object)| known.judge(index, object)));
+    found.violations.extend(unknown.into_iter().map(|(subject, object)| known.judge(subject, object)));
     found
 }
 
@@ -50,12 +50,12 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
     crds.filter_map(|(index, change)| {
         let object = &change.desired.object;
         let entry = Lifecycle::of(&object.api_version, &object.kind)?;
-        Some(removed(index, object, entry))
+        Some(removed(index.into(), object, entry))
     })
     .collect()
 }
 
-fn removed(index: usize, object: &ObjectRef, entry: Lifecycle) -> Violation {
+fn removed(subject: Subject, object: &ObjectRef, entry: Lifecycle) -> Violation {
     let since = entry.removed.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
     let message = format!("{} of {} is not served{since}", object.kind, object.api_version);
     let instead = entry.instead();
@@ -64,18 +64,18 @@ fn removed(index: usize, object: &ObjectRef, entry: Lifecycle) -> Violation {
         None => "nothing takes its place: take it out".to_owned(),
     };
     let label = instead.map(|instead| format!("use {instead}"));
-    violation(&rules::REMOVED, index, message, help, label, "apiVersion")
+    violation(&rules::REMOVED, subject, message, help, label, "apiVersion")
 }
 
 fn violation(
     doc: &'static crate::preflight::rule::RuleDoc,
-    index: usize,
+    subject: Subject,
     message: String,
     help: String,
     label: Option<String>,
     key: &str,
 ) -> Violation {
-    Violation { label, ..Violation::of(doc, index, None, message, help, vec![Step::from(key)]) }
+    Violation { label, ..Violation::of(doc, subject, None, message, help, vec![Step::from(key)]) }
 }
 
 /// A version of a CRD among the manifests.
@@ -110,17 +110,17 @@ struct Known {
 }
 
 impl Known {
-    fn judge(&self, index: usize, object: &ObjectRef) -> Violation {
+    fn judge(&self, subject: Subject, object: &ObjectRef) -> Violation {
         if let Some(entry) = Lifecycle::of(&object.api_version, &object.kind).filter(|e| e.is_removed_in(self.release))
         {
-            return removed(index, object, entry);
+            return removed(subject, object, entry);
         }
         let (help, label, key) = self.guess(object);
         let message = format!(
             "{} of {} is neither served by the target nor defined by the manifests",
             object.kind, object.api_version
         );
-        violation(&rules::NOT_SERVED, index, message, help, label, key)
+        violation(&rules::NOT_SERVED, subject, message, help, label, key)
     }
 
     /// Next step, label, and the key that is wrong: the nearest thing that there is.
