@@ -86,12 +86,7 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Res
         }
         return Ok(None);
     }
-    let excluded = automaton::alternatives(others.iter().copied());
-    let mut query = set.query();
-    if !others.is_empty() {
-        query.none.push(&excluded);
-    }
-    match automaton::find(&query, budget)? {
+    match find_but(&set.query(), others, budget)? {
         Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
         // A format is no pattern: typical members stand in for a search, and prove nothing where none of them fits.
         Some(_) => match set.typical(|text| Ok(!others.contains(&text)))? {
@@ -127,18 +122,32 @@ pub fn member<'p>(
         }
         return Ok(None);
     }
-    let excluded = automaton::alternatives(others.iter().copied());
     let mut query = set.query();
     for (pattern, wanted) in patterns.clone() {
         if wanted { query.all.push(pattern) } else { query.none.push(pattern) }
     }
-    if !others.is_empty() {
-        query.none.push(&excluded);
-    }
-    match automaton::find(&query, budget)? {
+    match find_but(&query, others, budget)? {
         Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
         Some(found) => Ok(Some(set.typical(is_apart)?.unwrap_or(found))),
         None => Ok(None),
+    }
+}
+
+/// A shortest string of the query that is none of `others`.
+fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
+    // Most of the others are never in the way, and each that is excluded makes the search larger.
+    let mut met: Vec<&str> = Vec::new();
+    loop {
+        let excluded = automaton::alternatives(met.iter().copied());
+        let mut query = query.clone();
+        if !met.is_empty() {
+            query.none.push(&excluded);
+        }
+        let found = automaton::find(&query, budget)?;
+        match others.iter().find(|other| found.as_deref() == Some(**other)) {
+            Some(other) => met.push(other),
+            None => return Ok(found),
+        }
     }
 }
 

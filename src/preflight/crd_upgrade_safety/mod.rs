@@ -37,6 +37,7 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
 use crate::config::ConfigReader;
 use crate::plan::{Action, Change, in_parallel};
+use crate::proof::Limits;
 use crate::report::{Severity, Verdict};
 use crate::resource::RawObject;
 use crate::text;
@@ -120,8 +121,9 @@ impl CrdUpgradeSafety {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         // A worker parses one pair, compares it and drops it before it takes the next.
-        for (pair, compared) in
-            pairs.iter().zip(in_parallel(pairs, |pair| self.judge(pair.live.json(), pair.desired.json())))
+        for (pair, compared) in pairs
+            .iter()
+            .zip(in_parallel(pairs, |pair| self.judge_one_of(pairs.len(), pair.live.json(), pair.desired.json())))
         {
             match compared {
                 Ok(found) => {
@@ -138,12 +140,17 @@ impl CrdUpgradeSafety {
     /// # Errors
     /// A side that is no CRD that could be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
+        self.judge_one_of(1, live, desired)
+    }
+
+    /// [`Self::judge`] for one of `crds` that share what may be spent on proofs.
+    fn judge_one_of(&self, crds: usize, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
         if let Some(tool) = self.options.tool() {
             let flagged = presets::judge(live, desired, &tool)?;
             return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).collect());
         }
         let found = compare::crd(live, desired)?;
-        let proofs = self.prove(live, desired, &found)?;
+        let proofs = self.prove(crds, live, desired, &found)?;
         let proof_of = |violation: &RuleViolation| {
             // Of a keyword that nobody knows nothing can be proven.
             if violation.rule.doc.name == rules::UNKNOWN_CHANGE {
@@ -158,6 +165,7 @@ impl CrdUpgradeSafety {
     /// Asks the prover about each version in whose schema a rule found something.
     fn prove(
         &self,
+        crds: usize,
         live: &str,
         desired: &str,
         found: &[RuleViolation],
@@ -167,11 +175,11 @@ impl CrdUpgradeSafety {
             return Ok(proofs);
         }
         let pair = CrdPair { live: Crd::parse(live, Side::Live)?, desired: Crd::parse(desired, Side::Desired)? };
-        for (version, _, successor) in pair.common_versions() {
-            let name = Some(version.name.as_str());
-            if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
-                continue;
-            }
+        let is_asked =
+            |name: &str| found.iter().any(|found| found.version.as_deref() == Some(name) && found.path.is_some());
+        let asked: Vec<_> = pair.common_versions().filter(|(version, ..)| is_asked(&version.name)).collect();
+        let Limits { steps } = Limits::shared(crds, asked.len());
+        for (version, _, successor) in asked {
             let question = Question {
                 group: &pair.desired.spec.group,
                 kind: &pair.desired.spec.names.kind,
@@ -181,6 +189,7 @@ impl CrdUpgradeSafety {
                 desired_schema: successor.schema().unwrap_or("{}"),
                 live_status: version.has_status(),
                 desired_status: successor.has_status(),
+                steps,
             };
             if let Some(proof) = self.prover.prove(&question) {
                 proofs.insert(version.name.clone(), proof);

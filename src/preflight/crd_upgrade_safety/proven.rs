@@ -26,7 +26,7 @@ impl Prover for Proven {
         let found = proof::prove(
             &version(&live, question.live_status),
             &version(&desired, question.desired_status),
-            Limits::default(),
+            Limits { steps: question.steps },
         );
         let whole = Proof {
             verdict: verdict(found.verdict),
@@ -34,9 +34,7 @@ impl Prover for Proven {
             breaks: found.breaks.iter().copied().map(breaks).collect(),
             witnesses: Vec::new(),
         };
-        // Past a limit, what is missing may not have been reached.
-        let cut = |node: &proof::NodeProof| node.verdict == proof::Verdict::Undecided && node.reason.contains("limit");
-        let is_complete = !found.nodes.is_empty() && !found.nodes.iter().any(cut);
+        let is_complete = found.is_complete;
         let mut nodes: BTreeMap<String, Proof> = found
             .nodes
             .into_iter()

@@ -21,6 +21,8 @@ pub struct Question<'a> {
     /// Whether the version has the status subresource.
     pub live_status: bool,
     pub desired_status: bool,
+    /// What may be spent on the answer, in steps of [`crate::proof::Limits`].
+    pub steps: u64,
 }
 
 /// What is proven of a version, or of one node in it.
