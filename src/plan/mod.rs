@@ -103,16 +103,6 @@ impl Change {
     }
 }
 
-impl Plan {
-    /// Why some live objects could not be read, each reason once.
-    pub fn unread(&self) -> Vec<Problem> {
-        let mut problems: Vec<Problem> = self.changes.iter().filter_map(|change| change.unread.clone()).collect();
-        problems.sort();
-        problems.dedup();
-        problems
-    }
-}
-
 /// A manifest of a kind that the target does not serve and the manifests do not define, or of which nobody knows.
 #[derive(Debug, Clone)]
 pub struct Unplaced {
@@ -135,6 +125,20 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The CRDs that are live and that a deploy would change.
+    pub fn upgraded_crds(&self) -> impl Iterator<Item = &Change> {
+        let is_upgraded = |change: &&Change| change.live.is_some() && change.action != Action::Unchanged;
+        self.changes.iter().filter(|change| change.desired.object.is_crd()).filter(is_upgraded)
+    }
+
+    /// Why some live objects could not be read, each reason once.
+    pub fn unread(&self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> = self.changes.iter().filter_map(|change| change.unread.clone()).collect();
+        problems.sort();
+        problems.dedup();
+        problems
+    }
+
     /// Why nothing of this plan can be written.
     ///
     /// # Errors

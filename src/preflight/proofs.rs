@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
+use crate::proof::Limits;
 
 /// The answer to one question, once there is one.
 type Slot = Arc<OnceLock<Option<Arc<VersionProof>>>>;
@@ -12,13 +13,15 @@ type Slot = Arc<OnceLock<Option<Arc<VersionProof>>>>;
 #[derive(Debug)]
 pub struct Proofs {
     prover: Box<dyn Prover>,
+    crds: usize,
     /// By index of the change in the plan and name of the version.
     slots: Mutex<BTreeMap<(usize, String), Slot>>,
 }
 
 impl Proofs {
-    pub fn new(prover: impl Prover + 'static) -> Self {
-        Proofs { prover: Box::new(prover), slots: Mutex::default() }
+    /// For a plan in which so many CRDs change: they share what may be spent.
+    pub fn new(prover: impl Prover + 'static, crds: usize) -> Self {
+        Proofs { prover: Box::new(prover), crds, slots: Mutex::default() }
     }
 
     /// What is proven of one version of the CRD that change `change` of the plan upgrades. `None` where nothing can be
@@ -30,7 +33,8 @@ impl Proofs {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry((change, question.version.to_owned())).or_default())
         };
-        slot.get_or_init(|| self.prover.prove(question).map(Arc::new)).clone()
+        let limits = Limits::shared(self.crds, question.versions);
+        slot.get_or_init(|| self.prover.prove(question, limits).map(Arc::new)).clone()
     }
 }
 
@@ -48,7 +52,7 @@ mod tests {
     struct Counting(Arc<AtomicUsize>);
 
     impl Prover for Counting {
-        fn prove(&self, _: &Question<'_>) -> Option<VersionProof> {
+        fn prove(&self, _: &Question<'_>, _: Limits) -> Option<VersionProof> {
             self.0.fetch_add(1, Ordering::SeqCst);
             let whole = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
             Some(VersionProof { whole, nodes: BTreeMap::new(), is_complete: true })
@@ -58,7 +62,7 @@ mod tests {
     #[test]
     fn a_version_of_a_change_is_proven_once_however_many_ask() {
         let asked = Arc::new(AtomicUsize::new(0));
-        let proofs = Proofs::new(Counting(Arc::clone(&asked)));
+        let proofs = Proofs::new(Counting(Arc::clone(&asked)), 1);
         let question = |version| Question {
             group: "g",
             kind: "K",
@@ -68,6 +72,7 @@ mod tests {
             desired_schema: "{}",
             live_status: false,
             desired_status: false,
+            versions: 1,
         };
         thread::scope(|scope| {
             for _ in 0..4 {

@@ -52,7 +52,7 @@ pub struct Ran {
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
     let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
-    let proofs = Arc::new(Proofs::new(Proven));
+    let proofs = Arc::new(Proofs::new(Proven, plan.upgraded_crds().count()));
     let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
-use super::rules::Node;
+use super::rules::{self, Node, View};
 use super::solve::NoRules;
 use crate::validation::Schema;
 use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
@@ -17,6 +17,8 @@ pub struct RuleSet<'a> {
     pub rules: &'a [Value],
     /// Whether the node is the root of a custom resource, whose rules see `metadata.name`.
     pub is_root: bool,
+    /// Whether fields that the schema does not describe are kept, because of what is around the node.
+    pub keeps: bool,
 }
 
 /// A value on which the two sides differ: live's schema and rules accept it, a desired rule refuses it.
@@ -49,10 +51,14 @@ pub enum Implied {
 pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> Implied {
     let known: Vec<_> = live.rules.iter().map(judging_part).collect();
     let is_same_typed = same_types(live.schema, desired.schema);
+    // Of a rule that both have, only the types that it sees may differ.
+    let follows = |rule: &Value| {
+        known.contains(&judging_part(rule)) && (is_same_typed || sees_same_types(rule, live.schema, desired.schema))
+    };
     let mut new: Vec<Value> = Vec::new();
     let mut why = String::new();
     let mut node = None;
-    for rule in desired.rules.iter().filter(|rule| !(is_same_typed && known.contains(&judging_part(rule)))) {
+    for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
         let node = node.get_or_insert_with(|| Node::of(live, desired));
         let answer = match node {
             Ok(node) => node.decide(rule, spend),
@@ -80,23 +86,6 @@ pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> 
     let after = compile_rules(desired.schema, &new, desired.is_root);
     let takes =
         |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
-    if let Some(fields) = fields_of(live.rules.iter().chain(&new)) {
-        let mut open = false;
-        let mut found = Vec::new();
-        for value in presences(live.schema, &fields) {
-            match (holds(&before, &value, None), holds(&after, &value, None)) {
-                (Some(false), _) | (_, Some(true)) => {}
-                (Some(true), Some(false)) if takes(&value) => found.push(Counterexample { value, old: None }),
-                _ => open = true,
-            }
-        }
-        if !found.is_empty() {
-            return Implied::No(found);
-        }
-        if !open {
-            return Implied::Yes;
-        }
-    }
     let texts: Vec<&str> =
         live.rules.iter().chain(&new).filter_map(|rule| rule.get("rule").and_then(Value::as_str)).collect();
     let mut tried = variants(live.schema, &Constants::of(&texts), 4);
@@ -143,6 +132,21 @@ fn holds(rules: &[Rule], value: &Value, old: Option<&Value>) -> Option<bool> {
 
 /// Whether values have the same types for rules under both schemas, as far as both describe them.
 fn same_types(a: &Value, b: &Value) -> bool {
+    let below = |keyword: &str| match (a.get(keyword), b.get(keyword)) {
+        (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => same_types(a, b),
+        _ => true,
+    };
+    same_type(a, b)
+        && below("items")
+        && below("additionalProperties")
+        && kw::properties(a)
+            .into_iter()
+            .flatten()
+            .all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
+}
+
+/// Whether a value has the same type for rules under both nodes, whatever is below.
+fn same_type(a: &Value, b: &Value) -> bool {
     const TYPING: [&str; 7] = [
         "type",
         "format",
@@ -152,92 +156,35 @@ fn same_types(a: &Value, b: &Value) -> bool {
         "x-kubernetes-embedded-resource",
         "x-kubernetes-preserve-unknown-fields",
     ];
-    let below = |keyword: &str| match (a.get(keyword), b.get(keyword)) {
-        (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => same_types(a, b),
-        _ => true,
-    };
     TYPING.iter().all(|keyword| {
         kw::same_keyword(keyword, a.get(*keyword), b.get(*keyword))
             // Formats matter where they make another type of a string.
             || *keyword == "format" && !is_typing_format(a) && !is_typing_format(b)
-    }) && below("items")
-        && below("additionalProperties")
-        && kw::properties(a)
-            .into_iter()
-            .flatten()
-            .all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
+    })
+}
+
+/// Whether the places that the rule looks at have the same types; false where it looks at more than is known.
+fn sees_same_types(rule: &Value, a: &Value, b: &Value) -> bool {
+    fn same(view: &View, a: &Value, b: &Value) -> bool {
+        let below = |view: &Option<Box<View>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
+            (None, ..) => true,
+            (Some(view), Some(a), Some(b)) => same(view, a, b),
+            _ => false,
+        };
+        same_type(a, b)
+            && below(&view.items, "items")
+            && below(&view.values, "additionalProperties")
+            && view.fields.iter().all(|(name, view)| match (kw::property(a, name), kw::property(b, name)) {
+                (Some(a), Some(b)) => same(view, a, b),
+                _ => false,
+            })
+    }
+    let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+    rules::look(text, a, b, false, false).is_ok_and(|looked| looked.has_every_place() && same(&looked.view, a, b))
 }
 
 fn is_typing_format(schema: &Value) -> bool {
     matches!(schema.get("format").and_then(Value::as_str), Some("byte" | "duration" | "date" | "date-time"))
-}
-
-/// The fields whose presence alone the rules are about. None: they are about more.
-fn fields_of<'r>(rules: impl Iterator<Item = &'r Value>) -> Option<Vec<String>> {
-    let mut fields: Vec<String> = Vec::new();
-    for rule in rules {
-        let (text, _) = judging_part(rule);
-        let mut rest = text.as_str();
-        while !rest.is_empty() {
-            if let Some(after) = rest.strip_prefix("has(self.") {
-                let (name, after) = after.split_once(')')?;
-                if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
-                    return None;
-                }
-                if !fields.iter().any(|known| known == name) {
-                    fields.push(name.to_owned());
-                }
-                rest = after;
-                continue;
-            }
-            let c = rest.chars().next()?;
-            if !"!&|()?:=+-<> ".contains(c) && !c.is_ascii_digit() {
-                return None;
-            }
-            rest = &rest[c.len_utf8()..];
-        }
-    }
-    (fields.len() <= 10).then_some(fields)
-}
-
-/// Objects with each combination of `fields`.
-fn presences(schema: &Value, fields: &[String]) -> Vec<Value> {
-    let none = Constants::default();
-    let simple = |name: &String| -> Value {
-        let kid = kw::property(schema, name).or_else(|| kw::additional(schema));
-        let kid = kid.and_then(|kid| {
-            let compiled = Schema::compile_with(kid, &NoRules).ok()?;
-            variants(kid, &none, 3).into_iter().find(|value| compiled.accepts_value(value) == Some(true))
-        });
-        kid.unwrap_or_else(|| json!("a"))
-    };
-    let values: Vec<Value> = fields.iter().map(simple).collect();
-    let base = variants(schema, &none, 1).into_iter().next().unwrap_or_else(|| json!({}));
-    let is_given = |name: &String| {
-        kw::names(schema, "required").any(|required| required == name)
-            || kw::property(schema, name).is_some_and(|kid| kw::default_of(kid).is_some())
-    };
-    let mut objects: Vec<Value> = (0..1usize << fields.len())
-        .filter(|chosen| fields.iter().enumerate().all(|(at, name)| chosen >> at & 1 == 1 || !is_given(name)))
-        .map(|chosen| {
-            let mut object = base.clone();
-            if let Some(map) = object.as_object_mut() {
-                for (at, name) in fields.iter().enumerate() {
-                    match chosen >> at & 1 {
-                        1 => {
-                            map.entry(name.clone()).or_insert_with(|| values[at].clone());
-                        }
-                        _ => {
-                            map.shift_remove(name);
-                        }
-                    }
-                }
-            }
-            object
-        })
-        .collect();
-    objects.sort_by_key(|object| object.as_object().map_or(0, |map| map.len()));
-    objects
 }
 
 /// What the texts of rules mention.

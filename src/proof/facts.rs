@@ -299,7 +299,8 @@ impl<'s> State<'s> {
     }
 }
 
-fn add_text(part: &Value, set: &mut StringSet) {
+/// Adds what a schema asks of a string to `set`, but for its `enum`.
+pub fn add_text(part: &Value, set: &mut StringSet) {
     if let Some(pattern) = part.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
         && !set.patterns.iter().any(|known| known == pattern)
     {

@@ -261,6 +261,30 @@ pub fn same_value(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// What the node asks of a value whose structure another node gives.
+pub fn without_structure(schema: &Value) -> Value {
+    let is_kept = |keyword: &str| keyword != "type" && !keyword.starts_with("x-kubernetes-");
+    let entries = schema.as_object().into_iter().flatten().filter(|(keyword, _)| is_kept(keyword));
+    Value::Object(entries.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
+}
+
+/// What the types of a node's fields, where these are there, ask of an object.
+pub fn types_of_fields(schema: &Value) -> Value {
+    let typed = properties(schema).into_iter().flatten().filter(|(_, field)| has_type(field));
+    let types: Map<String, Value> =
+        typed.map(|(name, kid)| (name.clone(), Value::Object(type_keywords(kid)))).collect();
+    json!({"properties": types})
+}
+
+/// Whether a default stands anywhere in the schema.
+pub fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("default") || map.values().any(has_defaults),
+        Value::Array(items) => items.iter().any(has_defaults),
+        _ => false,
+    }
+}
+
 /// How deep schemas are nested in each other, up to `limit`.
 pub fn is_deeper_than(schema: &Value, limit: usize) -> bool {
     match schema {

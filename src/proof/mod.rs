@@ -33,6 +33,7 @@ use serde_json::Value;
 
 use crate::validation::Schema;
 use lockstep::{Doubt, Effect, Walked};
+use rules::repair::Repairs;
 use solve::Solver;
 use witness::{Judges, Side, Tried};
 
@@ -55,9 +56,26 @@ pub struct Limits {
     pub steps: u64,
 }
 
+/// Steps for one pair of versions at most, for all versions of one CRD, and for all CRDs of a run. The share of a CRD
+/// never falls below `LEAST`: that is what real ones need.
+const VERSION: u64 = 1_500_000;
+const CRD: u64 = 4_500_000;
+const RUN: u64 = 150_000_000;
+const LEAST: u64 = 500_000;
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 1_500_000 }
+        Self { steps: VERSION }
+    }
+}
+
+impl Limits {
+    /// What each pair of versions may take in a run over so many CRDs, where `versions` of this one are asked about.
+    ///
+    /// The share follows from the counts alone: what is decided never depends on how long other CRDs took.
+    pub fn shared(crds: usize, versions: usize) -> Self {
+        let crd = (RUN / crds.max(1) as u64).clamp(LEAST, CRD);
+        Self { steps: (crd / versions.max(1) as u64).min(VERSION) }
     }
 }
 
@@ -145,6 +163,10 @@ pub struct Proof {
     pub nodes: Vec<NodeProof>,
     /// What changed without refusing or dropping anything and is still worth saying: a path and a sentence.
     pub notes: Vec<(String, String)>,
+    /// Whether every node was compared, so that those not among `nodes` are the same on both sides.
+    pub is_complete: bool,
+    /// Steps taken, of those that [`Limits`] allow.
+    pub steps: u64,
 }
 
 /// How deep a schema may be nested, counted in JSON.
@@ -160,13 +182,15 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
         breaks: Vec::new(),
         nodes: Vec::new(),
         notes: Vec::new(),
+        is_complete: false,
+        steps: 0,
     };
     if [live, desired].iter().any(|version| keywords::is_deeper_than(version.schema, DEPTH)) {
         return undecided("the schema is nested too deep".to_owned());
     }
     let is_same = keywords::same(live.schema, desired.schema);
     if is_same && live.status_subresource == desired.status_subresource {
-        return Proof { verdict: Verdict::Equal, ..undecided(String::new()) };
+        return Proof { verdict: Verdict::Equal, is_complete: true, ..undecided(String::new()) };
     }
     let compiled = |version: &Version| Schema::compile(version.schema);
     let (there, here) = match (compiled(live), compiled(desired)) {
@@ -174,17 +198,24 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
         (Err(error), _) => return undecided(format!("the live schema: {error}")),
         (_, Err(error)) => return undecided(format!("the desired schema: {error}")),
     };
-    let forward = Judges { source: Side::new(live, there.clone()), target: Side::new(desired, here.clone()) };
-    let backward = Judges { source: Side::new(desired, here), target: Side::new(live, there) };
+    let forward = Judges {
+        source: Side::new(live, there.clone()),
+        target: Side::new(desired, here.clone()),
+        repairs: Repairs::default(),
+    };
+    let backward =
+        Judges { source: Side::new(desired, here), target: Side::new(live, there), repairs: Repairs::default() };
     let solver = Solver::new(limits.steps / 2);
     let mut walked = lockstep::walk(&solver, live.schema, desired.schema);
     status_moves(&solver, live, desired, &mut walked);
     let mut nodes = Nodes::default();
     nodes.add_forward(&forward, &solver, walked);
+    nodes.steps += limits.steps / 2 - solver.left();
     let solver = Solver::new(limits.steps / 2);
     let mut walked = lockstep::walk(&solver, desired.schema, live.schema);
     status_moves(&solver, desired, live, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
+    nodes.steps += limits.steps / 2 - solver.left();
     nodes.finish()
 }
 
@@ -210,6 +241,8 @@ struct Known {
 struct Nodes {
     by_path: BTreeMap<String, Known>,
     notes: Vec<(String, String)>,
+    is_cut: bool,
+    steps: u64,
 }
 
 impl Nodes {
@@ -218,6 +251,7 @@ impl Nodes {
             self.by_path.entry(path).or_default().changes.insert(what);
         }
         self.notes = walked.notes;
+        self.is_cut = walked.is_cut;
         let mut settled: BTreeMap<String, Vec<Doubt>> = BTreeMap::new();
         for doubt in walked.doubts {
             settled.entry(doubt.path.clone()).or_default().push(doubt);
@@ -320,7 +354,15 @@ impl Nodes {
             Verdict::Equal
         };
         let breaks: BTreeSet<Breaks> = nodes.iter().flat_map(|node| node.breaks.iter().copied()).collect();
-        Proof { verdict, reason, breaks: breaks.into_iter().collect(), nodes, notes: self.notes }
+        Proof {
+            verdict,
+            reason,
+            breaks: breaks.into_iter().collect(),
+            nodes,
+            notes: self.notes,
+            is_complete: !self.is_cut,
+            steps: self.steps,
+        }
     }
 }
 

@@ -103,6 +103,11 @@ impl<'s> Solver<'s> {
         left > steps
     }
 
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.steps.get()
+    }
+
     /// Whether the schema takes the value, rules apart. None: not known.
     pub fn takes(&self, part: &Part<'s>, value: &Value) -> Option<bool> {
         if !self.spend(2) {

@@ -86,12 +86,7 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Res
         }
         return Ok(None);
     }
-    let excluded = automaton::alternatives(others.iter().copied());
-    let mut query = set.query();
-    if !others.is_empty() {
-        query.none.push(&excluded);
-    }
-    set.among(&query, budget, |text| Ok(!others.contains(&text)))
+    set.among(&set.query(), others, budget, |_| Ok(true))
 }
 
 /// A member that matches each pattern, or does not, as said beside it, and that is none of `others`.
@@ -119,18 +114,32 @@ pub fn member<'p>(
         }
         return Ok(None);
     }
-    let excluded = automaton::alternatives(others.iter().copied());
     let mut query = set.query();
     for (pattern, wanted) in patterns.clone() {
         if wanted { query.all.push(pattern) } else { query.none.push(pattern) }
     }
-    if !others.is_empty() {
-        query.none.push(&excluded);
-    }
-    match automaton::find(&query, budget)? {
+    match find_but(&query, others, budget)? {
         Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
         Some(found) => Ok(Some(set.typical(is_apart)?.unwrap_or(found))),
         None => Ok(None),
+    }
+}
+
+/// A shortest string of the query that is none of `others`.
+fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
+    // Most of the others are never in the way, and each that is excluded makes the search larger.
+    let mut met: Vec<&str> = Vec::new();
+    loop {
+        let excluded = automaton::alternatives(met.iter().copied());
+        let mut query = query.clone();
+        if !met.is_empty() {
+            query.none.push(&excluded);
+        }
+        let found = automaton::find(&query, budget)?;
+        match others.iter().find(|other| found.as_deref() == Some(**other)) {
+            Some(other) => met.push(other),
+            None => return Ok(found),
+        }
     }
 }
 
@@ -153,7 +162,7 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
     }
     let enumeration = allowed.map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
     for query in refused(live, desired, enumeration.as_deref()) {
-        if let Some(found) = live.among(&query, budget, |text| Ok(!desired.contains(text)?))? {
+        if let Some(found) = live.among(&query, &[], budget, |text| Ok(!desired.contains(text)?))? {
             return Ok(Subset::No(found));
         }
     }
@@ -248,24 +257,21 @@ impl StringSet {
         }
     }
 
-    /// A member that answers `query`, which asks for no less than the set does but for its formats, and that `fits`. An
-    /// error says that there may be one.
+    /// A member that answers `query`, which asks for no less than the set does but for its formats, that `fits` and is
+    /// none of `others`. An error says that there may be one.
     ///
     /// Formats are programs and no patterns: some answers are tried, then texts that are typical of formats.
     fn among(
         &self,
         query: &Query<'_>,
+        others: &[&str],
         budget: &mut Budget,
         fits: impl Fn(&str) -> Result<bool, String>,
     ) -> Result<Option<String>, String> {
         let mut tried: Vec<String> = Vec::new();
         while tried.len() < TRIES {
-            let excluded = automaton::alternatives(tried.iter().map(String::as_str));
-            let mut query = query.clone();
-            if !tried.is_empty() {
-                query.none.push(&excluded);
-            }
-            match automaton::find(&query, budget)? {
+            let excluded: Vec<&str> = others.iter().copied().chain(tried.iter().map(String::as_str)).collect();
+            match find_but(query, &excluded, budget)? {
                 None => return Ok(None),
                 Some(found) if self.formats.is_empty() || self.contains(&found)? && fits(&found)? => {
                     return Ok(Some(found));
@@ -273,7 +279,7 @@ impl StringSet {
                 Some(found) => tried.push(found),
             }
         }
-        match self.typical(fits)? {
+        match self.typical(|text| Ok(!others.contains(&text) && fits(text)?))? {
             Some(text) => Ok(Some(text)),
             None => Err(format!("the format {} is not compared with patterns", self.formats.join(", "))),
         }

@@ -1,6 +1,6 @@
 //! One table for each group of keywords: what the change of a field is, both ways.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
 
@@ -397,4 +397,40 @@ fn what_nobody_describes_ends() {
     let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let emptied = json!({"type": "object", "additionalProperties": true});
     both_ways(&[(kept, emptied, DataLoss, Widening)]);
+}
+
+/// `anyOf` in `anyOf`, patterns that blow up, a hundred rules: on both sides, and different.
+fn hostile(step: usize) -> Value {
+    let mut nested = json!({"required": ["f0"]});
+    for depth in 0..12 {
+        let other = json!({"required": [format!("f{depth}"), format!("f{}", depth + step + 1)]});
+        nested = json!({"anyOf": [nested.clone(), other, {"not": nested}]});
+    }
+    let fields: Map<String, Value> = (0..16)
+        .map(|n| (format!("f{n}"), json!({"type": "string", "pattern": format!("(a|b)*a(a|b){{{}}}$", 12 + n + step)})))
+        .collect();
+    let rules: Vec<Value> = (0..100)
+        .map(|n| json!({"rule": format!("!has(self.f{}) || self.f{}.size() < {}", n % 16, n % 13, n + step)}))
+        .collect();
+    json!({"type": "object", "properties": fields, "anyOf": [nested], "x-kubernetes-validations": rules})
+}
+
+#[test]
+fn schemas_made_to_blow_up_end_and_are_not_called_safe() {
+    let (live, desired) = (whole(&hostile(0)), whole(&hostile(1)));
+    let limits = Limits { steps: 200_000 };
+    let proof = prove(&version(&live), &version(&desired), limits);
+    assert!(proof.steps <= limits.steps, "{}", proof.steps);
+    assert!(!matches!(proof.verdict, Equal | Widening), "{:?}", proof.verdict);
+    assert!(proof.nodes.iter().any(|node| node.verdict == Undecided && !node.reason.is_empty()), "{:#?}", proof.nodes);
+}
+
+#[test]
+fn the_share_of_a_crd_follows_from_the_counts() {
+    let steps = |crds, versions| Limits::shared(crds, versions).steps;
+    assert_eq!(steps(1, 1), Limits::default().steps);
+    assert!(steps(10, 1) >= steps(100, 1) && steps(100, 1) >= steps(1_000, 1));
+    assert!(steps(100_000, 1) > 0 && steps(1, 10) < steps(1, 1));
+    // However many versions a CRD has, together they take no more than its share.
+    assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
 }

@@ -3,13 +3,13 @@
 //! What the solver finds is a candidate. It becomes a witness when the validator, which judges as the API server does,
 //! has taken the whole object through both sides and the difference is there.
 
-use std::cell::Cell;
-
 use serde_json::{Map, Value, json};
 
 use super::facts::{Facts, Part};
 use super::lockstep::{Doubt, Effect, Step, Trail};
-use super::solve::{Pin, Solver, is_meta};
+use super::rules::Key;
+use super::rules::repair::{Kept, Repairs};
+use super::solve::{NoRules, Pin, Solver, is_meta};
 use super::{Difference, Version, Witness, keywords as kw};
 use crate::validation::{Processed, Schema};
 
@@ -17,6 +17,7 @@ use crate::validation::{Processed, Schema};
 pub struct Judges<'v> {
     pub source: Side<'v>,
     pub target: Side<'v>,
+    pub repairs: Repairs,
 }
 
 /// One side: what it makes of objects.
@@ -51,8 +52,6 @@ pub enum Tried {
     Open(String),
 }
 
-/// Objects that are tried to satisfy the rules of the source.
-const VARIANTS: usize = 60;
 /// Attempts to make a witness smaller.
 const SHRINKS: usize = 40;
 
@@ -142,14 +141,21 @@ impl Judges<'_> {
         old: Option<Value>,
     ) -> Result<Option<Witness>, String> {
         let Some(object) = self.embed(solver, trail, value)? else { return Ok(None) };
-        let witness = self.confirm_any(solver, doubt, object, old)?;
+        let mut witness = self.confirm_any(solver, doubt, object, old)?;
         // A refusal for something else says nothing of what is filled in.
         let field = doubt.path.rsplit('.').next().unwrap_or_default();
-        if doubt.effect == Effect::Defaulted
-            && witness.desired == Difference::Refused
-            && !witness.message.contains(field)
+        let is_else = |witness: &Witness| {
+            doubt.effect == Effect::Defaulted
+                && witness.desired == Difference::Refused
+                && !witness.message.contains(field)
+        };
+        if is_else(&witness)
+            && let Some(object) = self.repaired(solver, doubt, &witness.object, &self.target)
         {
-            return Err("the objects tried are refused for something else".to_owned());
+            witness = self.confirm_any(solver, doubt, object, None)?;
+        }
+        if is_else(&witness) {
+            return Err(format!("the objects tried are refused for something else: {}", witness.message));
         }
         Ok(Some(self.shrunk(solver, witness)))
     }
@@ -208,67 +214,43 @@ impl Judges<'_> {
             Err(why) => why,
         };
         // A rule of the source stands in the way: other fields around the value may satisfy it.
-        if old.is_none() && matches!(why, Unconfirmed::RefusedByRules) {
-            let tries = Cell::new(VARIANTS);
-            if let Some(witness) = self.with_other_fields(solver, doubt, &object, via_status, &tries) {
-                return Ok(witness);
-            }
+        if old.is_none()
+            && matches!(why, Unconfirmed::RefusedByRules)
+            && let Some(object) = self.repaired(solver, doubt, &object, &self.source)
+        {
+            return self.confirm(solver, &object, None, via_status).map_err(Unconfirmed::words);
         }
         Err(why.words())
     }
 
-    /// The same object with other optional fields around the value.
-    fn with_other_fields(
-        &self,
-        solver: &Solver,
-        doubt: &Doubt,
-        object: &Value,
-        via_status: bool,
-        tries: &Cell<usize>,
-    ) -> Option<Witness> {
-        let mut levels: Vec<&Trail> = Vec::new();
+    /// The object with other fields around the value in doubt, so that no rule of `side` refuses it.
+    fn repaired(&self, solver: &Solver, doubt: &Doubt, object: &Value, side: &Side) -> Option<Value> {
+        let mut steps: Vec<&Step> = Vec::new();
         let mut level = doubt.trail.as_deref();
         while let Some(trail) = level {
-            levels.push(trail);
+            steps.push(&trail.step);
             level = trail.above.as_deref();
         }
-        let mut pointer = String::new();
-        let mut changes: Vec<(String, String, Value)> = Vec::new();
-        for trail in levels.into_iter().rev() {
-            let structure = trail.facts.holds.first()?;
-            for (name, kid) in kw::properties(structure).into_iter().flatten() {
-                let Ok(schema) = Schema::compile_with(kid, &super::solve::NoRules) else { continue };
-                let simple = [json!(true), json!("a"), json!(1), json!({}), json!([])];
-                let options = kw::list(kid, "enum").iter().take(6).chain(&simple);
-                for value in options.filter(|value| schema.accepts_value(value) == Some(true)) {
-                    changes.push((pointer.clone(), name.clone(), value.clone()));
-                }
-            }
-            match &trail.step {
-                Step::Field(name) | Step::Entry(name) => {
-                    pointer.push('/');
-                    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                }
-                Step::Item => pointer.push_str("/0"),
-            }
-        }
-        changes.retain(|(at, name, _)| {
-            let full = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-            !(pointer.starts_with(&full) || at.is_empty() && is_meta(name))
-        });
-        let with = |object: &Value, (at, name, value): &(String, String, Value)| {
-            let mut object = object.clone();
-            object.pointer_mut(at)?.as_object_mut()?.insert(name.clone(), value.clone());
-            Some(object)
+        steps.reverse();
+        let refused = doubt.refused.as_ref().map(|refused| Schema::compile_with(refused, &NoRules).ok());
+        let field = doubt.path.rsplit('.').next().unwrap_or_default();
+        let in_doubt = |value: &Value| match (&refused, doubt.effect) {
+            (Some(Some(refused)), _) => refused.accepts_value(value) == Some(false),
+            (Some(None), _) => false,
+            (None, Effect::Pruned) => true,
+            (None, Effect::Defaulted) => value.get(field).is_none(),
+            (None, Effect::Refused) => true,
         };
-        let singles: Vec<Value> = changes.iter().filter_map(|change| with(object, change)).collect();
-        let pairs = singles.iter().flat_map(|once| changes.iter().filter_map(|change| with(once, change)));
-        singles
-            .iter()
-            .cloned()
-            .chain(pairs)
-            .take_while(|_| tries.replace(tries.get().saturating_sub(1)) > 0)
-            .find_map(|object| self.confirm(solver, &object, None, via_status).ok())
+        // What a rule refuses is kept to the letter; else it is enough that some value at the place is in doubt.
+        let is_exact = doubt.refused.is_none() && doubt.effect == Effect::Refused;
+        let keys = steps.iter().map(|step| match step {
+            Step::Field(name) => Key::Field(name.clone()),
+            Step::Entry(_) => Key::Value,
+            Step::Item => Key::Item,
+        });
+        let pinned: Option<Vec<Key>> = is_exact.then(|| keys.collect());
+        let kept = Kept { pinned: pinned.as_deref(), serves: &|object: &Value| any_at(object, &steps, &in_doubt) };
+        self.repairs.run(side.version.schema, true, object, &kept, &|steps| solver.spend(steps))
     }
 
     /// Whether the value is in a status that only the status subresource writes.
@@ -280,7 +262,12 @@ impl Judges<'_> {
 
     fn process(&self, side: &Side, object: &mut Value, old: Option<&Value>, via_status: bool) -> Processed {
         let is_dropped = side.version.status_subresource && !via_status;
-        side.schema.clone().with_status_subresource(is_dropped).process(object, old)
+        let processed = side.schema.clone().with_status_subresource(is_dropped).process(object, old);
+        if is_dropped && object.get("status").is_none() {
+            // A status that was dropped is filled in again when the object is read.
+            side.schema.default(object);
+        }
+        processed
     }
 
     /// Takes a candidate through both sides.
@@ -382,6 +369,17 @@ impl Judges<'_> {
             }
         }
         witness
+    }
+}
+
+/// Whether a value at the end of the way is as wanted, whichever item or key it stands under.
+fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
+    let Some((step, way)) = way.split_first() else { return wanted(value) };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, way, wanted)),
+        (Step::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, way, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, way, wanted)),
+        _ => false,
     }
 }
 

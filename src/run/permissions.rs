@@ -92,7 +92,7 @@ async fn print(
         let entry = registry::find(&selected.name)?;
         Some((entry.build)(&selected.config))
     });
-    let proofs = Proofs::new(Proven);
+    let proofs = Proofs::new(Proven, plan.upgraded_crds().count());
     let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
     let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);

@@ -54,7 +54,7 @@ fn run<T>(
             redact: false,
             lookups: &Vec::new,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
-            proofs: Arc::new(Proofs::new(Proven)),
+            proofs: Arc::new(Proofs::new(Proven, 1)),
             stage: &stage,
             notices: &Notices::default(),
         };

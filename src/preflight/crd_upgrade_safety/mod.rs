@@ -38,6 +38,7 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::plan::{Action, Change, in_parallel};
+use crate::proof::Limits;
 use crate::report::{Severity, Verdict};
 use crate::resource::RawObject;
 use crate::text;
@@ -140,7 +141,9 @@ impl CrdUpgradeSafety {
     /// # Errors
     /// A side that is no CRD that could be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
-        self.judge_with(live, desired, &|question| Proven.prove(question).map(Arc::new))
+        self.judge_with(live, desired, &|question| {
+            Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
+        })
     }
 
     /// [`Self::judge`], with somebody else to ask what rules cannot decide.
@@ -247,6 +250,7 @@ impl CrdUpgradeSafety {
 /// Asks the prover about each version in whose schema a rule found something.
 fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
+    let versions = pair.common_versions().count();
     for (version, _, successor) in pair.common_versions() {
         let name = Some(version.name.as_str());
         if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
@@ -261,6 +265,7 @@ fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTre
             desired_schema: successor.schema().unwrap_or("{}"),
             live_status: version.has_status(),
             desired_status: successor.has_status(),
+            versions,
         };
         if let Some(proof) = prove(&question) {
             proofs.insert(version.name.clone(), proof);

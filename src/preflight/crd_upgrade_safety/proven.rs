@@ -13,7 +13,7 @@ use crate::report::{Breaks, Verdict, Witness, WitnessVerdict};
 pub struct Proven;
 
 impl Prover for Proven {
-    fn prove(&self, question: &Question<'_>) -> Option<VersionProof> {
+    fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof> {
         let live: Value = serde_json::from_str(question.live_schema).ok()?;
         let desired: Value = serde_json::from_str(question.desired_schema).ok()?;
         let api_version = format!("{}/{}", question.group, question.version);
@@ -23,20 +23,15 @@ impl Prover for Proven {
             api_version: &api_version,
             kind: question.kind,
         };
-        let found = proof::prove(
-            &version(&live, question.live_status),
-            &version(&desired, question.desired_status),
-            Limits::default(),
-        );
+        let found =
+            proof::prove(&version(&live, question.live_status), &version(&desired, question.desired_status), limits);
         let whole = Proof {
             verdict: verdict(found.verdict),
             reason: Some(found.reason).filter(|reason| !reason.is_empty()),
             breaks: found.breaks.iter().copied().map(breaks).collect(),
             witnesses: Vec::new(),
         };
-        // Past a limit, what is missing may not have been reached.
-        let cut = |node: &proof::NodeProof| node.verdict == proof::Verdict::Undecided && node.reason.contains("limit");
-        let is_complete = !found.nodes.is_empty() && !found.nodes.iter().any(cut);
+        let is_complete = found.is_complete;
         let mut nodes: BTreeMap<String, Proof> = found
             .nodes
             .into_iter()

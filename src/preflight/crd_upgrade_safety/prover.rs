@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use crate::proof::Limits;
 use crate::report::{Breaks, Verdict, Witness};
 
 /// One version that both CRDs have.
@@ -21,6 +22,8 @@ pub struct Question<'a> {
     /// Whether the version has the status subresource.
     pub live_status: bool,
     pub desired_status: bool,
+    /// How many versions both CRDs have: they share what may be spent.
+    pub versions: usize,
 }
 
 /// What is proven of a version, or of one node in it.
@@ -58,5 +61,5 @@ impl VersionProof {
 /// Somebody who can tell what a change of a schema does to objects.
 pub trait Prover: Debug + Send + Sync {
     /// `None` where nothing can be said at all.
-    fn prove(&self, question: &Question<'_>) -> Option<VersionProof>;
+    fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof>;
 }

@@ -275,7 +275,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
-    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven)) {
+    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven, 1)) {
         Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
@@ -346,7 +346,7 @@ async fn the_check_answers_with_what_was_compared() {
             force_conflicts: false,
             redact: false,
             lookups: &Vec::new,
-            proofs: Arc::new(Proofs::new(Proven)),
+            proofs: Arc::new(Proofs::new(Proven, 1)),
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),

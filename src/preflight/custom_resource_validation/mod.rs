@@ -222,15 +222,16 @@ fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotChec
             help: Some(format!("the server refuses it: give {version} a structural schema")),
         });
     }
-    let prove = |before: &Version, after: &Version| is_proven(&desired, before, after, pair.change, proofs);
+    let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
     let Questions { questions, proven } = question::can_break(&live, &desired, &prove);
     let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions, proven };
     Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
 }
 
 /// Whether the proof layer finds that `after` takes what `before` takes, keeps it and fills it in alike.
-fn is_proven(desired: &Crd, before: &Version, after: &Version, change: usize, proofs: &Proofs) -> bool {
+fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
     let (Some(live_schema), Some(desired_schema)) = (&before.schema, &after.schema) else { return false };
+    let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
     let question = Question {
         group: &desired.group,
         kind: &desired.kind,
@@ -240,6 +241,7 @@ fn is_proven(desired: &Crd, before: &Version, after: &Version, change: usize, pr
         desired_schema,
         live_status: before.status_subresource,
         desired_status: after.status_subresource,
+        versions,
     };
     let proof = proofs.of(change, &question);
     proof.is_some_and(|proof| matches!(proof.whole.verdict, Verdict::Equal | Verdict::Widening))

@@ -74,7 +74,7 @@ fn object(part: Value) -> Value {
 struct Unproven;
 
 impl Prover for Unproven {
-    fn prove(&self, _: &Question<'_>) -> Option<VersionProof> {
+    fn prove(&self, _: &Question<'_>, _: crate::proof::Limits) -> Option<VersionProof> {
         None
     }
 }
@@ -82,7 +82,7 @@ impl Prover for Unproven {
 fn upgrade(live: &Value, desired: &Value) -> Option<Upgrade> {
     let raw = |crd: &Value| RawObject::from_value(crd);
     let pair = Pair { change: 0, name: "samples.test.example.com".into(), live: raw(live), desired: raw(desired) };
-    compare(&pair, &Proofs::new(Unproven)).expect("both are CRDs")
+    compare(&pair, &Proofs::new(Unproven, 1)).expect("both are CRDs")
 }
 
 /// What happens to these objects.

@@ -148,7 +148,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         redact: false,
         lookups: &Vec::new,
         force_conflicts: false,
-        proofs: Arc::new(Proofs::new(Proven)),
+        proofs: Arc::new(Proofs::new(Proven, 1)),
         today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
         stage: &stage,
         notices: &Notices::default(),

@@ -44,6 +44,9 @@ pub struct Machine {
     /// The next state by state and letter, where it has been asked for.
     next: Vec<Vec<Option<State>>>,
     at_end: Vec<Option<bool>>,
+    /// For each position the walk that came by last, and the number of walks.
+    seen: Vec<u32>,
+    walks: u32,
 }
 
 impl Machine {
@@ -60,6 +63,8 @@ impl Machine {
         builder.push(Position::Match)?;
         let looks = pattern.properties().look_set();
         let mut machine = Machine {
+            seen: vec![0; builder.positions.len()],
+            walks: 0,
             positions: builder.positions,
             looks_at_words: looks.contains(Look::WordAscii) || looks.contains(Look::WordAsciiNegate),
             looks_at_lines: looks.contains(Look::StartLF),
@@ -135,13 +140,13 @@ impl Machine {
     }
 
     /// All positions that are reached without a letter, where `next` follows; and whether a match is among them.
-    fn closure(&self, state: State, next: Option<Letter>) -> (bool, Vec<usize>) {
+    fn closure(&mut self, state: State, next: Option<Letter>) -> (bool, Vec<usize>) {
+        self.walks += 1;
         let (before, set) = &self.states[state];
         let mut todo = set.clone();
-        let mut seen = vec![false; self.positions.len()];
         let mut reached = Vec::new();
         while let Some(position) = todo.pop() {
-            if std::mem::replace(&mut seen[position], true) {
+            if std::mem::replace(&mut self.seen[position], self.walks) == self.walks {
                 continue;
             }
             match &self.positions[position] {

@@ -32,9 +32,12 @@ impl<'s> Lockstep<'_, 's> {
         let target_keeps = place.target_keeps || kw::preserves(target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
         let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
+        // Metadata is no business of the schema, which can only ask something of the name.
+        let is_metadata = |name: &str| name == "metadata" && is_resource(structure) && is_resource(target);
         for (name, own) in kw::properties(structure).into_iter().flatten() {
             let kid = self.kid_facts(source, own, name);
-            let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let other = kw::property(target, name);
             match other.or_else(|| kw::additional(target)) {
                 Some(other) => self.node(&kid, other, &at),
@@ -43,13 +46,14 @@ impl<'s> Lockstep<'_, 's> {
                 None if target_keeps => self.node(&kid, &ANY, &at),
                 None => self.dropped(&kid, &at, "removed"),
             }
-            self.default(source, Some(own), other, name, place);
+            self.default(source, Some(own), other, name, target, place);
         }
         for (name, other) in kw::properties(target).into_iter().flatten() {
             if kw::property(structure, name).is_some() {
                 continue;
             }
-            let at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let own = match kw::additional(structure) {
                 Some(own) => Some(own),
                 None if is_resource(structure) && is_meta(name) => Some(given(name)),
@@ -60,7 +64,7 @@ impl<'s> Lockstep<'_, 's> {
                 let kid = self.kid_facts(source, own, name);
                 self.node(&kid, other, &at);
             }
-            self.default(source, None, Some(other), name, place);
+            self.default(source, None, Some(other), name, target, place);
         }
         let key = fresh_key(structure, target);
         let at = self.below(source, place, Step::Entry(key.clone()), ".additionalProperties");
@@ -112,6 +116,7 @@ impl<'s> Lockstep<'_, 's> {
         own: Option<&'s Value>,
         other: Option<&'s Value>,
         name: &str,
+        target: &'s Value,
         place: &Place<'s>,
     ) {
         let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
@@ -130,6 +135,15 @@ impl<'s> Lockstep<'_, 's> {
         if answer.is_nothing() {
             return;
         }
+        // Where the target takes no such object at all, another change breaks whoever has it.
+        facts.holds.push(Part::own(kw::types_of_fields(target)));
+        if self.solver.solve(&facts, None, 1).is_nothing() {
+            return;
+        }
+        facts.holds.pop();
+        // What the target refuses for something else shows nothing: best is a value that it takes.
+        facts.holds.push(Part::own(kw::without_structure(target)));
+        answer.values.splice(0..0, self.solver.solve(&facts, None, 1).values);
         for value in &mut answer.values {
             value.as_object_mut().map(|map| map.shift_remove(name));
         }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::cel::{self, Counterexample, Implied, RuleSet};
 use super::facts::{Facts, Part};
 use super::keywords::{self as kw, Kinds};
-use super::solve::Solver;
+use super::solve::{Solver, is_meta};
 use words::{changed_words, kind_words, own_changes, short};
 
 /// How a value gets into the value around it.
@@ -72,6 +72,8 @@ pub struct Walked<'s> {
     pub changed: Vec<(String, String)>,
     /// What is proven and still worth saying.
     pub notes: Vec<(String, String)>,
+    /// Whether nodes were left out for want of steps.
+    pub is_cut: bool,
 }
 
 /// Where a walk is.
@@ -121,19 +123,25 @@ impl<'s> Lockstep<'_, 's> {
         }
         if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
             let why = Some("the limit of steps is reached".to_owned());
+            self.walked.is_cut = true;
             return self.doubt(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
         }
         let known = self.walked.doubts.len();
         self.kinds(source, structure, target, place);
         let is_other_kind = self.walked.doubts.len() > known;
-        if !is_other_kind {
-            self.keywords(source, structure, target, place);
-            self.combined(source, structure, target, place);
-            self.list_type(source, structure, target, place);
-            self.rules(structure, target, place);
-            self.embedding(source, structure, target, place);
-        }
         let kinds = kw::kinds(structure) & kw::kinds(target);
+        // Where some kinds no longer pass, the other keywords are about the values of those that still do.
+        let mut passing = source.clone();
+        if is_other_kind {
+            passing.holds.push(Part::own(Value::Object(kw::type_keywords(target))));
+        }
+        if kinds != Kinds::NONE {
+            self.keywords(&passing, structure, target, place);
+            self.combined(&passing, structure, target, place);
+            self.list_type(&passing, structure, target, place);
+            self.rules(structure, target, place);
+            self.embedding(&passing, structure, target, place);
+        }
         if kinds.contains(Kinds::OBJECT) {
             self.fields(source, structure, target, place);
         }
@@ -196,8 +204,28 @@ impl<'s> Lockstep<'_, 's> {
             let mut facts = source.clone();
             facts.null = source.null && place.is_item;
             let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
-            self.ask(&facts, Part::own(Value::Object(after)), place, reason);
+            let is_text = kw::type_name(target) == Some("string") && kw::flag(structure, "x-kubernetes-int-or-string");
+            if !(is_text && !source.null && self.is_always_text(place)) {
+                self.ask(&facts, Part::own(Value::Object(after)), place, reason);
+            }
         }
+    }
+
+    /// Whether the rules of the value around refuse each value here that is no string.
+    fn is_always_text(&self, place: &Place<'s>) -> bool {
+        let Some(trail) = &place.trail else { return false };
+        let Some(Part::Ref(around)) = trail.facts.holds.first() else { return false };
+        let rules = kw::list(around, "x-kubernetes-validations");
+        let rule = match &trail.step {
+            Step::Entry(_) => "self.all(k, type(self[k]) == string)",
+            Step::Item => "self.all(item, type(item) == string)",
+            Step::Field(_) => return false,
+        };
+        let asked = [json!({"rule": rule})];
+        let is_root = trail.above.is_none();
+        let live = RuleSet { schema: around, rules, is_root, keeps: false };
+        let desired = RuleSet { rules: &asked, ..live };
+        !rules.is_empty() && cel::implied(live, desired, &|steps| self.solver.spend(steps)) == Implied::Yes
     }
 
     fn keywords(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
@@ -228,6 +256,10 @@ impl<'s> Lockstep<'_, 's> {
         for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
             if kw::property(target, name).is_some_and(|kid| kw::default_of(kid).is_some()) {
                 self.walked.notes.push((place.path.clone(), format!("required {name}: the default fills it in")));
+                continue;
+            }
+            // These every resource has.
+            if is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
                 continue;
             }
             let refused = Part::own(json!({"type": "object", "required": [name]}));
@@ -268,8 +300,9 @@ impl<'s> Lockstep<'_, 's> {
             schema: structure,
             rules: kw::list(structure, "x-kubernetes-validations"),
             is_root: place.is_root,
+            keeps: place.source_keeps,
         };
-        let desired = RuleSet { schema: target, rules, is_root: place.is_root };
+        let desired = RuleSet { schema: target, rules, is_root: place.is_root, keeps: place.target_keeps };
         let known: Vec<_> = live.rules.iter().map(cel::judging_part).collect();
         let added: Vec<&str> = rules
             .iter()

@@ -8,19 +8,26 @@
 //!
 //! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
 
+mod look;
+pub mod repair;
 mod values;
 mod view;
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
 
 use serde_json::{Value, json};
 
 use super::automaton::Budget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
+use super::keywords::has_defaults;
 use crate::validation::Schema;
 use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
-use values::{Maker, fill};
-use view::{Looked, look};
+pub use look::look;
+use repair::{Kept, Repairs};
+use values::Maker;
+pub use values::fill;
+use view::Looked;
+pub use view::{Key, View};
 
 /// Steps for making texts.
 const STEPS: u64 = 1_000_000;
@@ -31,10 +38,17 @@ const RUNS: usize = 60_000;
 const GUESSES: usize = 4_000;
 /// What one run costs in the caller's steps.
 const RUN: u64 = 8;
+/// Values that are made for a question, and for one about the rule alone.
+const VALUES: usize = 20_000;
+const FEW: usize = 1_500;
 /// Counterexamples at most.
 const SHOWN: usize = 3;
 /// Candidates that are filled up and put to the whole live schema at most.
-const TRIED: usize = 200;
+const TRIED: usize = 100;
+/// Of those that live's rules refuse, how many are changed until they pass.
+const REPAIRED: usize = 6;
+/// What filling one up costs in the caller's steps.
+const SHOW: u64 = 50;
 
 fn source(rule: &Value) -> &str {
     rule.get("rule").and_then(Value::as_str).unwrap_or_default()
@@ -47,6 +61,9 @@ pub struct Node<'a> {
     /// The whole of live's schema with `value` as the place of the node, and desired's, which only fills in defaults.
     accepts: Schema,
     defaults: Option<Schema>,
+    /// The whole of desired's schema, where it was needed.
+    takes: OnceCell<Option<Schema>>,
+    repairs: Repairs,
 }
 
 /// One desired rule.
@@ -56,6 +73,8 @@ struct Question<'n, 'a> {
     desired: Rule,
     /// Live's rules that look at nothing beyond the view: whatever fails one of them needs no thought.
     filters: Vec<Rule>,
+    /// Those of them that pass a list without some of its items only if each item passes alone.
+    paired: Vec<Rule>,
 }
 
 /// The node's schema in a custom resource.
@@ -84,15 +103,37 @@ impl<'a> Node<'a> {
     /// A schema that does not compile.
     pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>) -> Result<Self, String> {
         let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired)?) } else { None };
-        Ok(Node { live, desired, accepts: wrapped(&live)?, defaults })
+        Ok(Node {
+            live,
+            desired,
+            accepts: wrapped(&live)?,
+            defaults,
+            takes: OnceCell::new(),
+            repairs: Repairs::default(),
+        })
     }
 
     /// Whether `rule`, one of desired's, holds for every value that live's schema and rules accept.
+    ///
+    /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
     pub fn decide(&self, rule: &Value, spend: &dyn Fn(u64) -> bool) -> Implied {
-        match Question::of(self, rule) {
-            Ok(question) => question.answer(spend),
+        let ask = |live: &[Value], most| match Question::of(self, rule, live) {
+            Ok(question) => question.answer(most, spend),
             Err(why) => Implied::Unknown(why),
+        };
+        match ask(&[], FEW) {
+            Implied::Unknown(_) => ask(self.live.rules, VALUES),
+            answer => answer,
         }
+    }
+
+    /// Whether desired takes the whole object.
+    fn is_taken(&self, object: &Value) -> bool {
+        let schema = self.takes.get_or_init(|| wrapped(&self.desired).ok());
+        let mut object = object.clone();
+        schema.as_ref().is_none_or(|schema| {
+            schema.prepare(&mut object).is_ok() && schema.validate(&object, None).errors.is_empty()
+        })
     }
 
     /// The value as desired reads it.
@@ -108,25 +149,26 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Whether a default stands anywhere in the schema.
-fn has_defaults(schema: &Value) -> bool {
-    match schema {
-        Value::Object(map) => map.contains_key("default") || map.values().any(has_defaults),
-        Value::Array(items) => items.iter().any(has_defaults),
-        _ => false,
-    }
-}
-
 impl<'n, 'a> Question<'n, 'a> {
-    fn of(node: &'n Node<'a>, rule: &Value) -> Result<Self, String> {
+    /// The question about `rule` where the rules `known` hold.
+    fn of(node: &'n Node<'a>, rule: &Value, known: &[Value]) -> Result<Self, String> {
         let Node { live, desired, .. } = node;
-        let mut looked = look(source(rule), live.schema, live.is_root)?;
-        let mut filters = Vec::new();
-        for other in live.rules {
-            let Ok(theirs) = look(source(other), live.schema, live.is_root) else { continue };
+        let mut looked = look(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
+        let (mut filters, mut paired) = (Vec::new(), Vec::new());
+        for other in known {
+            let theirs = look(source(other), live.schema, live.schema, live.keeps, live.is_root);
+            let Ok(mut theirs) = theirs else { continue };
             if theirs.gaps.is_empty() && theirs.view.meets(&looked.view) {
+                if theirs.is_hereditary {
+                    // It passes whichever items are kept, and asks for none of its own.
+                    theirs.view.kept -= if theirs.is_paired { 2 } else { 1 };
+                }
                 looked.merge(&theirs);
-                filters.extend(compile_rules(live.schema, std::slice::from_ref(other), live.is_root));
+                let compiled = compile_rules(live.schema, std::slice::from_ref(other), live.is_root);
+                if theirs.is_paired {
+                    paired.extend(compiled.iter().cloned());
+                }
+                filters.extend(compiled);
             }
         }
         looked.level();
@@ -134,21 +176,22 @@ impl<'n, 'a> Question<'n, 'a> {
         let desired = one.ok_or("there is no rule")?;
         match desired.problem() {
             Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", source(rule))),
-            None => Ok(Question { node, looked, desired, filters }),
+            None => Ok(Question { node, looked, desired, filters, paired }),
         }
     }
 
-    fn answer(&self, spend: &dyn Fn(u64) -> bool) -> Implied {
+    fn answer(&self, most: usize, spend: &dyn Fn(u64) -> bool) -> Implied {
         let mut steps = Steps::new(STEPS);
-        let none = BTreeSet::new();
-        let texts = if self.looked.gaps.is_empty() { &none } else { &self.looked.texts };
-        let mut maker = Maker { budget: &mut steps, texts, missing: None };
+        let is_open = !self.looked.gaps.is_empty();
+        let most = if is_open { most.min(GUESSES) } else { most };
+        let mut maker = Maker::new(&mut steps, &self.looked.texts, is_open, most);
         let values = maker.values(self.node.live.schema, &self.looked.view);
-        let open = maker.missing;
+        let open = maker.missing.or_else(|| self.fails_alone(&values));
         spend((STEPS - steps.left()) / STEPS_PER_UNIT);
         // Where nothing can be proven, a look around has to do.
-        let runs = if open.is_none() && self.looked.gaps.is_empty() { RUNS } else { GUESSES };
-        let mut search = Search { question: self, spend, open, found: Vec::new(), runs, tried: TRIED };
+        let runs = if open.is_none() && !is_open { RUNS } else { GUESSES };
+        let mut search =
+            Search { question: self, spend, open, found: Vec::new(), runs, tried: TRIED, repaired: REPAIRED };
         search.run(&values);
         let Search { found, open, .. } = search;
         if !found.is_empty() {
@@ -159,6 +202,19 @@ impl<'n, 'a> Question<'n, 'a> {
             None => Implied::Yes,
         }
     }
+
+    /// That items of a list need others beside them.
+    fn fails_alone(&self, values: &[Value]) -> Option<String> {
+        let is_alone = |value: &&Value| value.as_array().is_some_and(|items| items.len() == 1);
+        // An item with which the rule cannot be evaluated is in no list that passes.
+        let fails = |rule: &Rule, value: &Value| match rule.evaluate(value, None, &mut Budget::default()) {
+            Answer::Holds => false,
+            Answer::Fails(failure) => !failure.is_error,
+            Answer::NotApplicable | Answer::Undecided(_) => true,
+        };
+        let found = values.iter().filter(is_alone).any(|value| self.paired.iter().any(|rule| fails(rule, value)));
+        (found && !self.paired.is_empty()).then(|| "items that need others beside them".to_owned())
+    }
 }
 
 struct Search<'q, 'n, 'a> {
@@ -168,6 +224,7 @@ struct Search<'q, 'n, 'a> {
     found: Vec<Counterexample>,
     runs: usize,
     tried: usize,
+    repaired: usize,
 }
 
 impl Search<'_, '_, '_> {
@@ -232,6 +289,9 @@ impl Search<'_, '_, '_> {
             return;
         }
         self.tried -= 1;
+        if !(self.spend)(SHOW) {
+            self.runs = 0;
+        }
         let live = &self.question.node.live;
         let filled = |value: &Value| {
             let mut value = value.clone();
@@ -249,25 +309,45 @@ impl Search<'_, '_, '_> {
                 return;
             }
         };
-        let accepted = self.question.node.accepts.validate(&new, old.as_ref()).is_accepted()
-            && old.as_ref().is_none_or(|old| self.question.node.accepts.validate(old, None).is_accepted());
-        if !accepted {
-            self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
+        let accepts = |new: &Value, old: Option<&Value>| self.question.node.accepts.validate(new, old).is_accepted();
+        // An update shows something only where both sides take what was there before.
+        if old.as_ref().is_some_and(|old| !self.question.node.is_taken(old)) {
+            self.open.get_or_insert_with(|| "the objects tried are refused before they are updated".to_owned());
             return;
         }
-        let value = unwrapped(live, new);
-        let old = old.map(|old| unwrapped(live, old));
-        let still_fails = matches!(
-            self.question.desired.evaluate(
-                &self.question.node.defaulted(&value),
-                old.as_ref().map(|old| self.question.node.defaulted(old)).as_ref(),
-                &mut Budget::default()
-            ),
-            Answer::Fails(_)
-        );
-        if still_fails {
-            self.found.push(Counterexample { value, old });
+        let accepted = accepts(&new, old.as_ref()) && old.as_ref().is_none_or(|old| accepts(old, None));
+        let shown = if accepted {
+            Some(Counterexample { value: unwrapped(live, new), old: old.map(|old| unwrapped(live, old)) })
+        } else if old.is_none() {
+            self.repaired(&unwrapped(live, new)).map(|value| Counterexample { value, old: None })
+        } else {
+            None
+        };
+        match shown {
+            Some(shown) if self.fails(&shown.value, shown.old.as_ref()) => self.found.push(shown),
+            Some(_) => {}
+            None => {
+                self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
+            }
         }
+    }
+
+    /// Whether the desired rule refuses the value.
+    fn fails(&self, value: &Value, old: Option<&Value>) -> bool {
+        let Question { node, desired, .. } = self.question;
+        let old = old.map(|old| node.defaulted(old));
+        matches!(desired.evaluate(&node.defaulted(value), old.as_ref(), &mut Budget::default()), Answer::Fails(_))
+    }
+
+    /// The value, changed so that live takes it and the rule still fails.
+    fn repaired(&mut self, value: &Value) -> Option<Value> {
+        self.repaired = self.repaired.checked_sub(1)?;
+        let Node { live, repairs, accepts, .. } = self.question.node;
+        let kept = Kept { pinned: None, serves: &|value: &Value| self.fails(value, None) };
+        let value = repairs.run(live.schema, live.is_root, value, &kept, self.spend)?;
+        let mut object = resource(live, &value);
+        let is_whole = accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());
+        (is_whole && accepts.validate(&object, None).is_accepted()).then_some(value)
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::automaton::Budget;
-use super::super::strings::{self, StringSet};
 use super::view::View;
+use crate::proof::automaton::Budget;
+use crate::proof::facts::add_text;
+use crate::proof::keywords as kw;
+use crate::proof::strings::{self, StringSet};
 
-/// Values of one place at most; products beyond it are cut, and then nothing is proven.
-const MOST: usize = 20_000;
 /// Kinds of text at one place at most.
 const CELLS: usize = 48;
 /// Items at most in lists that are made for a size.
@@ -18,21 +18,26 @@ const ITEMS: u64 = 12;
 /// Makes representatives.
 pub struct Maker<'a> {
     pub budget: &'a mut Budget,
-    /// Further texts to try where a view does not say all.
+    /// Texts that the rules mention.
     pub texts: &'a BTreeSet<String>,
+    /// Whether a view does not say all, so that these texts are worth a try.
+    pub is_guessing: bool,
+    /// Values of one place at most; of more combinations some are made, and then nothing is proven.
+    pub most: usize,
     /// Why there may be values that no representative stands for.
     pub missing: Option<String>,
 }
 
-fn flag(schema: &Value, key: &str) -> bool {
-    schema.get(key) == Some(&Value::Bool(true))
+/// A number of items, properties or characters.
+fn bound(schema: &Value, keyword: &str) -> Option<u64> {
+    kw::count(schema, keyword).and_then(|count| u64::try_from(count).ok())
 }
 
-fn bound(schema: &Value, key: &str) -> Option<u64> {
-    schema.get(key).and_then(Value::as_u64)
-}
+impl<'t> Maker<'t> {
+    pub fn new(budget: &'t mut Budget, texts: &'t BTreeSet<String>, is_guessing: bool, most: usize) -> Self {
+        Self { budget, texts, is_guessing, most, missing: None }
+    }
 
-impl Maker<'_> {
     fn miss(&mut self, why: impl Into<String>) {
         self.missing.get_or_insert_with(|| why.into());
     }
@@ -45,14 +50,14 @@ impl Maker<'_> {
         if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
             values = allowed.clone();
         }
-        if flag(schema, "nullable") && !values.contains(&Value::Null) {
+        if kw::flag(schema, "nullable") && !values.contains(&Value::Null) {
             values.push(Value::Null);
         }
         values
     }
 
     fn of_kind(&mut self, schema: &Value, view: &View) -> Vec<Value> {
-        if flag(schema, "x-kubernetes-int-or-string") {
+        if kw::flag(schema, "x-kubernetes-int-or-string") {
             let mut values = self.integers(schema, view);
             values.extend(self.texts(schema, view));
             return values;
@@ -92,11 +97,11 @@ impl Maker<'_> {
             // A bound beyond the integers that a double holds is not missed by much.
             let above = min
                 .and_then(Value::as_f64)
-                .is_none_or(|min| *n as f64 > min || (*n as f64 >= min && !flag(schema, "exclusiveMinimum")));
+                .is_none_or(|min| *n as f64 > min || (*n as f64 >= min && !kw::flag(schema, "exclusiveMinimum")));
             #[allow(clippy::cast_precision_loss)]
             let below = max
                 .and_then(Value::as_f64)
-                .is_none_or(|max| (*n as f64) < max || (*n as f64 <= max && !flag(schema, "exclusiveMaximum")));
+                .is_none_or(|max| (*n as f64) < max || (*n as f64 <= max && !kw::flag(schema, "exclusiveMaximum")));
             above && below && (wide.0..=wide.1).contains(n)
         };
         let mut numbers: Vec<i64> = [0, 1, wide.0, wide.1]
@@ -109,9 +114,9 @@ impl Maker<'_> {
         // The small ones first, and positive ones before negative ones.
         numbers.sort_by_key(|n| (n.unsigned_abs(), *n < 0));
         numbers.dedup();
-        if view.integers.is_empty() && view.rivals == 0 {
-            // Nothing looks at the value.
-            numbers.truncate(1);
+        if view.integers.is_empty() {
+            // Nothing looks at the value itself; so many can differ.
+            numbers.truncate(view.rivals + 1);
         }
         numbers.into_iter().map(Value::from).collect()
     }
@@ -137,8 +142,8 @@ impl Maker<'_> {
             numbers.extend(marks.last().map(|most| most + step as f64));
         }
         numbers.retain(|n| {
-            limit("minimum").is_none_or(|min| *n > min || (*n >= min && !flag(schema, "exclusiveMinimum")))
-                && limit("maximum").is_none_or(|max| *n < max || (*n <= max && !flag(schema, "exclusiveMaximum")))
+            limit("minimum").is_none_or(|min| *n > min || (*n >= min && !kw::flag(schema, "exclusiveMinimum")))
+                && limit("maximum").is_none_or(|max| *n < max || (*n <= max && !kw::flag(schema, "exclusiveMaximum")))
         });
         numbers.sort_by(|a, b| a.abs().total_cmp(&b.abs()).then(b.total_cmp(a)));
         if view.fractions.is_empty() && view.rivals == 0 {
@@ -159,25 +164,68 @@ impl Maker<'_> {
         if set.formats.iter().any(|format| special.contains(&format.as_str())) && !patterns.is_empty() {
             self.miss("a text that rules see as a time or as bytes");
         }
-        let mut found = self.cells(&set, &patterns, view.rivals + 1);
-        let guesses = self.texts.iter().filter(|text| !found.contains(text) && set.contains(text) == Ok(true));
-        let guesses: Vec<String> = guesses.cloned().collect();
-        found.extend(guesses);
+        let mut found = self.words(&set, view);
+        found.extend(self.cells(&set, &patterns, view.rivals + 1, &found));
+        if self.is_guessing {
+            let guesses = self.texts.iter().filter(|text| !found.contains(text) && set.contains(text) == Ok(true));
+            let guesses: Vec<String> = guesses.cloned().collect();
+            found.extend(guesses);
+        }
         found.into_iter().map(Value::String).collect()
     }
 
-    /// Members of each part of `set` that the patterns tell apart: `each` of them, or all there are.
-    fn cells(&mut self, set: &StringSet, patterns: &[String], each: usize) -> Vec<String> {
+    /// The texts that values are compared with as a whole, as far as the set has them.
+    fn words(&mut self, set: &StringSet, view: &View) -> Vec<String> {
+        let mut found = Vec::new();
+        for word in &view.words {
+            match set.contains(word) {
+                Ok(true) => found.push(word.clone()),
+                Ok(false) => {}
+                Err(why) => self.miss(why),
+            }
+        }
+        found
+    }
+
+    /// Members of each part of `set` that the patterns tell apart, and that are none of `but`: `each` of them, or all
+    /// there are.
+    fn cells(&mut self, set: &StringSet, patterns: &[String], each: usize, but: &[String]) -> Vec<String> {
         // A part is told by the patterns that it matches; the rest of them it does not match.
-        let mut parts: Vec<Vec<bool>> = vec![Vec::new()];
-        for _ in patterns {
+        let mut parts: Vec<(Vec<bool>, String)> = match self.member(set, patterns, &[], but) {
+            Ok(Some(text)) => vec![(Vec::new(), text)],
+            Ok(None) => return Vec::new(),
+            Err(why) => {
+                self.miss(why);
+                return Vec::new();
+            }
+        };
+        // What the rules mention, alone and with something around it, spares most searches.
+        let around = |text: &String| [text.clone(), format!("a{text}"), format!("{text}a"), format!("a.{text}/a")];
+        let pool = self.texts.iter().take(64).flat_map(around).filter(|text| !but.contains(text));
+        let mut pool: Vec<(String, Vec<bool>)> = match patterns.len() {
+            0 => Vec::new(),
+            _ => pool.filter(|text| set.contains(text) == Ok(true)).map(|text| (text, Vec::new())).collect(),
+        };
+        for pattern in patterns {
+            let one = StringSet { patterns: vec![pattern.clone()], ..StringSet::default() };
+            pool.retain_mut(|(text, part)| one.contains(text).map(|matches| part.push(matches)).is_ok());
             let mut split = Vec::with_capacity(parts.len() + 1);
-            for part in parts {
+            for (part, text) in parts {
+                // The text that is known is on one side.
+                let side = one.contains(&text);
                 for matches in [false, true] {
                     let mut part = part.clone();
                     part.push(matches);
-                    match self.member(set, patterns, &part, &[]) {
-                        Ok(Some(_)) => split.push(part),
+                    if side == Ok(matches) {
+                        split.push((part, text.clone()));
+                        continue;
+                    }
+                    if let Some((text, _)) = pool.iter().find(|(_, known)| *known == part) {
+                        split.push((part, text.clone()));
+                        continue;
+                    }
+                    match self.member(set, patterns, &part, but) {
+                        Ok(Some(text)) => split.push((part, text)),
                         Ok(None) => {}
                         Err(why) => self.miss(why),
                     }
@@ -190,10 +238,11 @@ impl Maker<'_> {
             parts = split;
         }
         let mut found: Vec<String> = Vec::new();
-        for part in &parts {
-            for _ in 0..each {
-                let others: Vec<&str> = found.iter().map(String::as_str).collect();
-                match self.member(set, patterns, part, &others) {
+        for (part, text) in parts {
+            found.push(text);
+            for _ in 1..each {
+                let others: Vec<String> = but.iter().chain(&found).cloned().collect();
+                match self.member(set, patterns, &part, &others) {
                     Ok(Some(text)) => found.push(text),
                     Ok(None) => break,
                     Err(why) => {
@@ -212,9 +261,10 @@ impl Maker<'_> {
         set: &StringSet,
         patterns: &[String],
         matches: &[bool],
-        others: &[&str],
+        others: &[String],
     ) -> Result<Option<String>, String> {
-        strings::member(set, patterns.iter().map(String::as_str).zip(matches.iter().copied()), others, self.budget)
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        strings::member(set, patterns.iter().map(String::as_str).zip(matches.iter().copied()), &others, self.budget)
     }
 
     fn objects(&mut self, schema: &Value, view: &View) -> Vec<Value> {
@@ -224,46 +274,67 @@ impl Maker<'_> {
         if view.keys.is_some() || view.items.is_some() {
             self.miss("an object that is looked at as a map");
         }
-        let mut all = vec![Map::new()];
+        // For each field that is looked at: absence, or one of its values.
+        let mut choices: Vec<(&String, Vec<Option<Value>>)> = Vec::new();
         for (name, view) in &view.fields {
             let Some(field) = properties.and_then(|properties| properties.get(name)) else { continue };
-            let values = self.values(field, view);
-            let absent = !required.contains(&name.as_str()) || field.get("default").is_some();
-            let mut next = Vec::with_capacity(all.len() * (values.len() + 1));
-            for object in &all {
-                if absent {
-                    next.push(object.clone());
-                }
-                for value in &values {
-                    if next.len() >= MOST {
-                        break;
-                    }
-                    let mut object = object.clone();
-                    object.insert(name.clone(), value.clone());
-                    next.push(object);
-                }
-            }
-            if next.len() >= MOST {
-                self.miss("too many combinations of values");
-                thin(&mut next, MOST / 10);
-            }
-            all = next;
+            let is_given = required.contains(&name.as_str()) && field.get("default").is_none();
+            let mut options: Vec<Option<Value>> = if is_given { Vec::new() } else { vec![None] };
+            options.extend(self.values(field, view).into_iter().map(Some));
+            choices.push((name, options));
         }
-        all.into_iter().map(Value::Object).collect()
+        let counts: Vec<usize> = choices.iter().map(|(_, options)| options.len()).collect();
+        let made = |chosen: Vec<usize>| {
+            let fields = choices.iter().zip(chosen);
+            Value::Object(fields.filter_map(|((name, all), at)| Some(((*name).clone(), all[at].clone()?))).collect())
+        };
+        let chosen = combinations(&counts, self.most);
+        if chosen.len() < counts.iter().fold(1, |all, count| all.saturating_mul(*count)) {
+            self.miss("too many combinations of values");
+        }
+        chosen.into_iter().map(made).collect()
     }
 
     fn lists(&mut self, schema: &Value, view: &View) -> Vec<Value> {
         let (least, most) = self.lengths(view, bound(schema, "minItems"), bound(schema, "maxItems"));
         let nothing = View::default();
         let item_view = view.items.as_deref().unwrap_or(&nothing);
-        let items = match schema.get("items") {
-            Some(items) => self.values(items, item_view),
+        let mut items_of = |view: &View| match schema.get("items") {
+            Some(items) => self.values(items, view),
             None => Vec::new(),
         };
+        let items = items_of(item_view);
+        if view.is_paired && most == 2 {
+            // Fields are compared with the same field of the other item: the first item may have the first of each kind.
+            let first = items_of(&item_view.without_rivals());
+            return self.pairs(&first, &items, least);
+        }
+        if view.is_paired {
+            self.miss("items that are compared with each other in long lists");
+        }
         self.selections(items.len(), least, most, false)
             .into_iter()
             .map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect()))
             .collect()
+    }
+
+    /// Lists of up to two items.
+    fn pairs(&mut self, first: &[Value], second: &[Value], least: usize) -> Vec<Value> {
+        let mut lists = Vec::new();
+        if least == 0 {
+            lists.push(json!([]));
+        }
+        if least <= 1 {
+            lists.extend(first.iter().map(|item| json!([item])));
+        }
+        if first.len().saturating_mul(second.len()) > self.most {
+            self.miss("too many combinations of items");
+        }
+        // Twins first: what compares items mostly wants them to differ.
+        let twins = first.iter().map(|item| (item, item));
+        let others = first.iter().flat_map(|one| second.iter().map(move |other| (one, other)));
+        lists.extend(twins.chain(others.take(self.most)).map(|(one, other)| json!([one, other])));
+        lists
     }
 
     fn maps(&mut self, schema: &Value, of: &Value, view: &View) -> Vec<Value> {
@@ -271,14 +342,15 @@ impl Maker<'_> {
         let nothing = View::default();
         let values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
-        let patterns: Vec<String> = keys_view
-            .patterns
-            .iter()
-            .cloned()
-            .chain(keys_view.sizes.iter().flat_map(|size| [*size, size + 1]).map(|n| format!(r"(?s)\A.{{{n},}}\z")))
-            .collect();
-        let mut keys = self.cells(&StringSet::default(), &patterns, most.max(1));
-        keys.extend(self.texts.iter().filter(|text| !keys.contains(text)).cloned().collect::<Vec<_>>());
+        let lengths = keys_view.sizes.iter().flat_map(|size| [*size, size + 1]);
+        let patterns = keys_view.patterns.iter().cloned().chain(lengths.map(|n| format!(r"(?s)\A.{{{n},}}\z")));
+        let patterns: Vec<String> = patterns.collect();
+        let any = StringSet::default();
+        let mut keys = self.words(&any, keys_view);
+        keys.extend(self.cells(&any, &patterns, most.max(1), &keys));
+        if self.is_guessing {
+            keys.extend(self.texts.iter().filter(|text| !keys.contains(text)).cloned().collect::<Vec<_>>());
+        }
         let entries: Vec<(&String, &Value)> =
             keys.iter().flat_map(|key| values.iter().map(move |value| (key, value))).collect();
         let mut maps = Vec::new();
@@ -314,27 +386,55 @@ impl Maker<'_> {
             if length >= least {
                 all.extend(layer.iter().cloned());
             }
-            if length == most || all.len() > MOST {
+            if length == most {
                 break;
             }
             let mut next = Vec::new();
             for chosen in &layer {
                 let from = chosen.last().map_or(0, |last| last + usize::from(once));
-                for index in from..count {
-                    if next.len() >= MOST {
-                        break;
-                    }
-                    next.push([&chosen[..], &[index]].concat());
-                }
+                let left = self.most.saturating_sub(next.len());
+                next.extend((from..count).take(left).map(|index| [&chosen[..], &[index]].concat()));
             }
-            if next.len() >= MOST {
+            if next.len() >= self.most {
                 self.miss("too many combinations of items");
-                thin(&mut next, MOST / 10);
+                // Some of each: the same thing several times, and otherwise few of the many.
+                if !once {
+                    all.extend((0..count).map(|index| vec![index; most.max(2)]));
+                }
+                thin(&mut next, self.most / 10);
             }
             layer = next;
         }
         all
     }
+}
+
+/// Ways to choose one of each of so many options, by index: all of them, or where these are more than `most` those in
+/// which one or two are not the first, as many as there may be.
+fn combinations(counts: &[usize], most: usize) -> Vec<Vec<usize>> {
+    if counts.contains(&0) {
+        return Vec::new();
+    }
+    if counts.iter().fold(1, |all: usize, count| all.saturating_mul(*count)) <= most {
+        let mut all = vec![Vec::with_capacity(counts.len())];
+        for count in counts {
+            all = all.iter().flat_map(|chosen| (0..*count).map(|at| [&chosen[..], &[at]].concat())).collect();
+        }
+        return all;
+    }
+    let first = vec![0; counts.len()];
+    let with = |chosen: &[usize], place: usize, at: usize| {
+        let mut chosen = chosen.to_vec();
+        chosen[place] = at;
+        chosen
+    };
+    let places = || (0..counts.len()).flat_map(|place| (1..counts[place]).map(move |at| (place, at)));
+    let singles = places().map(|(place, at)| with(&first, place, at));
+    let pairs = places().flat_map(|(place, at)| {
+        places().filter(move |(other, _)| *other > place).map(move |(other, with_at)| (place, at, other, with_at))
+    });
+    let pairs = pairs.map(|(place, at, other, with_at)| with(&with(&first, place, at), other, with_at));
+    [first.clone()].into_iter().chain(singles).chain(pairs).take(most).collect()
 }
 
 /// Keeps `count` of the things, spread over all of them.
@@ -349,17 +449,12 @@ fn thin<T>(things: &mut Vec<T>, count: usize) {
 
 /// The strings that a schema of a text takes.
 pub fn text_set(schema: &Value) -> StringSet {
-    let text = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned);
-    StringSet {
-        patterns: text("pattern").into_iter().collect(),
-        min_length: bound(schema, "minLength"),
-        max_length: bound(schema, "maxLength"),
-        enumeration: schema
-            .get("enum")
-            .and_then(Value::as_array)
-            .map(|allowed| allowed.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
-        formats: text("format").into_iter().collect(),
+    let mut set = StringSet::default();
+    add_text(schema, &mut set);
+    if !kw::list(schema, "enum").is_empty() {
+        set.enumeration = Some(kw::names(schema, "enum").map(str::to_owned).collect());
     }
+    set
 }
 
 /// Adds what the schema demands of a value and nothing has given yet.
@@ -397,7 +492,7 @@ pub fn fill(value: &mut Value, schema: &Value) {
 fn simplest(schema: &Value) -> Value {
     let mut budget = Budget::new(100_000);
     let nothing = BTreeSet::new();
-    let mut maker = Maker { budget: &mut budget, texts: &nothing, missing: None };
+    let mut maker = Maker::new(&mut budget, &nothing, false, 100);
     let mut value = maker.values(schema, &View::default()).into_iter().next().unwrap_or(Value::Null);
     if let (Value::Array(items), Some(least)) = (&value, bound(schema, "minItems"))
         && items.is_empty()
