@@ -276,6 +276,15 @@ pub fn types_of_fields(schema: &Value) -> Value {
     json!({"properties": types})
 }
 
+/// How many values the schema is written with.
+pub fn size(schema: &Value) -> usize {
+    match schema {
+        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        _ => 1,
+    }
+}
+
 /// Whether a default stands anywhere in the schema.
 pub fn has_defaults(schema: &Value) -> bool {
     match schema {

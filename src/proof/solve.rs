@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
+use super::automaton::Budget;
 use super::facts::{Facts, Leaf, Part, leaves};
 use super::keywords::{self as kw, ANY, Kinds};
 use super::numbers;
-use super::strings::{StringSet, Subset, subset};
+use super::strings::{self, StringSet, Subset, subset_within};
 use crate::validation::{CompileRules, Rules, Schema, Verdict};
 
 /// Fields and items that are made up at most to reach a bound.
@@ -113,7 +114,11 @@ impl<'s> Solver<'s> {
         if !self.spend(2) {
             return None;
         }
-        let compile = |schema: &Value| Schema::compile_with(schema, &NoRules).ok().map(Rc::new);
+        // Compiling takes longer the larger the schema is.
+        let compile = |schema: &Value| {
+            let is_paid = self.spend(kw::size(schema) as u64);
+            is_paid.then(|| Schema::compile_with(schema, &NoRules).ok().map(Rc::new)).flatten()
+        };
         let schema = match part {
             Part::Own(schema) => compile(schema),
             Part::Ref(schema) => {
@@ -296,7 +301,12 @@ impl<'s> Solver<'s> {
         let nothing = [StringSet::empty()];
         let refused = if leaf.not_text.is_empty() { &nothing[..] } else { &leaf.not_text[..] };
         for set in refused {
-            match subset(&leaf.text, set) {
+            // The search is paid for, and none is begun that could not be.
+            let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
+            let mut budget = Budget::new(most);
+            let answer = subset_within(&leaf.text, set, &mut budget);
+            self.spend((most - budget.left()) / strings::STEPS_PER_UNIT);
+            match answer {
                 Subset::Yes => return Answer::default(),
                 Subset::No(text) => pool.push(text),
                 Subset::Unknown(reason) => why = Some(reason),

@@ -56,7 +56,9 @@ impl StringSet {
 }
 
 /// Steps for one question; a few tenths of a second at most.
-const STEPS: u64 = 2_000_000;
+pub const STEPS: u64 = 2_000_000;
+/// How many of them take as long as one of [`super::Limits`].
+pub const STEPS_PER_UNIT: u64 = 20;
 
 /// How many members of a set are tried against a format, which is a program and no pattern.
 const TRIES: usize = 8;

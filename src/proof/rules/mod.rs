@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::automaton::Budget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::has_defaults;
+use super::strings::STEPS_PER_UNIT;
 use crate::validation::Schema;
 use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
 pub use look::look;
@@ -31,8 +32,6 @@ pub use view::{Key, View};
 
 /// Steps for making texts.
 const STEPS: u64 = 1_000_000;
-/// How many of them take as long as one of the caller's.
-const STEPS_PER_UNIT: u64 = 20;
 /// Runs of rules for one question that may be proven, and for one that can only be refuted.
 const RUNS: usize = 60_000;
 const GUESSES: usize = 4_000;
@@ -118,6 +117,7 @@ impl<'a> Node<'a> {
     /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
     pub fn decide(&self, rule: &Value, spend: &dyn Fn(u64) -> bool) -> Implied {
         let ask = |live: &[Value], most| match Question::of(self, rule, live) {
+            _ if !spend(SHOW) => Implied::Unknown("the limit of steps is reached".to_owned()),
             Ok(question) => question.answer(most, spend),
             Err(why) => Implied::Unknown(why),
         };
