@@ -616,5 +616,6 @@ fn a_version_that_goes_with_this_deploy_is_no_place_for_an_object_of_it() {
     let found = findings(&output);
     let said: Vec<&str> =
         found.iter().filter(|(_, severity, ..)| severity == "error").map(|(.., m)| m.as_str()).collect();
-    assert_eq!(said, ["the CRD among the manifests does not serve v1alpha1 of Sample"]);
+    let [said] = said[..] else { panic!("{said:?}") };
+    assert!(said.contains("the CRD among the manifests does not serve v1alpha1"), "{said}");
 }

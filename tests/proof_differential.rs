@@ -70,7 +70,9 @@ fn no_verdict_is_refuted_by_the_server() {
     let shown: Vec<&str> = tally.refuted.iter().take(8).map(String::as_str).collect();
     assert!(shown.is_empty(), "{} verdicts refuted, such as\n{}", tally.refuted.len(), shown.join("\n"));
     let undecided = tally.verdicts.get("Undecided").copied().unwrap_or(0);
-    assert!(undecided * 50 <= tally.pairs, "{undecided} of {} undecided", tally.pairs);
+    // A short run has too few pairs to tell 2 % from 4 %.
+    let bound = if tally.pairs < 1000 { tally.pairs / 20 } else { tally.pairs / 50 };
+    assert!(undecided <= bound, "{undecided} of {} undecided", tally.pairs);
 }
 
 /// Witnesses that are an update, or a status: they are stored first, and written again.

@@ -31,6 +31,19 @@ fn made(schema: &Schema, object: &Value) -> (Value, Vec<String>) {
     (object, words)
 }
 
+/// Whether every default is taken by its own node: the server refuses a CRD with any other.
+fn defaults_hold(schema: &Value) -> bool {
+    let own = schema.get("default").is_none_or(|default| {
+        let mut filled = json!({"v": default});
+        let around = json!({"type": "object", "properties": {"v": schema}});
+        Schema::compile(&around)
+            .is_ok_and(|around| around.prepare(&mut filled).is_ok() && around.validate(&filled, None).is_accepted())
+    });
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let below = ["items", "additionalProperties"].into_iter().filter_map(|keyword| schema.get(keyword));
+    own && properties.into_iter().flat_map(|kids| kids.values()).chain(below).all(defaults_hold)
+}
+
 #[test]
 fn what_did_not_change_need_not_be_looked_at() {
     let mut random = Random::new(11);
@@ -43,6 +56,9 @@ fn what_did_not_change_need_not_be_looked_at() {
             live["x-kubernetes-validations"] = json!([{"rule": rule}]);
         }
         let desired = generator::edited(&mut random, &live);
+        if !defaults_hold(&desired) {
+            continue;
+        }
         let (before, after) = (around(&live), around(&desired));
         let (Ok(there), Ok(whole)) = (Schema::compile(&before), Schema::compile(&after)) else { continue };
         let changes = Schema::compile_beside(&after, &before).expect("what compiles compiles beside another");
