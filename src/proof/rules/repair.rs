@@ -28,8 +28,11 @@ const RUN: u64 = 8;
 #[derive(Default)]
 pub struct Repairs {
     rules: RefCell<HashMap<*const Value, Rc<Vec<Rule>>>>,
-    variants: RefCell<HashMap<(*const Value, usize), Option<Rc<Variants>>>>,
+    variants: RefCell<HashMap<Place, Option<Rc<Variants>>>>,
 }
+
+/// A schema node and the index of one of its rules.
+type Place = (*const Value, usize);
 
 /// What the value at the place of a rule may be, as far as the rule looks at it.
 struct Variants {
