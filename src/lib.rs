@@ -13,6 +13,7 @@ pub mod config;
 pub mod date;
 pub mod json;
 pub mod manifest;
+pub mod parallel;
 pub mod plan;
 pub mod preflight;
 pub mod problem;

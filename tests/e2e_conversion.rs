@@ -223,7 +223,7 @@ fn the_service_must_be_there_with_its_port_and_somebody_behind_it() {
     let service = bed.service("webhook", &spec(8443));
     let not_ready =
         format!("error ConversionServiceNotReady no endpoint of the Service {namespace}/webhook is ready at port 8443");
-    assert_eq!(bed.found(&[crd.clone(), service.clone()]), [not_ready.clone()]);
+    assert_eq!(bed.found(&[crd.clone(), service.clone()]), std::slice::from_ref(&not_ready));
     cp.apply_yaml(&service.to_string());
     one(not_ready.clone());
     let slice = |ready: bool| {
@@ -269,7 +269,7 @@ fn a_deploy_that_replaces_the_webhooks_workload_says_how_many_objects_wait() {
     let rule = "warning ConversionWorkloadReplaced";
     let new = deployment(&bed, "webhook:1", false);
     let starts = format!("{rule} this deploy starts {start}: until it runs, {waits}");
-    assert_eq!(bed.found(&[crd.clone(), new.clone()]), [starts.clone()]);
+    assert_eq!(bed.found(&[crd.clone(), new.clone()]), std::slice::from_ref(&starts));
     // The CRD need not be among the manifests.
     assert_eq!(bed.found(std::slice::from_ref(&new)), [starts]);
 

@@ -8,7 +8,7 @@ use super::documents::{self, Piece};
 use super::files::{self, Gathered};
 use super::objects::{self, Reading};
 use super::{Loaded, MAX_SOURCE_BYTES, Origin, Source, foresight, shown, twice};
-use crate::plan::in_parallel;
+use crate::parallel::in_parallel;
 use crate::problem::Problem;
 
 /// Less text than this is read before a request would be under way.

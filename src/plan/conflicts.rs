@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ownership::{self, OBJECT_META, Owned, Schema};
-use super::{Action, Change, Plan, in_parallel, kinds};
+use super::{Action, Change, Plan, kinds};
 use crate::json::{self, Json, Map};
+use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::target::{FieldConflict, Operation, Target, client_side_tool};
 use crate::text;

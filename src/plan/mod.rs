@@ -10,14 +10,13 @@ pub mod unchanged;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::json::Json;
 use crate::manifest::Manifest;
+use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
 use crate::target::{self, OnRead, Read, Target, Wanted};
@@ -241,34 +240,6 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
     for (change, action) in changes.iter_mut().zip(actions) {
         change.action = action;
     }
-}
-
-/// `work` over all items, on all cores, the answers in the items' order.
-pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
-    if threads <= 1 {
-        return items.iter().map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let mut answers: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let worker = || {
-            let mut answers = Vec::new();
-            while let Some((index, item)) = {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                items.get(index).map(|item| (index, item))
-            } {
-                answers.push((index, work(item)));
-            }
-            answers
-        };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    answers.sort_by_key(|(index, _)| *index);
-    answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// Two manifests that turn out to be one object once namespaces are filled in.

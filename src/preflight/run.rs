@@ -152,7 +152,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     // They may be many, and are moved: a copy would double what they take.
     let affected: Vec<Option<Affected>> =
         groups.iter_mut().flat_map(|(_, violations)| violations).map(|violation| violation.affected.take()).collect();
-    let placed = crate::plan::in_parallel(&groups, |(subject, violations)| {
+    let placed = crate::parallel::in_parallel(&groups, |(subject, violations)| {
         let (object, spans) = match subject {
             Subject::Change(index) => {
                 let desired = &plan.changes[*index].desired;

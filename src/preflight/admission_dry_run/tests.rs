@@ -131,7 +131,7 @@ fn each_field_is_a_finding_by_the_rule_that_it_breaks() {
         ["ObjectInvalid", "ObjectInvalid"],
         "nothing is there that could not change"
     );
-    assert_eq!(rules(0, Dependence::Changed(0)), [String::new(); 0], "another schema will be in force");
+    assert!(rules(0, Dependence::Changed(0)).is_empty(), "another schema will be in force");
     let denied = said(&plan, 0, refusal(Refuser::Admission, "no", &[("spec", "not here")]), Dependence::Changed(0));
     assert_eq!((&*denied[0].rule, denied[0].message.as_str()), ("AdmissionDenied", "the server refuses it: not here"));
 }

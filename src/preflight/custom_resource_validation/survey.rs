@@ -11,7 +11,7 @@ use super::object::Item;
 use super::pass::{self, Pass};
 use super::question::VersionQuestion;
 use super::rules;
-use crate::plan::in_parallel;
+use crate::parallel::in_parallel;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::resource::Step;
 use crate::target::{ListError, ListRequest, Page, Target};

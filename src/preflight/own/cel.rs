@@ -5,7 +5,8 @@ use wildmatch::WildMatch;
 
 use super::{KindEntry, Own, field, shown};
 use crate::config::{ConfigReader, LocatedData};
-use crate::plan::{Change, in_parallel};
+use crate::parallel::in_parallel;
+use crate::plan::Change;
 use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::report::Severity;
 use crate::resource::{ObjectRef, Step};

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{crd, files, kinds};
 use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
-use crate::plan::in_parallel;
+use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 use crate::target::Gvk;
