@@ -458,6 +458,14 @@ impl<'s> Solver<'s> {
         }
         let mut open = None;
         let made_up: Vec<String> = (1..=MADE_UP).map(|n| format!("k{n}")).collect();
+        // What every resource may have beside its properties.
+        if kw::embedded(structure)
+            && present(&map) < leaf.min
+            && !leaf.absent.contains("metadata")
+            && kw::property(structure, "metadata").is_none()
+        {
+            map.entry("metadata").or_insert_with(|| json!({"name": "x"}));
+        }
         let extra = properties.into_iter().flat_map(|p| p.keys()).chain(&made_up);
         for name in extra {
             if present(&map) >= leaf.min {

@@ -354,6 +354,12 @@ fn what_looks_alike_and_is_not() {
         json!({"type": "array", "items": {"type": "string", "nullable": nullable},
             "allOf": [{"oneOf": [{"minItems": 1}, {"items": {"pattern": "^a"}}]}]})
     };
+    let embedded = |rest: Value| {
+        let mut schema =
+            json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"d": {"type": "boolean"}}});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        schema
+    };
     let spaced = |rest: Value| {
         let mut schema = json!({"format": "ssn", "oneOf": [{"format": "k8s-short-name"}, {}]});
         schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -366,6 +372,8 @@ fn what_looks_alike_and_is_not() {
         (json!({"type": "object", "additionalProperties": {"type": "string"}}), anything(), Widening, Narrowing),
         // A null matches every pattern, and the list needs an item that does not.
         (items(true), items(false), Narrowing, Widening),
+        // Embedded resources have metadata, whether the schema says so or not.
+        (embedded(json!({})), embedded(json!({"maxProperties": 3})), Narrowing, Widening),
         // No integer is 1.5, and so none is taken.
         (
             json!({"type": "integer", "minimum": 1.5, "maximum": 1}),
