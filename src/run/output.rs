@@ -1,7 +1,7 @@
 //! Where a run's words go: a writer for each `-o`, problems and notices to stderr, the documented line at the very end.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Output {
                 None => json::write(report, &mut host.stdout).map_err(|error| lost(&error))?,
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let written = File::create(&path).and_then(|mut file| json::write(report, &mut file));
+                    let written = File::create(&path).and_then(|file| buffered(file, |out| json::write(report, out)));
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
                 }
             }
@@ -164,13 +164,20 @@ impl Output {
                 Some(path) => {
                     let path = host.working_directory.join(path);
                     let file = OpenOptions::new().create(true).append(true).open(&path);
-                    let written = file.and_then(|mut file| write(&self.options, &self.sources, &mut file));
+                    let written = file.and_then(|file| buffered(file, |out| write(&self.options, &self.sources, out)));
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
                 }
             }
         }
         host.stdout.flush().map_err(|error| lost(&error))
     }
+}
+
+/// Writes to a file in few large pieces; an error of the last of them counts, too.
+fn buffered(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

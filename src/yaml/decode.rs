@@ -167,11 +167,14 @@ impl<'a> Decoder<'a> {
                 (Step::Index(at), Kind::Sequence { .. }) => {
                     self.children(target).nth(*at).map(|item| (item, self.span(item)))
                 }
-                (Step::Key(key), Kind::Mapping { .. }) => self
-                    .pairs(target, depth)
-                    .ok()
-                    .and_then(|pairs| pairs.into_iter().find(|pair| pair.key == *key))
-                    .map(|pair| (pair.value, self.span(pair.key_node))),
+                (Step::Key(key), Kind::Mapping { .. }) => match self.plain_entry(target, key) {
+                    Some(entry) => entry.map(|(key_node, value)| (value, self.span(key_node))),
+                    None => self
+                        .pairs(target, depth)
+                        .ok()
+                        .and_then(|pairs| pairs.into_iter().find(|pair| pair.key == *key))
+                        .map(|pair| (pair.value, self.span(pair.key_node))),
+                },
                 _ => None,
             };
             match found {
@@ -180,6 +183,29 @@ impl<'a> Decoder<'a> {
             }
         }
         (path.len(), index, span)
+    }
+
+    /// The entry of a mapping in which nothing is out of the ordinary, as key and value; the last one, as everywhere.
+    /// `None`: there is more to the mapping (merge keys, aliases, tags, keys that are no text), and all of it must be read.
+    fn plain_entry(&self, mapping: u32, key: &str) -> Option<Option<(u32, u32)>> {
+        // What reads as a number or the like may be written in another way.
+        if !matches!(resolve(None, true, key), Ok(Scalar::Str(_))) {
+            return None;
+        }
+        let mut found = None;
+        let mut children = self.children(mapping);
+        while let Some(node) = children.next() {
+            let value = children.next()?;
+            match &self.raw(node).kind {
+                Kind::Scalar { value: text, tag: None, .. } if text != "<<" => {
+                    if text == key {
+                        found = Some((node, value));
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(found)
     }
 
     fn scalar(&self, index: u32) -> Result<Scalar<'a>, Error> {
