@@ -10,6 +10,7 @@ pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
 pub mod own;
+mod pair;
 pub mod permission_validation;
 pub mod proofs;
 pub mod registry;
@@ -178,6 +179,33 @@ impl Answer {
     /// What a check found that has no more to tell of what it looked at.
     pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
         Answer::Checked { violations, unchecked, coverage: Vec::new() }
+    }
+}
+
+/// What a check has found so far, and what it could not look at.
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    unchecked: Vec<CouldNotCheck>,
+}
+
+impl Found {
+    fn add(&mut self, found: Result<Violation, CouldNotCheck>) {
+        match found {
+            Ok(violation) => self.violations.push(violation),
+            Err(error) => self.unchecked.push(error),
+        }
+    }
+
+    fn extend(&mut self, other: Found) {
+        self.violations.extend(other.violations);
+        self.unchecked.extend(other.unchecked);
+    }
+}
+
+impl From<Found> for Answer {
+    fn from(found: Found) -> Self {
+        Answer::checked(found.violations, found.unchecked)
     }
 }
 

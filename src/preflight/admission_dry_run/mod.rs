@@ -20,7 +20,7 @@ mod tests;
 mod unasked;
 
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+use super::{Answer, Check, CheckFuture, Context, Found};
 use crate::report::redact;
 use crate::target::Target;
 
@@ -43,20 +43,6 @@ pub const ENTRY: CheckEntry = CheckEntry {
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionDryRun;
 
-/// What was found, and what could not be looked at.
-#[derive(Default)]
-struct Found {
-    violations: Vec<Violation>,
-    unchecked: Vec<CouldNotCheck>,
-}
-
-impl Found {
-    fn extend(&mut self, other: Found) {
-        self.violations.extend(other.violations);
-        self.unchecked.extend(other.unchecked);
-    }
-}
-
 impl Check for AdmissionDryRun {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
@@ -75,7 +61,7 @@ impl Check for AdmissionDryRun {
                     violation.label = None;
                 }
             }
-            Ok(Answer::checked(found.violations, found.unchecked))
+            Ok(found.into())
         })
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 mod unserved;
 
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Violation};
+use super::{Check, CheckFuture, Context, Found};
 
 const NAME: &str = "APIAvailability";
 
@@ -39,20 +39,6 @@ pub const ENTRY: CheckEntry = CheckEntry {
 #[derive(Debug, Clone, Copy)]
 pub struct ApiAvailability;
 
-/// What was found, and what could not be looked at.
-#[derive(Default)]
-struct Found {
-    violations: Vec<Violation>,
-    unchecked: Vec<CouldNotCheck>,
-}
-
-impl Found {
-    fn extend(&mut self, other: Found) {
-        self.violations.extend(other.violations);
-        self.unchecked.extend(other.unchecked);
-    }
-}
-
 impl Check for ApiAvailability {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
@@ -60,7 +46,7 @@ impl Check for ApiAvailability {
             found.violations.extend(scope::check(context.plan));
             found.extend(deprecated::check(&context).await);
             found.extend(named_by::check(&context).await);
-            Ok(Answer::checked(found.violations, found.unchecked))
+            Ok(found.into())
         })
     }
 

@@ -26,7 +26,7 @@ use self::service::{Service, unlisted};
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup, Subject, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Found, Lookup, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::plan::{Change, Plan};
 use crate::report::Severity;
@@ -63,26 +63,6 @@ fn options(reader: &mut ConfigReader<'_>) -> u32 {
 
 struct ConversionWebhook {
     objects: u32,
-}
-
-/// What was found, and what could not be looked at.
-#[derive(Default)]
-struct Found {
-    violations: Vec<Violation>,
-    unchecked: Vec<CouldNotCheck>,
-}
-
-impl Found {
-    fn add(&mut self, found: Result<Violation, CouldNotCheck>) {
-        match found {
-            Ok(violation) => self.violations.push(violation),
-            Err(error) => self.unchecked.push(error),
-        }
-    }
-
-    fn extend(&mut self, found: impl IntoIterator<Item = Violation>) {
-        self.violations.extend(found);
-    }
 }
 
 fn violation(
@@ -140,7 +120,7 @@ impl Check for ConversionWebhook {
             } else if workload::first(context.plan).is_some() {
                 others(context, &mut found).await;
             }
-            Ok(Answer::checked(found.violations, found.unchecked))
+            Ok(found.into())
         })
     }
 
@@ -211,8 +191,8 @@ impl ConversionWebhook {
         let webhook = desired.webhook().or(live_webhook);
         let is_server = matches!(context.target, Target::Kube(_));
         if let Some(webhook) = desired.webhook() {
-            found.extend(review_versions(webhook, &subject));
-            found.extend(ca_bundle(&desired, webhook, live_webhook, &subject, context));
+            found.violations.extend(review_versions(webhook, &subject));
+            found.violations.extend(ca_bundle(&desired, webhook, live_webhook, &subject, context));
         }
         let mut total = None;
         if let (Some(live), Some(_), true) = (&live, live_webhook, is_server) {
@@ -290,7 +270,7 @@ async fn reached(
         Ok(None) if stays => {
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
             let help = "correct the name or the namespace, or deploy the Service, too";
-            found.extend([violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at)]);
+            found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
             return;
         }
         Ok(None) => return,
@@ -301,12 +281,12 @@ async fn reached(
         let has = if ports.is_empty() { "no port".to_owned() } else { ports.join(", ") };
         let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
         let help = "correct clientConfig.service.port (443, where it is not given) or the Service";
-        found.extend([violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at)]);
+        found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
         return;
     }
     let replaced = workload::behind(&service, &reference.namespace, context.plan);
     for workload in &replaced {
-        found.extend([stopped(crd, *workload, (is_live, total), context)]);
+        found.violations.push(stopped(crd, *workload, (is_live, total), context));
     }
     if !stays || !replaced.is_empty() || !service.has_endpoints() {
         return;
@@ -316,7 +296,7 @@ async fn reached(
         Ok(false) => {
             let message = format!("no endpoint of the Service {shown} is ready at port {}", reference.port);
             let help = format!("see who should answer: kubectl get endpointslices,pods -n {}", reference.namespace);
-            found.extend([violation(&rules::SERVICE_NOT_READY, subject.clone(), None, message, &help, &at)]);
+            found.violations.push(violation(&rules::SERVICE_NOT_READY, subject.clone(), None, message, &help, &at));
         }
         Err(error) => found.add(Err(error)),
     }
@@ -394,7 +374,9 @@ async fn others(context: &Context<'_>, found: &mut Found) {
         let replaced = workload::behind(&service, &reference.namespace, context.plan);
         if !replaced.is_empty() {
             let total = trip::count(crd, context).await;
-            found.extend(replaced.into_iter().map(|workload| stopped(crd, workload, (true, total), context)));
+            found
+                .violations
+                .extend(replaced.into_iter().map(|workload| stopped(crd, workload, (true, total), context)));
         }
     }
 }

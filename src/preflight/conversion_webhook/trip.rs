@@ -154,7 +154,7 @@ async fn one(
         (Losses(likely), Severity::Warning, nowhere),
         (changed, Severity::Error, lost),
     ] {
-        found.extend(losses.into_violation(
+        found.violations.extend(losses.into_violation(
             &rules::LOSES_DATA,
             severity,
             subject,
