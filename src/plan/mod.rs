@@ -102,6 +102,14 @@ impl Change {
     }
 }
 
+/// The CRDs that are live and that a deploy would change, with their index and what is live. What is not written breaks
+/// nothing.
+pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Live)> {
+    let written = changes.iter().enumerate().filter(|(_, change)| change.action != Action::Unchanged);
+    let crds = written.filter(|(_, change)| change.desired.object.is_crd());
+    crds.filter_map(|(index, change)| Some((index, change, change.live.as_ref()?)))
+}
+
 /// A manifest of a kind that the target does not serve and the manifests do not define, or of which nobody knows.
 #[derive(Debug, Clone)]
 pub struct Unplaced {
@@ -124,12 +132,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The CRDs that are live and that a deploy would change.
-    pub fn upgraded_crds(&self) -> impl Iterator<Item = &Change> {
-        let is_upgraded = |change: &&Change| change.live.is_some() && change.action != Action::Unchanged;
-        self.changes.iter().filter(|change| change.desired.object.is_crd()).filter(is_upgraded)
-    }
-
     /// Why some live objects could not be read, each reason once.
     pub fn unread(&self) -> Vec<Problem> {
         let mut problems: Vec<Problem> = self.changes.iter().filter_map(|change| change.unread.clone()).collect();

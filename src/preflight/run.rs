@@ -12,7 +12,7 @@ use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
 use crate::config::OwnCheck;
 use crate::manifest::Spans;
-use crate::plan::Plan;
+use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
 use crate::report::{Affected, CheckReport, CheckStatus, Finding, Mode, Severity, Unchecked};
 use crate::target::Target;
@@ -52,7 +52,7 @@ pub struct Ran {
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
     let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
-    let proofs = Arc::new(Proofs::new(Proven, plan.upgraded_crds().count()));
+    let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {

@@ -9,7 +9,7 @@ use super::Host;
 use super::flow::{complete, connection, read_input, until};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
-use crate::plan::{self, Ahead, Plan, PlanOptions};
+use crate::plan::{self, Ahead, Plan, PlanOptions, upgraded_crds};
 use crate::preflight::crd_upgrade_safety::Proven;
 use crate::preflight::permission_validation::{Grants, Occasion, Subject, needs_of};
 use crate::preflight::proofs::Proofs;
@@ -92,7 +92,7 @@ async fn print(
         let entry = registry::find(&selected.name)?;
         Some((entry.build)(&selected.config))
     });
-    let proofs = Proofs::new(Proven, plan.upgraded_crds().count());
+    let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
     let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
     let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);

@@ -32,16 +32,15 @@ pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 pub use self::proven::Proven;
 use self::prover::{Proof, Prover, Question, VersionProof};
+use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::parallel::in_parallel;
-use crate::plan::{Action, Change};
 use crate::proof::Limits;
 use crate::report::{Severity, Verdict};
-use crate::resource::RawObject;
 use crate::text;
 
 const NAME: &str = "CRDUpgradeSafety";
@@ -83,7 +82,7 @@ impl Check for CrdUpgradeSafety {
             if self.options.off {
                 return Ok(Answer::Skipped("switched off by enforcement: None".into()));
             }
-            let pairs: Vec<Pair> = context.plan.changes.iter().enumerate().filter_map(Pair::of).collect();
+            let pairs = Pair::all(&context.plan.changes);
             // Comparing is work for processors. It must not hold up the threads that wait for the network.
             let (check, proofs) = (self.clone(), context.proofs);
             match tokio::task::spawn_blocking(move || check.compare_all(&pairs, &proofs)).await {
@@ -91,29 +90,6 @@ impl Check for CrdUpgradeSafety {
                 Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
                 Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
             }
-        })
-    }
-}
-
-/// A CRD of the plan that is live already and that a deploy would change.
-struct Pair {
-    /// Index into the plan.
-    change: usize,
-    name: String,
-    live: RawObject,
-    desired: RawObject,
-}
-
-impl Pair {
-    fn of((index, change): (usize, &Change)) -> Option<Self> {
-        // What is not written breaks nothing.
-        let is_written = change.action != Action::Unchanged;
-        let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
-        Some(Pair {
-            change: index,
-            name: change.desired.object.name.clone(),
-            live: live.raw.clone(),
-            desired: change.desired.raw.clone(),
         })
     }
 }

@@ -11,9 +11,9 @@ use super::model::Transition;
 use super::rules::{Judge, RULES};
 use super::*;
 use crate::manifest::{Manifest, Origin, Source};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Change, Plan};
 use crate::preflight::rule::Example;
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::target::Target;
 use crate::target::dir::DirTarget;
 
@@ -274,7 +274,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 }
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
-    let pairs: Vec<Pair> = plan.changes.iter().enumerate().filter_map(Pair::of).collect();
+    let pairs = Pair::all(&plan.changes);
     match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven, 1)) {
         Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),

@@ -36,12 +36,13 @@ use self::crd::{Crd, Version};
 use self::question::Questions;
 use self::survey::{Found, Upgrade};
 use super::crd_upgrade_safety::prover::Question;
+use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::config::ConfigReader;
 use crate::parallel::in_parallel;
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Change, Plan};
 use crate::report::{Coverage, Verdict};
 use crate::resource::RawObject;
 use crate::target::selector::Selector;
@@ -106,7 +107,8 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 
 impl Check for CustomResourceValidation {
     fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
-        let upgrades = in_parallel(&pairs(&plan.changes), |pair| compare(pair, proofs)).into_iter().flatten().flatten();
+        let upgrades =
+            in_parallel(&Pair::all(&plan.changes), |pair| compare(pair, proofs)).into_iter().flatten().flatten();
         let listed = upgrades.filter_map(|upgrade| {
             if upgrade.questions.is_empty() {
                 return None;
@@ -153,20 +155,12 @@ impl Check for CustomResourceValidation {
     }
 }
 
-/// A CRD of the plan that is live already and that a deploy would change.
-struct Pair {
-    change: usize,
-    name: String,
-    live: RawObject,
-    desired: RawObject,
-}
-
 /// The CRDs in which something changes that objects meet, in the order of the plan. Of all others nothing is said.
 async fn upgrades(
     changes: &[Change],
     proofs: Arc<Proofs>,
 ) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
-    let pairs = pairs(changes);
+    let pairs = Pair::all(changes);
     // Comparing is work for processors. It must not hold up the threads that wait for the network.
     let compared = tokio::task::spawn_blocking(move || in_parallel(&pairs, |pair| compare(pair, &proofs))).await;
     let compared = match compared {
@@ -183,24 +177,6 @@ async fn upgrades(
         }
     }
     Ok((upgrades, unchecked))
-}
-
-/// The CRDs of the plan that are live already and that a deploy would change.
-fn pairs(changes: &[Change]) -> Vec<Pair> {
-    changes
-        .iter()
-        .enumerate()
-        .filter_map(|(index, change)| {
-            let is_written = change.action != Action::Unchanged;
-            let live = change.live.as_ref().filter(|_| is_written && change.desired.object.is_crd())?;
-            Some(Pair {
-                change: index,
-                name: change.desired.object.name.clone(),
-                live: live.raw.clone(),
-                desired: change.desired.raw.clone(),
-            })
-        })
-        .collect()
 }
 
 fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
