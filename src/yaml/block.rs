@@ -98,7 +98,7 @@ impl<'t> Reader<'t> {
         }
         self.settle();
         while self.close() {}
-        (!self.nodes.is_empty()).then_some(Document { nodes: self.nodes })
+        Document::of(self.nodes)
     }
 
     /// Goes on at the line that starts at `start`, the next one.

@@ -15,6 +15,8 @@ use super::{Error, block, guard};
 /// children. It takes a fraction of a tree's memory and gives JSON, a tree, or single places.
 pub struct Document<'t> {
     pub(super) nodes: Vec<Raw<'t>>,
+    /// The bytes of all scalars as they are written.
+    pub(super) written: usize,
 }
 
 #[cfg_attr(test, derive(Debug, PartialEq))]
@@ -59,9 +61,23 @@ impl<'t> Raw<'t> {
     pub fn scalar(value: Cow<'t, str>, plain: bool, at: Place, end: u32) -> Self {
         Raw { kind: Kind::Scalar { value, tag: None, plain }, at, end }
     }
+
+    /// What a scalar says; nothing for all else.
+    pub fn text(&self) -> &str {
+        match &self.kind {
+            Kind::Scalar { value, .. } => value,
+            _ => "",
+        }
+    }
 }
 
-impl Document<'_> {
+impl<'t> Document<'t> {
+    /// `None` where there are no nodes.
+    pub(super) fn of(nodes: Vec<Raw<'t>>) -> Option<Self> {
+        let written = nodes.iter().map(|raw| raw.text().len()).sum();
+        (!nodes.is_empty()).then_some(Document { nodes, written })
+    }
+
     /// The index of the node that follows `index` and everything inside it.
     pub(super) fn next(&self, index: u32) -> u32 {
         match self.nodes[index as usize].kind {
@@ -129,7 +145,7 @@ impl Composer {
                 _ => self.node(event, text)?,
             }
         }
-        Ok((!self.nodes.is_empty()).then_some(Document { nodes: self.nodes }))
+        Ok(Document::of(self.nodes))
     }
 
     fn node(&mut self, event: Event, text: &str) -> Result<(), Error> {

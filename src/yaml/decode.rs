@@ -110,11 +110,10 @@ impl<'a> Pairs<'a> {
 
 impl<'a> Decoder<'a> {
     pub fn new(document: &'a Document<'a>) -> Self {
-        let written: usize = document.nodes.iter().map(|raw| raw.text().len()).sum();
         Decoder {
             document,
             nodes_left: document.nodes.len() + MAX_EXPANDED_NODES,
-            bytes_left: written + MAX_EXPANDED_BYTES,
+            bytes_left: document.written + MAX_EXPANDED_BYTES,
             alias: None,
             duplicates: Vec::new(),
         }
@@ -386,15 +385,6 @@ impl<'a> Decoder<'a> {
             line: raw.at.line as usize + 1,
             column: raw.at.column as usize + 1,
             bytes: raw.at.start as usize..(raw.end.max(raw.at.start)) as usize,
-        }
-    }
-}
-
-impl Raw<'_> {
-    fn text(&self) -> &str {
-        match &self.kind {
-            Kind::Scalar { value, .. } => value,
-            _ => "",
         }
     }
 }
