@@ -1,0 +1,98 @@
+//! The way from a whole object down to the node in doubt.
+
+use serde_json::Value;
+
+use crate::proof::lockstep::{Step, Trail};
+use crate::proof::rules::Key;
+
+/// Steps from the root down.
+pub struct Way<'d>(Vec<&'d Step>);
+
+impl<'d> Way<'d> {
+    pub fn of(trail: Option<&'d Trail<'_>>) -> Self {
+        let mut steps: Vec<&Step> = Vec::new();
+        let mut level = trail;
+        while let Some(trail) = level {
+            steps.push(&trail.step);
+            level = trail.above.as_deref();
+        }
+        steps.reverse();
+        Way(steps)
+    }
+
+    /// The same way for the repair of rules.
+    pub fn keys(&self) -> Vec<Key> {
+        let key = |step: &&Step| match step {
+            Step::Field(name) => Key::Field(name.clone()),
+            Step::Entry(_) => Key::Value,
+            Step::Item => Key::Item,
+        };
+        self.0.iter().map(key).collect()
+    }
+
+    /// Whether a value at the end of the way is as wanted, whichever item or key it stands under.
+    pub fn ends_at(&self, object: &Value, wanted: &dyn Fn(&Value) -> bool) -> bool {
+        any_at(object, &self.0, wanted)
+    }
+
+    /// Whether a place, as the validator writes it (`spec.list[0].x`), is the end of the way or below it.
+    ///
+    /// Keys of maps may hold dots and brackets: from the first of them on anything passes.
+    pub fn leads_to(&self, place: &str) -> bool {
+        let mut rest = place;
+        for (at, step) in self.0.iter().enumerate() {
+            let after = match step {
+                Step::Entry(_) => return rest.starts_with(['.', '[']) || at == 0,
+                Step::Field(name) => {
+                    let dotted = if at == 0 { Some(rest) } else { rest.strip_prefix('.') };
+                    dotted.and_then(|rest| rest.strip_prefix(name.as_str()))
+                }
+                Step::Item => rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, rest)| rest),
+            };
+            match after {
+                Some(after) if after.is_empty() || after.starts_with(['.', '[']) => rest = after,
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
+    let Some((step, way)) = way.split_first() else { return wanted(value) };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, way, wanted)),
+        (Step::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, way, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, way, wanted)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_leads_to_its_end_and_what_is_below() {
+        let field = |name: &str| Step::Field(name.to_owned());
+        let steps = [field("spec"), Step::Item, field("x")];
+        let way = Way(steps.iter().collect());
+        for (place, expected) in [
+            ("spec[0].x", true),
+            ("spec[12].x.y", true),
+            ("spec[0].x[3]", true),
+            ("spec[0].xy", false),
+            ("spec[0]", false),
+            ("spec", false),
+            ("status[0].x", false),
+            ("<nil>", false),
+        ] {
+            assert_eq!(way.leads_to(place), expected, "{place}");
+        }
+        let entry = [field("spec"), Step::Entry("k".to_owned()), field("x")];
+        let way = Way(entry.iter().collect());
+        assert!(way.leads_to("spec[a.b].x") && way.leads_to("spec.a.b.x"));
+        assert!(!way.leads_to("spec") && !way.leads_to("status.a.x"));
+        assert!(Way(Vec::new()).leads_to("<nil>"));
+    }
+}
