@@ -14,7 +14,7 @@ use crate::config::OwnCheck;
 use crate::manifest::Spans;
 use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
-use crate::report::{Affected, CheckReport, CheckStatus, Finding, Mode, Severity, Unchecked};
+use crate::report::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
 use crate::target::Target;
 use crate::ui::progress::Stage;
 
@@ -148,11 +148,8 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     for violation in violations {
         by_subject.entry(violation.subject.clone()).or_default().push(violation);
     }
-    let mut groups: Vec<(Subject, Vec<Violation>)> = by_subject.into_iter().collect();
-    // They may be many, and are moved: a copy would double what they take.
-    let affected: Vec<Option<Affected>> =
-        groups.iter_mut().flat_map(|(_, violations)| violations).map(|violation| violation.affected.take()).collect();
-    let placed = crate::parallel::in_parallel(&groups, |(subject, violations)| {
+    let groups: Vec<(Subject, Vec<Violation>)> = by_subject.into_iter().collect();
+    let places = crate::parallel::in_parallel(&groups, |(subject, violations)| {
         let (object, spans) = match subject {
             Subject::Change(index) => {
                 let desired = &plan.changes[*index].desired;
@@ -165,30 +162,32 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             Subject::Object(object) => (Some(object), None),
             Subject::Plan => (None, None),
         };
-        violations
-            .iter()
-            .map(|violation| Finding {
-                rule: violation.rule.clone().into_owned(),
-                severity: match (violation.severity, mode) {
-                    (Severity::Error, Mode::Warn) => Severity::Warning,
-                    (severity, _) => severity,
-                },
-                object: object.cloned(),
-                source: spans.as_ref().map(|spans| spans.locate(&violation.at).location.into()),
-                label: violation.label.clone(),
-                version: violation.version.clone(),
-                path: violation.path.clone(),
-                message: violation.message.clone(),
-                documented: violation.documented.clone(),
-                verdict: violation.verdict,
-                breaks: violation.breaks.clone(),
-                witnesses: violation.witnesses.clone(),
-                affected: None,
-                help: violation.help.clone(),
-                waived: None,
-            })
-            .collect::<Vec<_>>()
+        let source = |violation: &Violation| spans.as_ref().map(|spans| spans.locate(&violation.at).location.into());
+        (object.cloned(), violations.iter().map(source).collect::<Vec<Option<Source>>>())
     });
-    let findings = placed.into_iter().flatten().zip(affected);
-    findings.map(|(finding, affected)| Finding { affected, ..finding }).collect()
+    // They may be many and large, and are moved: a copy would double what they take.
+    let mut findings = Vec::new();
+    for ((_, violations), (object, sources)) in groups.into_iter().zip(places) {
+        findings.extend(violations.into_iter().zip(sources).map(|(violation, source)| Finding {
+            rule: violation.rule.into_owned(),
+            severity: match (violation.severity, mode) {
+                (Severity::Error, Mode::Warn) => Severity::Warning,
+                (severity, _) => severity,
+            },
+            object: object.clone(),
+            source,
+            label: violation.label,
+            version: violation.version,
+            path: violation.path,
+            message: violation.message,
+            documented: violation.documented,
+            verdict: violation.verdict,
+            breaks: violation.breaks,
+            witnesses: violation.witnesses,
+            affected: violation.affected,
+            help: violation.help,
+            waived: None,
+        }));
+    }
+    findings
 }
