@@ -84,13 +84,25 @@ pub fn is_annotation(keyword: &str) -> bool {
     ANNOTATIONS.contains(&keyword)
 }
 
+/// Up to so many keywords a walk along them is faster than a hash.
+const FEW: usize = 10;
+
+/// What is written under a keyword.
+fn written<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
+    let map = schema.as_object()?;
+    if map.len() > FEW {
+        return map.get(keyword);
+    }
+    map.iter().find_map(|(known, value)| (known == keyword).then_some(value))
+}
+
 /// The keyword's value, where it is there and not null.
 pub fn get<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
-    schema.get(keyword).filter(|value| !value.is_null())
+    written(schema, keyword).filter(|value| !value.is_null())
 }
 
 pub fn flag(schema: &Value, keyword: &str) -> bool {
-    schema.get(keyword) == Some(&Value::Bool(true))
+    written(schema, keyword) == Some(&Value::Bool(true))
 }
 
 pub fn preserves(schema: &Value) -> bool {
@@ -102,7 +114,7 @@ pub fn embedded(schema: &Value) -> bool {
 }
 
 pub fn list<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
-    schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    written(schema, keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 pub fn names<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s str> {
@@ -110,7 +122,7 @@ pub fn names<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s s
 }
 
 pub fn properties(schema: &Value) -> Option<&Map<String, Value>> {
-    schema.get("properties").and_then(Value::as_object)
+    written(schema, "properties").and_then(Value::as_object)
 }
 
 pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
@@ -129,7 +141,7 @@ pub fn count(schema: &Value, keyword: &str) -> Option<i64> {
 
 /// What `additionalProperties` gives to keys that have no property: a schema, anything, or nothing.
 pub fn additional(schema: &Value) -> Option<&Value> {
-    match schema.get("additionalProperties") {
+    match written(schema, "additionalProperties") {
         // The entry is kept, and nothing inside of it.
         Some(Value::Bool(true)) => Some(&EMPTY),
         Some(schema @ Value::Object(_)) => Some(schema),
@@ -139,14 +151,14 @@ pub fn additional(schema: &Value) -> Option<&Value> {
 
 /// The name of the string format that the server enforces on this node, if it does.
 pub fn string_format(schema: &Value) -> Option<&str> {
-    let name = schema.get("format").and_then(Value::as_str)?;
+    let name = written(schema, "format").and_then(Value::as_str)?;
     let is_for_strings =
         flag(schema, "x-kubernetes-int-or-string") || matches!(type_name(schema), None | Some("string"));
     (is_for_strings && enforced_format_accepts(name, "").is_some()).then_some(name)
 }
 
 pub fn type_name(schema: &Value) -> Option<&str> {
-    schema.get("type").and_then(Value::as_str).filter(|name| !name.is_empty())
+    written(schema, "type").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
 /// The kinds of values that the node's types let pass; null only where it says so.
@@ -219,6 +231,20 @@ pub fn same_keyword(keyword: &str, a: Option<&Value>, b: Option<&Value>) -> bool
         },
         _ => false,
     }
+}
+
+/// The keywords of the nodes themselves that do not say the same, sorted; what is below them is left out.
+pub fn differing<'s>(a: &'s Value, b: &'s Value) -> Vec<&'s str> {
+    let (Some(a_map), Some(b_map)) = (a.as_object(), b.as_object()) else { return Vec::new() };
+    let added = b_map.keys().filter(|keyword| written(a, keyword).is_none());
+    let differs = |keyword: &&str| match *keyword {
+        "properties" | "items" => false,
+        "additionalProperties" => additional(a).is_some() != additional(b).is_some(),
+        keyword => !is_annotation(keyword) && !same_keyword(keyword, written(a, keyword), written(b, keyword)),
+    };
+    let mut keywords: Vec<&str> = a_map.keys().chain(added).map(String::as_str).filter(differs).collect();
+    keywords.sort_unstable();
+    keywords
 }
 
 /// A keyword that is written and means nothing.

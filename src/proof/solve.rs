@@ -67,12 +67,21 @@ impl CompileRules for NoRules {
     }
 }
 
+/// A schema to ask, or that it cannot be asked.
+type Compiled = Option<Rc<Schema>>;
+
+/// Names of fields, and what each is filled in with.
+type Defaults = Rc<Vec<(String, Value)>>;
+
 /// Solves, within limits, and remembers.
 pub struct Solver<'s> {
     steps: Cell<u64>,
     depth: Cell<usize>,
-    compiled: RefCell<HashMap<*const Value, Option<Rc<Schema>>>>,
+    compiled: RefCell<HashMap<*const Value, Compiled>>,
+    /// The made-up schema that was asked last: many values are held to one and the same.
+    latest: RefCell<Option<(Rc<Value>, Compiled)>>,
     simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
+    defaults: RefCell<HashMap<*const Value, Defaults>>,
     schemas: std::marker::PhantomData<&'s Value>,
 }
 
@@ -92,7 +101,9 @@ impl<'s> Solver<'s> {
             steps: Cell::new(steps),
             depth: Cell::new(0),
             compiled: RefCell::default(),
+            latest: RefCell::default(),
             simplest: RefCell::default(),
+            defaults: RefCell::default(),
             schemas: std::marker::PhantomData,
         }
     }
@@ -120,7 +131,17 @@ impl<'s> Solver<'s> {
             is_paid.then(|| Schema::compile_with(schema, &NoRules).ok().map(Rc::new)).flatten()
         };
         let schema = match part {
-            Part::Own(schema) => compile(schema),
+            Part::Own(schema) => {
+                let mut latest = self.latest.borrow_mut();
+                match &*latest {
+                    Some((known, compiled)) if Rc::ptr_eq(known, schema) => compiled.clone(),
+                    _ => {
+                        let compiled = compile(schema);
+                        *latest = Some((Rc::clone(schema), compiled.clone()));
+                        compiled
+                    }
+                }
+            }
             Part::Ref(schema) => {
                 let known = self.compiled.borrow().get(&std::ptr::from_ref(*schema)).cloned();
                 known.unwrap_or_else(|| {
@@ -278,16 +299,28 @@ impl<'s> Solver<'s> {
         answer
     }
 
+    /// The fields that are filled in where they are missing, and with what.
+    fn defaults(&self, structure: &Part<'s>) -> Defaults {
+        let read = |schema: &Value| -> Defaults {
+            let fields = kw::properties(schema).into_iter().flatten();
+            let default = |(name, kid): (&String, &Value)| Some((name.clone(), kw::default_of(kid)?.clone()));
+            Rc::new(fields.filter_map(default).collect())
+        };
+        match structure {
+            Part::Own(schema) => read(schema),
+            Part::Ref(schema) => {
+                let mut known = self.defaults.borrow_mut();
+                Rc::clone(known.entry(std::ptr::from_ref(*schema)).or_insert_with(|| read(schema)))
+            }
+        }
+    }
+
     /// The value with the defaults of its own fields, which are there when it is judged.
     fn defaulted(&self, facts: &Facts<'s>, value: &Value) -> Value {
         let mut value = value.clone();
-        if let (Some(map), Some(properties)) =
-            (value.as_object_mut(), facts.holds.first().and_then(|s| kw::properties(s)))
-        {
-            for (name, kid) in properties {
-                if let Some(default) = kw::default_of(kid)
-                    && !map.contains_key(name)
-                {
+        if let (Some(map), Some(structure)) = (value.as_object_mut(), facts.holds.first()) {
+            for (name, default) in self.defaults(structure).iter() {
+                if !map.contains_key(name) {
                     map.insert(name.clone(), default.clone());
                 }
             }
@@ -360,6 +393,7 @@ impl<'s> Solver<'s> {
             return Answer::open("a list too long to build");
         }
         let mut bad = bad.into_iter();
+        let mut plain: Option<Value> = None;
         while (items.len() as i64) < least {
             let bad = bad.next();
             let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
@@ -374,9 +408,17 @@ impl<'s> Solver<'s> {
                 _ => {}
             }
             let is_plain = fails.is_empty();
+            // Items without a demand of their own are all alike.
+            if is_plain && let Some(plain) = &plain {
+                items.push(Value::clone(plain));
+                continue;
+            }
             let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
             match answer.values.into_iter().next() {
-                Some(item) => items.push(item),
+                Some(item) => {
+                    plain = plain.or_else(|| is_plain.then(|| item.clone()));
+                    items.push(item);
+                }
                 // Nothing at all fits, or no bad item does, or all that fit are in the set already.
                 None if answer.open.is_none()
                     && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
@@ -401,14 +443,10 @@ impl<'s> Solver<'s> {
             map.insert("apiVersion".to_owned(), json!("v1"));
             map.insert("kind".to_owned(), json!("Pod"));
         }
-        let mut filled = BTreeSet::new();
-        for (name, kid) in properties.into_iter().flatten() {
-            if kw::default_of(kid).is_some() {
-                if leaf.absent.contains(name) {
-                    return Answer::default();
-                }
-                filled.insert(name.as_str());
-            }
+        let defaults = self.defaults(structure);
+        let filled: BTreeSet<&str> = defaults.iter().map(|(name, _)| name.as_str()).collect();
+        if filled.iter().any(|name| leaf.absent.contains(*name)) {
+            return Answer::default();
         }
         let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
         wanted.extend(leaf.kids.keys().map(String::as_str).filter(|name| filled.contains(name)));
@@ -457,7 +495,6 @@ impl<'s> Solver<'s> {
             return Answer::open("an object with too many fields to build");
         }
         let mut open = None;
-        let made_up: Vec<String> = (1..=MADE_UP).map(|n| format!("k{n}")).collect();
         // What every resource may have beside its properties.
         if kw::embedded(structure)
             && present(&map) < leaf.min
@@ -466,19 +503,20 @@ impl<'s> Solver<'s> {
         {
             map.entry("metadata").or_insert_with(|| json!({"name": "x"}));
         }
-        let extra = properties.into_iter().flat_map(|p| p.keys()).chain(&made_up);
+        let made_up = (1..=MADE_UP).map(|n| format!("k{n}"));
+        let extra = properties.into_iter().flat_map(|p| p.keys()).cloned().chain(made_up);
         for name in extra {
             if present(&map) >= leaf.min {
                 break;
             }
-            if map.contains_key(name) || leaf.absent.contains(name) || filled.contains(name.as_str()) {
+            if map.contains_key(&name) || leaf.absent.contains(&name) || filled.contains(name.as_str()) {
                 continue;
             }
-            let Some(kid) = self.kid(leaf, structure, name) else { continue };
+            let Some(kid) = self.kid(leaf, structure, &name) else { continue };
             let answer = self.solve(&kid, None, 1);
             match answer.values.into_iter().next() {
                 Some(value) => {
-                    map.insert(name.clone(), value);
+                    map.insert(name, value);
                 }
                 None => open = open.or(answer.open),
             }

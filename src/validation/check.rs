@@ -187,8 +187,17 @@ impl Checker {
                 }
             }
         }
-        for (name, child) in &node.properties {
-            self.child(child, map, name, &Path::Name(path, name), old, found);
+        // In the order of names either way, over whichever are fewer.
+        if map.len() < node.properties.len() {
+            for name in sorted_keys(map) {
+                if let Some(child) = node.properties.get(name) {
+                    self.child(child, map, name, &Path::Name(path, name), old, found);
+                }
+            }
+        } else {
+            for (name, child) in &node.properties {
+                self.child(child, map, name, &Path::Name(path, name), old, found);
+            }
         }
         for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
             found.add(FieldError::named(&format!("{}.{name}", path.openapi()), Kind::Required, None, String::new()));

@@ -8,6 +8,15 @@ use super::{Budget, Query, parse};
 
 /// A shortest string that fits the query, or none where there is none. An error says why that is unknown.
 pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, String> {
+    // Without patterns the length is all there is.
+    if query.all.is_empty() && query.none.is_empty() {
+        if query.max.is_some_and(|max| max < query.min) {
+            return Ok(None);
+        }
+        let length = usize::try_from(query.min).unwrap_or(usize::MAX);
+        budget.spend(length)?;
+        return Ok(Some("a".repeat(length)));
+    }
     let patterns = query.all.iter().chain(&query.none).map(|pattern| parse(pattern)).collect::<Result<Vec<_>, _>>()?;
     let alphabet = Alphabet::of(&patterns)?;
     let machines = patterns.iter().map(|pattern| Machine::of(pattern, &alphabet)).collect::<Result<Vec<_>, _>>()?;

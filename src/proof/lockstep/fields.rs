@@ -11,11 +11,11 @@ use crate::proof::keywords::{self as kw, ANY, EMPTY};
 use crate::proof::solve::is_meta;
 
 impl<'s> Lockstep<'_, 's> {
-    pub(super) fn below(&self, source: &Facts<'s>, place: &Place<'s>, step: Step, suffix: &str) -> Place<'s> {
+    pub(super) fn below(&self, around: &Rc<Facts<'s>>, place: &Place<'s>, step: Step, suffix: &str) -> Place<'s> {
         Place {
             path: format!("{}{suffix}", place.path),
             is_item: matches!(step, Step::Item),
-            trail: Some(Rc::new(Trail { facts: source.clone(), step, above: place.trail.clone() })),
+            trail: Some(Rc::new(Trail { facts: Rc::clone(around), step, above: place.trail.clone() })),
             source_keeps: false,
             target_keeps: false,
             is_root: false,
@@ -28,6 +28,7 @@ impl<'s> Lockstep<'_, 's> {
     }
 
     pub(super) fn fields(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let around = Rc::new(source.clone());
         let source_keeps = place.source_keeps || kw::preserves(structure);
         let target_keeps = place.target_keeps || kw::preserves(target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
@@ -35,10 +36,14 @@ impl<'s> Lockstep<'_, 's> {
         // Metadata is no business of the schema, which can only ask something of the name.
         let is_metadata = |name: &str| name == "metadata" && is_resource(structure) && is_resource(target);
         for (name, own) in kw::properties(structure).into_iter().flatten() {
-            let kid = self.kid_facts(source, own, name);
-            let mut at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
-            (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let other = kw::property(target, name);
+            // Both sides keep unknown fields in metadata alone, and there alike.
+            if other.is_some_and(|other| kw::same(own, other)) {
+                continue;
+            }
+            let kid = self.kid_facts(source, own, name);
+            let mut at = self.below(&around, place, Step::Field(name.clone()), &format!(".{name}"));
+            (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match other.or_else(|| kw::additional(target)) {
                 Some(other) => self.node(&kid, other, &at),
                 None if is_resource(target) && is_meta(name) => {}
@@ -52,7 +57,7 @@ impl<'s> Lockstep<'_, 's> {
             if kw::property(structure, name).is_some() {
                 continue;
             }
-            let mut at = self.below(source, place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below(&around, place, Step::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let own = match kw::additional(structure) {
                 Some(own) => Some(own),
@@ -67,7 +72,7 @@ impl<'s> Lockstep<'_, 's> {
             self.default(source, None, Some(other), name, target, place);
         }
         let key = fresh_key(structure, target);
-        let at = self.below(source, place, Step::Entry(key.clone()), ".additionalProperties");
+        let at = self.below(&around, place, Step::Entry(key.clone()), ".additionalProperties");
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
                 let kid = self.kid_facts(source, own, &key);
@@ -171,7 +176,8 @@ impl<'s> Lockstep<'_, 's> {
         if is_undescribed(structure) && is_undescribed(target) && item.holds.len() == 1 {
             return;
         }
-        let at = Place { source_keeps, target_keeps, ..self.below(source, place, Step::Item, ".items") };
+        let at =
+            Place { source_keeps, target_keeps, ..self.below(&Rc::new(source.clone()), place, Step::Item, ".items") };
         self.node(&item, other, &at);
     }
 }

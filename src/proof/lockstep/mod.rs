@@ -32,8 +32,8 @@ pub enum Step {
 /// The way from a node up to the root, through what the source knows of each value on it.
 #[derive(Clone, Debug)]
 pub struct Trail<'s> {
-    /// The value around.
-    pub facts: Facts<'s>,
+    /// The value around; the fields of one value share it.
+    pub facts: Rc<Facts<'s>>,
     pub step: Step,
     pub above: Option<Rc<Trail<'s>>>,
 }
@@ -118,7 +118,8 @@ impl<'s> Lockstep<'_, 's> {
         if kw::same(structure, target) && place.source_keeps == place.target_keeps {
             return;
         }
-        if let Some(what) = own_changes(structure, target) {
+        let differing = kw::differing(structure, target);
+        if let Some(what) = own_changes(&differing, structure, target) {
             self.walked.changed.push((place.path.clone(), what));
         }
         if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
@@ -136,8 +137,8 @@ impl<'s> Lockstep<'_, 's> {
             passing.holds.push(Part::own(Value::Object(kw::type_keywords(target))));
         }
         if kinds != Kinds::NONE {
-            self.keywords(&passing, structure, target, place);
-            self.combined(&passing, structure, target, place);
+            self.keywords(&passing, (structure, target), &differing, place);
+            self.combined(&passing, (structure, target), &differing, place);
             self.list_type(&passing, structure, target, place);
             self.rules(structure, target, place);
             self.embedding(&passing, structure, target, place);
@@ -228,8 +229,14 @@ impl<'s> Lockstep<'_, 's> {
         !rules.is_empty() && cel::implied(live, desired, &|steps| self.solver.spend(steps)) == Implied::Yes
     }
 
-    fn keywords(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
-        let is_same = |keyword: &str| kw::same_keyword(keyword, structure.get(keyword), target.get(keyword));
+    fn keywords(
+        &mut self,
+        source: &Facts<'s>,
+        (structure, target): (&'s Value, &'s Value),
+        differing: &[&str],
+        place: &Place<'s>,
+    ) {
+        let is_same = |keyword: &str| !differing.contains(&keyword);
         // What a bound means for a number depends on both: one that no integer can have refuses all integers.
         let is_same_number = ["type", "format"].into_iter().all(is_same);
         for (keyword, parts) in kw::VALUE_KEYWORDS {
@@ -269,10 +276,16 @@ impl<'s> Lockstep<'_, 's> {
         }
     }
 
-    fn combined(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn combined(
+        &mut self,
+        source: &Facts<'s>,
+        (structure, target): (&'s Value, &'s Value),
+        differing: &[&str],
+        place: &Place<'s>,
+    ) {
         let known = self.walked.doubts.len();
         for keyword in ["anyOf", "oneOf", "not"] {
-            if kw::same_keyword(keyword, structure.get(keyword), target.get(keyword)) {
+            if !differing.contains(&keyword) {
                 continue;
             }
             let Some(value) = kw::get(target, keyword) else { continue };
@@ -365,7 +378,7 @@ pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value) -> Option<Doubt<
     let kid = Facts { holds: vec![Part::Ref(own)], null: false, ..Facts::default() };
     let answer = solver.solve(&kid, None, 1);
     let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
-    let trail = Trail { facts, step: Step::Field("status".to_owned()), above: None };
+    let trail = Trail { facts: Rc::new(facts), step: Step::Field("status".to_owned()), above: None };
     (!answer.is_nothing()).then(|| Doubt {
         path: "^.status".to_owned(),
         reason: "subresources.status: added".to_owned(),

@@ -176,4 +176,3 @@ fn contains_all(stored: &Value, written: &Value) -> bool {
         _ => kw::same_value(stored, written),
     }
 }
-

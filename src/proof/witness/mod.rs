@@ -72,7 +72,7 @@ impl Judges<'_> {
                 Step::Field(name) | Step::Entry(name) => json!({"required": [name], "properties": {name: wanted}}),
                 Step::Item => json!({"minItems": 1, "not": {"items": {"not": wanted}}}),
             };
-            let mut facts = Facts { null: false, ..trail.facts.clone() };
+            let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
             facts.holds.push(Part::own(wanted.clone()));
             let answer = solver.solve(&facts, None, 2);
             // What is not known of the value itself stays unknown, whatever is around it.
@@ -105,7 +105,7 @@ impl Judges<'_> {
 
     /// Whether the object at the end of `trail` is always empty.
     fn has_no_entries<'s>(&self, solver: &Solver<'s>, trail: &Trail<'s>) -> bool {
-        let mut facts = Facts { null: false, ..trail.facts.clone() };
+        let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
         facts.holds.push(Part::own(json!({"minProperties": 1})));
         matches!(trail.step, Step::Entry(_)) && solver.solve(&facts, None, 1).is_nothing()
     }

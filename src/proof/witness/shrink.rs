@@ -21,17 +21,15 @@ impl Judges<'_> {
         let mut next = 0;
         while tries > 0 {
             let mut parts = Vec::new();
-            removable(&found.witness.object, &mut Here::default(), true, &mut parts);
+            Walk { at: &found.at, parts: &mut parts }.below(&found.witness.object, &mut Here::default(), true);
             let Some(part) = parts.get(next) else { break };
-            // What holds the difference stays, and what one item did not allow the same one again does not.
-            if part.is_twin || found.at.starts_with(&part.path) && is_end(&found.at[part.path.len()..]) {
-                next += 1;
-                continue;
-            }
             let smaller = part.left_out(&found.witness.object);
             tries -= 1;
             match self.confirm(solver, &smaller, None, found.witness.via_status, way) {
-                Ok(less) if less.witness.desired == found.witness.desired && less.witness.message == found.witness.message => {
+                Ok(less)
+                    if less.witness.desired == found.witness.desired
+                        && less.witness.message == found.witness.message =>
+                {
                     found = less;
                 }
                 _ => next += 1,
@@ -51,10 +49,6 @@ struct Removable {
     /// A JSON pointer to what is around it.
     around: String,
     key: String,
-    /// As the validator writes places.
-    path: String,
-    /// Whether it is an item that equals the one before it.
-    is_twin: bool,
 }
 
 impl Removable {
@@ -80,35 +74,52 @@ struct Here {
     path: String,
 }
 
-/// The fields and items that might be left out, outer ones first.
-fn removable(value: &Value, here: &mut Here, is_root: bool, parts: &mut Vec<Removable>) {
-    let around = parts.len();
-    let mut own = Vec::new();
-    let mut add = |key: &str, step: &str, is_twin: bool, inner: &Value, here: &mut Here| {
-        let lengths = (here.pointer.len(), here.path.len());
-        let pointer = here.pointer.clone();
+/// Collects the fields and items that might be left out, outer ones first. What holds the difference stays, and what
+/// one item did not allow the same one again does not.
+struct Walk<'w> {
+    /// Where the difference is.
+    at: &'w str,
+    parts: &'w mut Vec<Removable>,
+}
+
+impl Walk<'_> {
+    fn below(&mut self, value: &Value, here: &mut Here, is_root: bool) {
+        let around = self.parts.len();
+        let mut own = Vec::new();
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map.iter().filter(|(key, _)| !(is_root && is_meta(key))) {
+                    let length = here.path.len();
+                    if length > 0 {
+                        here.path.push('.');
+                    }
+                    here.path.push_str(key);
+                    own.extend(self.part(key, inner, here));
+                    here.path.truncate(length);
+                }
+            }
+            Value::Array(items) => {
+                for (index, inner) in items.iter().enumerate() {
+                    let length = here.path.len();
+                    here.path.push_str(&format!("[{index}]"));
+                    let part = self.part(&index.to_string(), inner, here);
+                    own.extend(part.filter(|_| index == 0 || items[index - 1] != *inner));
+                    here.path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+        self.parts.splice(around..around, own);
+    }
+
+    /// The part that `key` leads to, after those inside of it.
+    fn part(&mut self, key: &str, inner: &Value, here: &mut Here) -> Option<Removable> {
+        let length = here.pointer.len();
         here.pointer.push('/');
         here.pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-        here.path.push_str(step);
-        removable(inner, here, false, parts);
-        own.push(Removable { around: pointer, key: key.to_owned(), path: here.path.clone(), is_twin });
-        here.pointer.truncate(lengths.0);
-        here.path.truncate(lengths.1);
-    };
-    match value {
-        Value::Object(map) => {
-            for (key, inner) in map.iter().filter(|(key, _)| !(is_root && is_meta(key))) {
-                let dot = if here.path.is_empty() { "" } else { "." };
-                add(key, &format!("{dot}{key}"), false, inner, here);
-            }
-        }
-        Value::Array(items) => {
-            for (index, inner) in items.iter().enumerate() {
-                let is_twin = index > 0 && items[index - 1] == *inner;
-                add(&index.to_string(), &format!("[{index}]"), is_twin, inner, here);
-            }
-        }
-        _ => {}
+        self.below(inner, here, false);
+        here.pointer.truncate(length);
+        let holds = self.at.starts_with(&here.path) && is_end(&self.at[here.path.len()..]);
+        (!holds).then(|| Removable { around: here.pointer.clone(), key: key.to_owned() })
     }
-    parts.splice(around..around, own);
 }
