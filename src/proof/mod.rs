@@ -224,7 +224,7 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
 /// A status that was everybody's to write and is now written through its subresource alone.
 fn status_moves<'s>(solver: &Solver<'s>, source: &Version<'s>, target: &Version<'s>, walked: &mut Walked<'s>) {
     if !source.status_subresource && target.status_subresource {
-        walked.doubts.extend(lockstep::status_doubt(solver, source.schema));
+        walked.doubts.extend(lockstep::status_doubt(solver, source.schema, target.schema));
     }
 }
 

@@ -442,3 +442,26 @@ fn the_share_of_a_crd_follows_from_the_counts() {
     // However many versions a CRD has, together they take no more than its share.
     assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
 }
+
+#[test]
+fn a_witness_is_refused_at_the_node_that_it_is_for() {
+    let side = |versions: Value, format: Value, rule: &str| {
+        json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["version"], "properties": {
+            "version": {"type": "string", "enum": versions},
+            "streams": {"type": "array", "items": {"type": "object", "properties": {"size": format}}},
+            "labels": {"type": "object", "maxProperties": 9, "additionalProperties": {"type": "string"},
+                "x-kubernetes-validations": [{"rule": rule}]},
+        }}}})
+    };
+    let live = side(json!(["13", "14"]), json!({"type": "integer"}), "true");
+    let desired = side(json!(["14", "15"]), json!({"type": "integer", "format": "int32"}), "self.all(k, k in ['a'])");
+    let proof = judge(&live, &desired);
+    for (path, text) in [
+        ("^.spec.version", "spec.version: Unsupported value"),
+        ("^.spec.streams.items.size", "format int32 in spec.streams[0].size"),
+        ("^.spec.labels", "spec.labels: Invalid value"),
+    ] {
+        let node = proof.nodes.iter().find(|node| node.path == path).expect("a node");
+        assert!(node.witnesses.iter().any(|witness| witness.message.contains(text)), "{node:#?}");
+    }
+}

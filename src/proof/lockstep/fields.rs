@@ -11,11 +11,17 @@ use crate::proof::keywords::{self as kw, ANY, EMPTY};
 use crate::proof::solve::is_meta;
 
 impl<'s> Lockstep<'_, 's> {
-    pub(super) fn below(&self, around: &Rc<Facts<'s>>, place: &Place<'s>, step: Step, suffix: &str) -> Place<'s> {
+    pub(super) fn below(
+        &self,
+        (around, target): (&Rc<Facts<'s>>, &'s Value),
+        place: &Place<'s>,
+        step: Step,
+        suffix: &str,
+    ) -> Place<'s> {
         Place {
             path: format!("{}{suffix}", place.path),
             is_item: matches!(step, Step::Item),
-            trail: Some(Rc::new(Trail { facts: Rc::clone(around), step, above: place.trail.clone() })),
+            trail: Some(Rc::new(Trail { facts: Rc::clone(around), target, step, above: place.trail.clone() })),
             source_keeps: false,
             target_keeps: false,
             is_root: false,
@@ -42,7 +48,7 @@ impl<'s> Lockstep<'_, 's> {
                 continue;
             }
             let kid = self.kid_facts(source, own, name);
-            let mut at = self.below(&around, place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match other.or_else(|| kw::additional(target)) {
                 Some(other) => self.node(&kid, other, &at),
@@ -57,7 +63,7 @@ impl<'s> Lockstep<'_, 's> {
             if kw::property(structure, name).is_some() {
                 continue;
             }
-            let mut at = self.below(&around, place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let own = match kw::additional(structure) {
                 Some(own) => Some(own),
@@ -72,7 +78,7 @@ impl<'s> Lockstep<'_, 's> {
             self.default(source, None, Some(other), name, target, place);
         }
         let key = fresh_key(structure, target);
-        let at = self.below(&around, place, Step::Entry(key.clone()), ".additionalProperties");
+        let at = self.below((&around, target), place, Step::Entry(key.clone()), ".additionalProperties");
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
                 let kid = self.kid_facts(source, own, &key);
@@ -176,8 +182,11 @@ impl<'s> Lockstep<'_, 's> {
         if is_undescribed(structure) && is_undescribed(target) && item.holds.len() == 1 {
             return;
         }
-        let at =
-            Place { source_keeps, target_keeps, ..self.below(&Rc::new(source.clone()), place, Step::Item, ".items") };
+        let at = Place {
+            source_keeps,
+            target_keeps,
+            ..self.below((&Rc::new(source.clone()), target), place, Step::Item, ".items")
+        };
         self.node(&item, other, &at);
     }
 }

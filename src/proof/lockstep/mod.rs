@@ -34,6 +34,8 @@ pub enum Step {
 pub struct Trail<'s> {
     /// The value around; the fields of one value share it.
     pub facts: Rc<Facts<'s>>,
+    /// The schema that the target has for it.
+    pub target: &'s Value,
     pub step: Step,
     pub above: Option<Rc<Trail<'s>>>,
 }
@@ -373,12 +375,12 @@ impl Doubt<'_> {
 }
 
 /// That a status which is written with the object is lost.
-pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value) -> Option<Doubt<'s>> {
+pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Option<Doubt<'s>> {
     let own = kw::property(source, "status")?;
     let kid = Facts { holds: vec![Part::Ref(own)], null: false, ..Facts::default() };
     let answer = solver.solve(&kid, None, 1);
     let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
-    let trail = Trail { facts: Rc::new(facts), step: Step::Field("status".to_owned()), above: None };
+    let trail = Trail { facts: Rc::new(facts), target, step: Step::Field("status".to_owned()), above: None };
     (!answer.is_nothing()).then(|| Doubt {
         path: "^.status".to_owned(),
         reason: "subresources.status: added".to_owned(),

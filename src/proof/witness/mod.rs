@@ -7,13 +7,15 @@ mod judge;
 mod shrink;
 mod way;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::facts::{Facts, Part};
 use super::lockstep::{Doubt, Effect, Step, Trail};
 use super::rules::repair::{Kept, Repairs};
 use super::solve::{NoRules, Pin, Solver, is_meta};
-use super::{Difference, Witness};
+use super::{Difference, Witness, keywords as kw};
 use crate::validation::Schema;
 pub use judge::Side;
 use judge::{Confirmed, Unconfirmed};
@@ -24,6 +26,15 @@ pub struct Judges<'v> {
     pub source: Side<'v>,
     pub target: Side<'v>,
     pub repairs: Repairs,
+}
+
+/// Who has to take what is around a value.
+#[derive(Clone, Copy)]
+enum Around {
+    /// The source.
+    Taken,
+    /// The target, too, rules apart: then what it refuses is the value.
+    TakenByBoth,
 }
 
 /// What became of a candidate.
@@ -39,7 +50,7 @@ impl Judges<'_> {
     pub fn settle<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>) -> Tried {
         let mut open = doubt.open.clone();
         for candidate in &doubt.values {
-            let old = candidate.old.as_ref().map(|old| self.embed(solver, doubt.trail.as_deref(), old));
+            let old = candidate.old.as_ref().map(|old| self.embed(solver, doubt.trail.as_deref(), old, Around::Taken));
             let old = match old {
                 None => None,
                 Some(Ok(Some(old))) => Some(old),
@@ -119,8 +130,9 @@ impl Judges<'_> {
         value: &Value,
         old: Option<Value>,
     ) -> Result<Option<Witness>, String> {
-        let Some(object) = self.embed(solver, trail, value)? else { return Ok(None) };
+        let Some(object) = self.embed(solver, trail, value, Around::Taken)? else { return Ok(None) };
         let way = Way::of(doubt.trail.as_deref());
+        let is_update = old.is_some();
         let mut found = self.confirm_any(solver, doubt, &way, object, old)?;
         // A refusal for something else says nothing of this node.
         let field = doubt.path.rsplit('.').next().unwrap_or_default();
@@ -133,11 +145,19 @@ impl Judges<'_> {
                 }
         };
         if is_else(&found)
+            && !is_update
+            && let Ok(Some(object)) = self.embed(solver, trail, value, Around::TakenByBoth)
+            && let Ok(other) = self.confirm_any(solver, doubt, &way, object, None)
+        {
+            found = other;
+        }
+        if is_else(&found)
             && let Some(object) = self.repaired(solver, doubt, &way, &found.witness.object, &self.target)
         {
             found = self.confirm_any(solver, doubt, &way, object, None)?;
         }
-        if is_else(&found) {
+        // Where the target refuses every object with something that the source asks for, no other witness can be had.
+        if is_else(&found) && doubt.effect == Effect::Defaulted {
             return Err(format!("the objects tried are refused for something else: {}", found.witness.message));
         }
         Ok(Some(self.shrunk(solver, found, &way)))
@@ -149,6 +169,7 @@ impl Judges<'_> {
         solver: &Solver<'s>,
         mut level: Option<&Trail<'s>>,
         value: &Value,
+        around: Around,
     ) -> Result<Option<Value>, String> {
         let mut value = value.clone();
         while let Some(trail) = level {
@@ -156,7 +177,16 @@ impl Judges<'_> {
                 Step::Field(name) | Step::Entry(name) => Pin::Field(name, &value),
                 Step::Item => Pin::Item(&value),
             };
-            let answer = solver.solve(&trail.facts, Some(pin), 1);
+            let mut answer = solver.solve(&trail.facts, Some(pin), 1);
+            if let (Around::TakenByBoth, Some(taken)) = (around, answer.values.first()) {
+                let asked = asked_beside(trail.target, &trail.step, taken);
+                if !solver.spend(kw::size(&asked) as u64) {
+                    return Err("the limit of steps is reached".to_owned());
+                }
+                let mut facts = Facts::clone(&trail.facts);
+                facts.holds.push(Part::own(asked));
+                answer = solver.solve(&facts, Some(pin), 1);
+            }
             match (answer.values.into_iter().next(), answer.open) {
                 (Some(around), _) => value = around,
                 (None, None) => return Ok(None),
@@ -231,4 +261,43 @@ impl Judges<'_> {
         both && object.get("status").is_some()
             && (doubt.path == "^.status" || doubt.path.starts_with("^.status.") || doubt.path.starts_with("^.status["))
     }
+}
+
+/// What `target` asks of a value but for the part that `step` leads to: of the fields that are there or have to be.
+fn asked_beside(target: &Value, step: &Step, value: &Value) -> Value {
+    let pinned = match step {
+        Step::Field(name) | Step::Entry(name) => Some(name.as_str()),
+        Step::Item => None,
+    };
+    let fields = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let names: BTreeSet<&str> =
+        fields.chain(kw::names(target, "required")).filter(|name| Some(*name) != pinned).collect();
+    let properties: Map<String, Value> =
+        names.into_iter().filter_map(|name| Some((name.to_owned(), demands(kw::property(target, name)?)))).collect();
+    let own = target.as_object().into_iter().flatten();
+    let own = own.filter(|(keyword, _)| !matches!(keyword.as_str(), "properties" | "additionalProperties" | "items"));
+    let mut asked = demands(&own.map(|(keyword, value)| (keyword.clone(), value.clone())).collect());
+    asked["properties"] = Value::Object(properties);
+    asked
+}
+
+/// The schema as what is asked of a value whose structure another one gives: without what makes it a structure itself.
+fn demands(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return schema.clone() };
+    let is_kept = |keyword: &str, value: &Value| match keyword {
+        "type" => !matches!(value.as_str(), Some("object" | "array")),
+        "description" | "default" => false,
+        keyword => !keyword.starts_with("x-kubernetes-"),
+    };
+    let kept = schema.iter().filter(|(keyword, value)| is_kept(keyword, value)).map(|(keyword, value)| {
+        let value = match (keyword.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                fields.iter().map(|(name, field)| (name.clone(), demands(field))).collect()
+            }
+            ("items" | "additionalProperties", value) => demands(value),
+            _ => value.clone(),
+        };
+        (keyword.clone(), value)
+    });
+    kept.collect()
 }
