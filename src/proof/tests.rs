@@ -465,3 +465,17 @@ fn a_witness_is_refused_at_the_node_that_it_is_for() {
         assert!(node.witnesses.iter().any(|witness| witness.message.contains(text)), "{node:#?}");
     }
 }
+
+#[test]
+fn a_sum_that_the_bounds_of_lists_keep_small_breaks_nobody() {
+    let side = |most: usize, rules: Value| {
+        let matches = json!({"type": "array", "maxItems": most, "items": {"type": "string"}});
+        json!({"type": "object", "properties": {"routes": {"type": "array", "maxItems": 16,
+            "items": {"type": "object", "properties": {"m": matches}}, "x-kubernetes-validations": rules}}})
+    };
+    let of = |n: usize| format!("(self.size() > {n} ? (has(self[{n}].m) ? self[{n}].m.size() : 0) : 0)");
+    let rule = format!("{} <= 128", (0..16).map(of).collect::<Vec<_>>().join(" + "));
+    let desired = side(64, json!([{"rule": rule}]));
+    assert_eq!(judge(&side(8, json!([])), &desired).verdict, Widening);
+    assert_ne!(judge(&side(9, json!([])), &desired).verdict, Widening);
+}

@@ -9,6 +9,7 @@
 //! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
 
 mod look;
+mod ranges;
 pub mod repair;
 mod values;
 mod view;
@@ -116,6 +117,9 @@ impl<'a> Node<'a> {
     ///
     /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
     pub fn decide(&self, rule: &Value, spend: &dyn Fn(u64) -> bool) -> Implied {
+        if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
+            return Implied::Yes;
+        }
         let ask = |live: &[Value], most| match Question::of(self, rule, live) {
             _ if !spend(SHOW) => Implied::Unknown("the limit of steps is reached".to_owned()),
             Ok(question) => question.answer(most, spend),
