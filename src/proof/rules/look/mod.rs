@@ -1,25 +1,15 @@
 //! Reading a rule for what it looks at.
 
-use std::collections::BTreeMap;
+mod place;
+mod shape;
 
 use serde_json::Value;
 
 use super::view::{Key, Looked, View};
-use crate::proof::keywords as kw;
 use crate::validation::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
 use crate::validation::cel::parse_rule;
-use crate::validation::cel::unescape;
-
-/// Where a value stands: the way to it from the node, and its schema.
-#[derive(Clone, Debug)]
-struct Place<'a> {
-    way: Vec<Key>,
-    schema: &'a Value,
-    /// What desired says of this place, where it says anything.
-    desired: Option<&'a Value>,
-    /// Whether fields that live does not describe are kept here.
-    keeps: bool,
-}
+use place::{Place, is_absent, item, kind, plain, text_schema, value};
+use shape::{is_of_each, is_paired, mentions};
 
 /// What an expression is, as far as it matters here.
 enum Term<'a> {
@@ -77,68 +67,6 @@ pub fn look(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: boo
         looked.view.kept = 2;
     }
     Ok(looked)
-}
-
-/// Whether the rule asks something of each item of `self`, one by one.
-fn is_of_each(expr: &Expr) -> bool {
-    matches!(expr, Expr::Macro(of) if of.kind == MacroKind::All && is_self(&of.target) && of.filter.is_none()
-        && !mentions(&of.body, "self") && !mentions(&of.body, "oldSelf"))
-}
-
-/// Whether the rule asks of each item of `self` something that compares it with all others, once:
-/// `self.all(a, self.exists_one(b, …))`, perhaps where a condition on `a` holds.
-///
-/// A list without some of its items passes where the whole list does, provided that each item passes alone; and if a
-/// list fails, two of its items fail. For let `a` be an item, `m` how many items fit it, and the rule `F(a, m = 1)`,
-/// which is no less true the more `m = 1` is. Without other items `m` shrinks. If it shrinks from 1 to 0, `a` does not
-/// fit itself, and then passing alone says `F(a, false)`. And if `F(a, m = 1)` fails, then `m` is 0 or at least 2: either
-/// `a` does not fit itself, and fails alone, or `a` and another item that fits it fail together. For an inner `all` both
-/// are plain.
-fn is_paired(expr: &Expr) -> bool {
-    let Expr::Macro(of) = expr else { return false };
-    of.kind == MacroKind::All
-        && is_self(&of.target)
-        && of.filter.is_none()
-        && !mentions(&of.body, "oldSelf")
-        && inner(&of.body) == Some(1)
-}
-
-fn is_self(expr: &Expr) -> bool {
-    matches!(expr, Expr::Variable(name) if name == "self")
-}
-
-/// How many macros over `self` the expression has, each of them where the expression is no less true when they are. None:
-/// it mentions `self` in another way.
-fn inner(expr: &Expr) -> Option<usize> {
-    match expr {
-        Expr::Macro(of) if is_self(&of.target) => {
-            let is_plain = of.filter.is_none() && !mentions(&of.body, "self");
-            (is_plain && matches!(of.kind, MacroKind::All | MacroKind::ExistsOne)).then_some(1)
-        }
-        Expr::And(operands) | Expr::Or(operands) => operands.iter().map(inner).sum(),
-        Expr::Conditional { cases, otherwise } => {
-            let plain = cases.iter().all(|(when, _)| !mentions(when, "self"));
-            let values = cases.iter().map(|(_, value)| value).chain([&**otherwise]).map(inner);
-            if plain { values.sum() } else { None }
-        }
-        other => (!mentions(other, "self")).then_some(0),
-    }
-}
-
-/// `metadata` of a custom resource, as rules see it.
-fn metadata() -> &'static Value {
-    static METADATA: std::sync::LazyLock<Value> = std::sync::LazyLock::new(
-        || serde_json::json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}}),
-    );
-    &METADATA
-}
-
-fn kind(schema: &Value) -> &str {
-    match schema.get("type").and_then(Value::as_str) {
-        Some(kind) => kind,
-        None if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => "int-or-string",
-        None => "",
-    }
 }
 
 impl<'a> Looker<'a, '_> {
@@ -249,91 +177,6 @@ impl<'a> Looker<'a, '_> {
             None => self.gap("a selection that is not followed"),
         }
         Term::Decided
-    }
-
-    /// The place that a chain of selections leads to.
-    fn place(&mut self, expr: &Expr) -> Option<Place<'a>> {
-        match expr {
-            Expr::Variable(name) => match self.scope.iter().rev().find(|(bound, _)| bound == name) {
-                Some((_, place)) => Some(place.clone()),
-                None => (name == "self" || name == "oldSelf").then(|| self.root.clone()),
-            },
-            Expr::Path { root, steps } => {
-                let start = self.place(root)?;
-                self.follow(start, steps)
-            }
-            _ => None,
-        }
-    }
-
-    fn follow(&mut self, mut place: Place<'a>, steps: &[Step]) -> Option<Place<'a>> {
-        for step in steps {
-            if is_absent(&place) {
-                return Some(place);
-            }
-            place = match step {
-                Step::Field { name, optional: false } => self.field(place, &unescape(name)?)?,
-                Step::Index { index: Expr::Literal(Literal::String(key)), optional: false } => {
-                    self.entry(place, key)?
-                }
-                Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => {
-                    let index = usize::try_from(*index).ok().filter(|index| *index < 64)?;
-                    self.gap(FIXED);
-                    let view = self.view(&place);
-                    view.kept = view.kept.max(index + 1);
-                    item(place)?
-                }
-                Step::Index { index: Expr::Variable(key), optional: false } => {
-                    let (_, bound) = self.scope.iter().rev().find(|(name, _)| name == key)?;
-                    let (last, map) = bound.way.split_last()?;
-                    if *last != Key::Name || map != place.way {
-                        return None;
-                    }
-                    value(place)?
-                }
-                _ => return None,
-            };
-        }
-        Some(place)
-    }
-
-    fn field(&mut self, place: Place<'a>, name: &str) -> Option<Place<'a>> {
-        let is_resource = place.way.is_empty() && self.is_root || kw::embedded(place.schema);
-        if place.way.is_empty() && self.is_root && name == "metadata" {
-            return Some(Place {
-                way: vec![Key::Field(name.to_owned())],
-                schema: metadata(),
-                desired: None,
-                keeps: false,
-            });
-        }
-        let desired = place.desired.and_then(|desired| kw::property(desired, name));
-        if let Some(schema) = kw::property(place.schema, name) {
-            let mut way = place.way;
-            way.push(Key::Field(name.to_owned()));
-            return Some(Place { way, schema, desired, keeps: false });
-        }
-        // What live does not describe it drops, so that no object has it, unless desired fills it in.
-        let is_dropped = kw::additional(place.schema).is_none()
-            && !kw::preserves(place.schema)
-            && !place.keeps
-            && !is_resource
-            && kind(place.schema) == "object";
-        if is_dropped && desired.is_some_and(|desired| kw::default_of(desired).is_none()) {
-            return Some(absent(place));
-        }
-        self.entry(place, name)
-    }
-
-    /// The value of a map under a fixed key. The entry has to be kept.
-    fn entry(&mut self, place: Place<'a>, key: &str) -> Option<Place<'a>> {
-        let way = place.way.clone();
-        let value = value(place)?;
-        let map = self.looked.view.at(&way);
-        map.kept += 1;
-        map.keys.get_or_insert_default().words.insert(key.to_owned());
-        // What the rule asks of this value is asked of the values of all keys, which does no harm.
-        Some(value)
     }
 
     fn binary(&mut self, first: &Expr, rest: &[(Operator, Expr)]) -> Term<'a> {
@@ -602,75 +445,6 @@ impl<'a> Looker<'a, '_> {
             Term::Decided
         } else {
             Term::Unknown
-        }
-    }
-}
-
-/// What a schema asks of a value.
-fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
-    let is_said = |key: &str| matches!(key, "description" | "title" | "example" | "externalDocs" | "default");
-    let entries = schema.as_object().into_iter().flatten();
-    entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
-}
-
-fn text_schema() -> &'static Value {
-    static TEXT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| serde_json::json!({"type": "string"}));
-    &TEXT
-}
-
-/// What stands for all places that no object of live has.
-static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
-
-fn absent(place: Place<'_>) -> Place<'_> {
-    Place { schema: &ABSENT, desired: None, ..place }
-}
-
-fn is_absent(place: &Place<'_>) -> bool {
-    std::ptr::eq(place.schema, &*ABSENT)
-}
-
-fn item(place: Place<'_>) -> Option<Place<'_>> {
-    let schema = place.schema.get("items")?;
-    let desired = place.desired.and_then(|desired| desired.get("items"));
-    let keeps = place.keeps || kw::preserves(place.schema);
-    let mut way = place.way;
-    way.push(Key::Item);
-    Some(Place { way, schema, desired, keeps })
-}
-
-fn value(place: Place<'_>) -> Option<Place<'_>> {
-    let schema = place.schema.get("additionalProperties").filter(|values| values.is_object())?;
-    let desired = place.desired.and_then(|desired| desired.get("additionalProperties"));
-    let mut way = place.way;
-    way.push(Key::Value);
-    Some(Place { way, schema, desired, keeps: false })
-}
-
-/// Whether the expression uses the variable.
-fn mentions(expr: &Expr, name: &str) -> bool {
-    let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, name));
-    match expr {
-        Expr::Literal(_) | Expr::TypeName(_) => false,
-        Expr::Variable(variable) => variable == name,
-        Expr::Path { root, steps } => {
-            mentions(root, name)
-                || steps.iter().any(|step| matches!(step, Step::Index { index, .. } if mentions(index, name)))
-        }
-        Expr::Has { operand, .. } | Expr::Not(operand) | Expr::Negate(operand) => mentions(operand, name),
-        Expr::And(operands) | Expr::Or(operands) => any(operands),
-        Expr::Conditional { cases, otherwise } => {
-            mentions(otherwise, name) || cases.iter().any(|(when, value)| mentions(when, name) || mentions(value, name))
-        }
-        Expr::Binary { first, rest } => {
-            mentions(first, name) || rest.iter().any(|(_, operand)| mentions(operand, name))
-        }
-        Expr::List(items) => items.iter().any(|(item, _)| mentions(item, name)),
-        Expr::Map(entries) => entries.iter().any(|(key, value, _)| mentions(key, name) || mentions(value, name)),
-        Expr::Call(call) => any(&call.args),
-        Expr::Macro(of) => {
-            mentions(&of.target, name)
-                || !of.variables.iter().any(|variable| variable == name)
-                    && (mentions(&of.body, name) || of.filter.as_ref().is_some_and(|filter| mentions(filter, name)))
         }
     }
 }

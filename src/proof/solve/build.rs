@@ -1,0 +1,199 @@
+//! Lists and objects from the demands of one branch.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Pin, Solver, is_meta};
+use crate::proof::facts::{Facts, Leaf, Part};
+use crate::proof::keywords::{self as kw, ANY};
+
+/// Fields and items that are made up at most to reach a bound.
+const MADE_UP: i64 = 64;
+
+impl<'s> Solver<'s> {
+    pub(super) fn array(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+        let list_type = structure.get("x-kubernetes-list-type").and_then(Value::as_str).unwrap_or("atomic");
+        let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
+        let mut items: Vec<Value> = Vec::new();
+        if let Some(Pin::Item(item)) = pin {
+            for part in leaf.each.iter().skip(1) {
+                match self.takes(part, item) {
+                    Some(true) => {}
+                    Some(false) => return Answer::default(),
+                    None => return Answer::open("a pattern that cannot be evaluated"),
+                }
+            }
+            items.push(item.clone());
+        }
+        let mut each = leaf.each.clone();
+        if each.is_empty() {
+            each.push(Part::Ref(&ANY));
+        }
+        let null = {
+            let item = &each[0];
+            kw::flag(item, "nullable") || !kw::has_type(item) && kw::default_of(item).is_none()
+        };
+        // An item that is given may be one of the bad ones.
+        let is_met = |bad: &Part<'s>| items.iter().any(|item| self.takes(bad, item) == Some(false));
+        let bad: Vec<&Part> = leaf.some.iter().filter(|bad| !is_met(bad)).collect();
+        let least = leaf.min.max((items.len() + bad.len()) as i64);
+        // Several demands for a bad item may be met by one.
+        if leaf.max.is_some_and(|max| max < leaf.min.max(i64::from(!leaf.some.is_empty())).max(items.len() as i64)) {
+            return Answer::default();
+        }
+        if least > MADE_UP {
+            return Answer::open("a list too long to build");
+        }
+        let mut bad = bad.into_iter();
+        let mut plain: Option<Value> = None;
+        while (items.len() as i64) < least {
+            let bad = bad.next();
+            let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
+            match list_type {
+                "set" if !items.is_empty() => fails.push(Part::own(json!({"enum": items.clone()}))),
+                "map" if !items.is_empty() => {
+                    if let Some(key) = keys.first() {
+                        let taken: Vec<&Value> = items.iter().filter_map(|item| item.get(key)).collect();
+                        fails.push(Part::own(json!({"required": [key], "properties": {*key: {"enum": taken}}})));
+                    }
+                }
+                _ => {}
+            }
+            let is_plain = fails.is_empty();
+            // Items without a demand of their own are all alike.
+            if is_plain && let Some(plain) = &plain {
+                items.push(Value::clone(plain));
+                continue;
+            }
+            let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
+            match answer.values.into_iter().next() {
+                Some(item) => {
+                    plain = plain.or_else(|| is_plain.then(|| item.clone()));
+                    items.push(item);
+                }
+                // Nothing at all fits, or no bad item does, or all that fit are in the set already.
+                None if answer.open.is_none()
+                    && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
+                {
+                    return Answer::default();
+                }
+                None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),
+            }
+        }
+        if leaf.max.is_some_and(|max| max < items.len() as i64) {
+            return Answer::open("one item for several demands");
+        }
+        Answer::of(Value::Array(items))
+    }
+
+    pub(super) fn object(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+        let is_resource = facts.is_resource || kw::embedded(structure);
+        let properties = kw::properties(structure);
+        let mut map = Map::new();
+        if kw::embedded(structure) {
+            map.insert("apiVersion".to_owned(), json!("v1"));
+            map.insert("kind".to_owned(), json!("Pod"));
+        }
+        let defaults = self.defaults(structure);
+        let filled: BTreeSet<&str> = defaults.iter().map(|(name, _)| name.as_str()).collect();
+        if filled.iter().any(|name| leaf.absent.contains(*name)) {
+            return Answer::default();
+        }
+        let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
+        wanted.extend(leaf.kids.keys().map(String::as_str).filter(|name| filled.contains(name)));
+        if let Some(Pin::Field(name, _)) = pin {
+            if leaf.absent.contains(name) {
+                return Answer::default();
+            }
+            wanted.push(name);
+        }
+        for name in wanted {
+            if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
+                continue;
+            }
+            if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
+                continue;
+            }
+            let Some(kid) = self.kid(leaf, structure, name) else { return Answer::default() };
+            if let Some(value) = pin_of(pin, name) {
+                match self.fits(&kid, value, 1) {
+                    Some(true) => {}
+                    Some(false) => return Answer::default(),
+                    None => return Answer::open("a pattern that cannot be evaluated"),
+                }
+                map.insert(name.to_owned(), value.clone());
+                continue;
+            }
+            if let Some(default) = kw::default_of(&kid.holds[0])
+                && self.fits(&kid, default, 1) == Some(true)
+            {
+                map.insert(name.to_owned(), default.clone());
+                continue;
+            }
+            let answer = self.solve(&kid, None, 1);
+            match answer.values.into_iter().next() {
+                Some(value) => map.insert(name.to_owned(), value),
+                None => return Answer { values: Vec::new(), open: answer.open },
+            };
+        }
+        let present = |map: &Map<String, Value>| {
+            (map.len() + filled.iter().filter(|name| !map.contains_key(**name)).count()) as i64
+        };
+        if leaf.max.is_some_and(|max| present(&map) > max) {
+            return Answer::default();
+        }
+        if leaf.min > MADE_UP {
+            return Answer::open("an object with too many fields to build");
+        }
+        let mut open = None;
+        // What every resource may have beside its properties.
+        if kw::embedded(structure)
+            && present(&map) < leaf.min
+            && !leaf.absent.contains("metadata")
+            && kw::property(structure, "metadata").is_none()
+        {
+            map.entry("metadata").or_insert_with(|| json!({"name": "x"}));
+        }
+        let made_up = (1..=MADE_UP).map(|n| format!("k{n}"));
+        let extra = properties.into_iter().flat_map(|p| p.keys()).cloned().chain(made_up);
+        for name in extra {
+            if present(&map) >= leaf.min {
+                break;
+            }
+            if map.contains_key(&name) || leaf.absent.contains(&name) || filled.contains(name.as_str()) {
+                continue;
+            }
+            let Some(kid) = self.kid(leaf, structure, &name) else { continue };
+            let answer = self.solve(&kid, None, 1);
+            match answer.values.into_iter().next() {
+                Some(value) => {
+                    map.insert(name, value);
+                }
+                None => open = open.or(answer.open),
+            }
+        }
+        if present(&map) < leaf.min {
+            return Answer { values: Vec::new(), open };
+        }
+        Answer::of(Value::Object(map))
+    }
+
+    /// What is known of the value under `name`. None: no such field can be.
+    fn kid(&self, leaf: &Leaf<'s>, structure: &Part<'s>, name: &str) -> Option<Facts<'s>> {
+        let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
+        let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)))?;
+        let null = kw::flag(&own, "nullable");
+        let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
+        Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
+    }
+}
+
+fn pin_of<'v>(pin: Option<Pin<'v>>, name: &str) -> Option<&'v Value> {
+    match pin {
+        Some(Pin::Field(pinned, value)) if pinned == name => Some(value),
+        _ => None,
+    }
+}
