@@ -446,7 +446,8 @@ fn the_share_of_a_crd_follows_from_the_counts() {
 #[test]
 fn a_witness_is_refused_at_the_node_that_it_is_for() {
     let side = |versions: Value, format: Value, rule: &str| {
-        json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["version"], "properties": {
+        json!({"type": "object", "required": ["metadata", "spec"], "properties": {"spec":
+            {"type": "object", "required": ["version"], "properties": {
             "version": {"type": "string", "enum": versions},
             "streams": {"type": "array", "items": {"type": "object", "properties": {"size": format}}},
             "labels": {"type": "object", "maxProperties": 9, "additionalProperties": {"type": "string"},
@@ -464,6 +465,15 @@ fn a_witness_is_refused_at_the_node_that_it_is_for() {
         let node = proof.nodes.iter().find(|node| node.path == path).expect("a node");
         assert!(node.witnesses.iter().any(|witness| witness.message.contains(text)), "{node:#?}");
     }
+}
+
+#[test]
+fn a_field_that_goes_is_shown_where_nothing_else_is_refused() {
+    let live = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let desired = json!({"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]});
+    let proof = judge(&whole(&live), &whole(&desired));
+    let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.a").expect("a node");
+    assert_eq!(node.verdict, DataLoss, "{node:#?}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Judges<'_> {
                 && match doubt.effect {
                     Effect::Refused => !found.is_there,
                     Effect::Defaulted => !found.witness.message.contains(field),
-                    Effect::Pruned => false,
+                    Effect::Pruned => !found.is_there,
                 }
         };
         if is_else(&found)
@@ -179,7 +179,7 @@ impl Judges<'_> {
             };
             let mut answer = solver.solve(&trail.facts, Some(pin), 1);
             if let (Around::TakenByBoth, Some(taken)) = (around, answer.values.first()) {
-                let asked = asked_beside(trail.target, &trail.step, taken);
+                let asked = asked_beside(trail, taken);
                 if !solver.spend(kw::size(&asked) as u64) {
                     return Err("the limit of steps is reached".to_owned());
                 }
@@ -263,20 +263,26 @@ impl Judges<'_> {
     }
 }
 
-/// What `target` asks of a value but for the part that `step` leads to: of the fields that are there or have to be.
-fn asked_beside(target: &Value, step: &Step, value: &Value) -> Value {
-    let pinned = match step {
+/// What the target asks of a value on the way to a node but for what is on that way: of the fields that are there or
+/// have to be.
+fn asked_beside(around: &Trail<'_>, value: &Value) -> Value {
+    let target = around.target;
+    let pinned = match &around.step {
         Step::Field(name) | Step::Entry(name) => Some(name.as_str()),
         Step::Item => None,
     };
-    let fields = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    let names: BTreeSet<&str> =
-        fields.chain(kw::names(target, "required")).filter(|name| Some(*name) != pinned).collect();
+    // Every resource has its kind, version and metadata.
+    let is_given = |name: &str| (around.facts.is_resource || kw::embedded(target)) && is_meta(name);
+    let required: Vec<&str> = kw::names(target, "required").filter(|name| !is_given(name)).collect();
+    let there = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let names = there.chain(required.iter().copied()).filter(|name| Some(*name) != pinned && !is_given(name));
+    let names: BTreeSet<&str> = names.collect();
     let properties: Map<String, Value> =
         names.into_iter().filter_map(|name| Some((name.to_owned(), demands(kw::property(target, name)?)))).collect();
     let own = target.as_object().into_iter().flatten();
     let own = own.filter(|(keyword, _)| !matches!(keyword.as_str(), "properties" | "additionalProperties" | "items"));
     let mut asked = demands(&own.map(|(keyword, value)| (keyword.clone(), value.clone())).collect());
+    asked["required"] = json!(required);
     asked["properties"] = Value::Object(properties);
     asked
 }
