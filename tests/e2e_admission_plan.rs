@@ -1,0 +1,124 @@
+//! `AdmissionDryRun` and what depends on the deploy itself: what it brings, what it changes first, what it adds up to.
+
+mod support;
+
+use serde_json::json;
+use support::admission::{findings, quota};
+use support::{Bed, control_plane};
+
+const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
+
+#[test]
+fn what_waits_for_this_deploy_is_judged_without_the_server_and_marked_so() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let manifests = |long: &str, field: &str| {
+        let crd = bed.crd("first: {type: string, maxLength: 3}");
+        let deployment = format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, namespace: {namespace}}}
+spec:
+  replicas: 1
+  {field}: 3
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: web, image: web, resources: {{limits: {{cpu: 1}}}}, ports: [{{containerPort: 80}}]}}]}}
+"
+        );
+        let sample = bed.sample().replace("first: x", &format!("first: {long}"));
+        [bed.namespace(), crd, sample, deployment, bed.config_map("a", "b")].join("---\n")
+    };
+    let text = manifests("longer", "revisionHistoryLimits");
+    bed.write("manifests.yaml", &text);
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    output.code(3);
+    let line = |part: &str| text.lines().position(|line| line.contains(part)).unwrap() as u64 + 1;
+    let found = findings(&output);
+    let shown: Vec<(&str, &str, u64)> = found.iter().map(|(r, s, l, _)| (r.as_str(), s.as_str(), *l)).collect();
+    assert_eq!(
+        shown,
+        [
+            ("JudgedWithoutServer", "info", line("metadata: {name: t")),
+            ("JudgedWithoutServer", "info", line("metadata: {name: samples")),
+            ("ObjectInvalid", "error", line("revisionHistoryLimits")),
+            ("ObjectInvalid", "error", line("first: longer")),
+        ],
+        "{found:#?}"
+    );
+    assert!(
+        found[0]
+            .3
+            .contains("2 objects before this is written; judged 2 by gantry's own validator and the server's schema")
+    );
+    assert!(found[1].3.contains("1 object before this is written; judged 1 by gantry's own validator and their CRD"));
+    // Without the mistakes it is deployed, and what is left of the notes stops nothing.
+    bed.write("manifests.yaml", &manifests("abc", "revisionHistoryLimit"));
+    bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
+    // A changed CRD: the new schema counts, and the rest of admission as it is.
+    let longer = manifests("longer", "revisionHistoryLimit").replace("maxLength: 3", "maxLength: 9");
+    bed.write("manifests.yaml", &longer);
+    bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
+    assert_eq!(cp.get(&bed.sample_path()).1["first"], "longer");
+}
+
+#[test]
+fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let hard = json!({"services": "5", "count/configmaps": "3"});
+    quota(&bed, "quota", &json!({"hard": hard}), &json!({"services": "0", "count/configmaps": "1"}));
+    let manifests = ["a", "b", "c"].map(|name| bed.config_map(name, "x")).join("---\n");
+    bed.write("manifests.yaml", &manifests);
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    output.code(3);
+    let found = findings(&output);
+    let expected = "the quota \"quota\" has room for 2 more of count/configmaps, and this deploy creates 3 objects";
+    assert_eq!(found, [("QuotaExceeded".into(), "error".into(), 13, expected.into())]);
+    // The server says the same once it is too late, of whichever comes third.
+    let answers: Vec<u16> = ["a", "b", "c"]
+        .iter()
+        .map(|name| {
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+            cp.server_side_apply(&bed.config_map_path(name), "gantry", &object).0
+        })
+        .collect();
+    assert_eq!(answers, [201, 201, 403]);
+    // Whoever may not read quotas is told that nobody looked, and deploys.
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    bed.write("manifests.yaml", &["a", "b"].map(|name| bed.config_map(name, "x")).join("---\n"));
+    let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}]));
+    let output = bed.deploy(cp.kubeconfig(&user), &CHECK).args(["-o", "json"]).run();
+    output.code(0);
+    let [(rule, severity, 3, message)] = &findings(&output)[..] else { panic!("{:?}", findings(&output)) };
+    assert_eq!((rule.as_str(), severity.as_str()), ("JudgedWithoutServer", "info"));
+    assert!(message.contains("may not list resourcequotas"), "{message}");
+}
+
+#[test]
+fn a_version_that_goes_with_this_deploy_is_no_place_for_an_object_of_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let both = |served: bool| {
+        let old = format!(
+            "  versions:\n  - {{name: v1alpha1, served: {served}, storage: false, schema: {{openAPIV3Schema: {{type: object}}}}}}\n"
+        );
+        bed.crd("first: {type: string}").replace("  versions:\n", &old)
+    };
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&both(true));
+    let sample = bed.sample().replace("/v1\n", "/v1alpha1\n").replace("first: x\n", "");
+    bed.write("manifests.yaml", &format!("{}---\n{sample}", both(false)));
+    let output =
+        bed.deploy(cp.kubeconfig("admin"), &[&CHECK[..], &["--force-conflicts"]].concat()).args(["-o", "json"]).run();
+    output.code(3);
+    let found = findings(&output);
+    let said: Vec<&str> =
+        found.iter().filter(|(_, severity, ..)| severity == "error").map(|(.., m)| m.as_str()).collect();
+    let [said] = said[..] else { panic!("{said:?}") };
+    assert!(said.contains("the CRD among the manifests does not serve v1alpha1"), "{said}");
+}
