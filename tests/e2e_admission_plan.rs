@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::json;
-use support::admission::{findings, quota};
+use support::admission::{Admission, findings, its_name, quota};
 use support::{Bed, control_plane};
 
 const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
@@ -97,6 +97,79 @@ fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
     let [(rule, severity, 3, message)] = &findings(&output)[..] else { panic!("{:?}", findings(&output)) };
     assert_eq!((rule.as_str(), severity.as_str()), ("JudgedWithoutServer", "info"));
     assert!(message.contains("may not list resourcequotas"), "{message}");
+}
+
+/// The severities of what is said of the objects of this kind.
+fn severities(bed: &Bed, user: &str, manifests: &[String], kind: &str) -> Vec<String> {
+    bed.write("manifests.yaml", &manifests.join("---\n"));
+    let output = bed.gantry(control_plane().kubeconfig(user), &["check", "-f", "manifests.yaml", "-o", "json"]);
+    let report = output.args(CHECK).run().report();
+    let findings = report["checks"][0]["findings"].as_array().expect("findings").clone();
+    let of_kind = findings.iter().filter(|finding| finding["object"]["kind"] == kind);
+    of_kind.map(|finding| finding["severity"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_denial_is_a_warning_only_where_this_deploy_changes_what_denies() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let its = |rest: &str| bed.namespace().replace("}", &format!(", {rest}}}"));
+    cp.apply_yaml(&its("labels: {policed: 'yes', pod-security.kubernetes.io/enforce: restricted}"));
+    let mut admission = Admission::default();
+    let mut labels = its_name(&bed);
+    labels["policed"] = "yes".into();
+    admission.policy(&bed, "configmaps", &labels);
+    let denied = || bed.config_map("denied", "x");
+    let limits = format!(
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {{name: l, namespace: {namespace}}}\nspec: {{limits: []}}\n"
+    );
+    // Neither a limit range nor an annotation of the namespace has to do with the policy.
+    let of = |namespace: String| severities(&bed, "admin", &[namespace, limits.clone(), denied()], "ConfigMap");
+    assert_eq!(of(its("annotations: {a: b}")), ["error"]);
+    assert_eq!(of(its("labels: {policed: 'no'}")), ["warning"]);
+    // The Pod Security level is a label of the namespace.
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: {namespace}}}\nspec: {{hostNetwork: true, containers: [{{name: a, image: a}}]}}\n"
+    );
+    let of = |namespace: String| severities(&bed, "admin", &[namespace, pod.clone()], "Pod");
+    assert_eq!(of(its("annotations: {a: b}")), ["error"]);
+    assert_eq!(of(its("labels: {pod-security.kubernetes.io/enforce: privileged}")), ["warning"]);
+    drop(admission);
+}
+
+#[test]
+fn a_right_is_awaited_only_from_what_may_give_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    cp.apply_yaml(&bed.namespace());
+    let rbac = ["roles", "rolebindings"];
+    let user = cp.user(&json!([
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": rbac, "verbs": ["get", "create", "patch", "bind", "escalate"]},
+    ]));
+    let service = format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: s, namespace: {namespace}}}\nspec: {{ports: [{{port: 80}}]}}\n"
+    );
+    let object = |kind: &str, rest: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: writer, namespace: {namespace}}}\n{rest}\n"
+        )
+    };
+    let role = object("Role", "rules: [{apiGroups: [''], resources: [services], verbs: [get, create, patch]}]");
+    let binding = |subject: &str| {
+        object(
+            "RoleBinding",
+            &format!(
+                "roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: writer}}\nsubjects: [{subject}]"
+            ),
+        )
+    };
+    let of = |binding: String| severities(&bed, &user, &[role.clone(), binding, service.clone()], "Service");
+    assert_eq!(of(binding(&format!("{{kind: ServiceAccount, name: app, namespace: {namespace}}}"))), ["error"]);
+    let mine = binding(&format!("{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}"));
+    assert_eq!(of(mine), ["warning"]);
 }
 
 #[test]

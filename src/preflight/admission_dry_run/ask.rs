@@ -76,6 +76,7 @@ async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Res
             resource: &change.resource,
             object: &change.desired.object,
             raw: &change.desired.raw,
+            live: change.live.as_ref().map(|live| &live.raw),
             pin: &pin,
             field_manager: context.field_manager,
             force_conflicts: context.force_conflicts,

@@ -9,6 +9,7 @@
 //! ```
 
 mod ask;
+mod awaited;
 mod depend;
 mod place;
 mod quota;
