@@ -2,8 +2,8 @@
 
 mod support;
 
-use serde_json::json;
-use support::admission::{Admission, findings, its_name, quota};
+use serde_json::{Value, json};
+use support::admission::{Admission, findings, its_name, limit_range, quota};
 use support::{Bed, control_plane};
 
 const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
@@ -97,6 +97,65 @@ fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
     let [(rule, severity, 3, message)] = &findings(&output)[..] else { panic!("{:?}", findings(&output)) };
     assert_eq!((rule.as_str(), severity.as_str()), ("JudgedWithoutServer", "info"));
     assert!(message.contains("may not list resourcequotas"), "{message}");
+}
+
+#[test]
+fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    cp.apply_yaml(&bed.namespace());
+    // Of cpu the manifests say nothing: the limit range fills it in.
+    limit_range(&bed);
+    let compute = json!({"requests.cpu": "3500m", "limits.memory": "1Gi", "requests.storage": "10Gi"});
+    let used = json!({"requests.cpu": "1", "limits.memory": "0", "requests.storage": "1Gi"});
+    quota(&bed, "all", &json!({"hard": compute}), &used);
+    let batch = json!({"hard": {"pods": "2"}, "scopes": ["Terminating"]});
+    quota(&bed, "batch", &batch, &json!({"pods": "1"}));
+    let best = json!({"hard": {"pods": "1"}, "scopes": ["BestEffort"]});
+    quota(&bed, "best", &best, &json!({"pods": "0"}));
+    let pod = |name: &str, deadline: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  {deadline}\n  \
+             containers: [{{name: a, image: a, resources: {{limits: {{memory: 256Mi}}}}}}]\n"
+        )
+    };
+    let claim = |name: &str, storage: &str| {
+        format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec: \
+             {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {storage}}}}}}}\n"
+        )
+    };
+    let deadline = "activeDeadlineSeconds: 60";
+    let documents = [claim("one", "4Gi"), claim("two", "5632Mi"), pod("a", ""), pod("b", deadline), pod("c", deadline)];
+    bed.write("manifests.yaml", &documents.join("---\n"));
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    output.code(3);
+    let found = findings(&output);
+    let said: Vec<(&str, &str)> =
+        found.iter().map(|(_, severity, _, said)| (severity.as_str(), said.as_str())).collect();
+    let room = |quota: &str, room: &str| format!("the quota {quota:?} has room for {room}");
+    assert_eq!(
+        said,
+        [
+            ("error", room("all", "9Gi more of requests.storage, and this deploy creates 2 objects that take 9728Mi")),
+            ("error", room("all", "2500m more of requests.cpu, and this deploy creates 3 objects that take 3")),
+            ("error", room("batch", "1 more of pods, and this deploy creates 2 objects")),
+        ]
+        .each_ref()
+        .map(|(severity, said)| (*severity, said.as_str())),
+        "{found:#?}"
+    );
+    // The server says the same once it is too late.
+    let mut refused = Vec::new();
+    for document in &documents {
+        let object: Value = serde_yaml::from_str(document).expect("YAML");
+        let (status, _) = cp.server_side_apply(&cp.path_of(&object), "gantry", &object);
+        if status >= 400 {
+            refused.push(object["metadata"]["name"].clone());
+        }
+    }
+    assert_eq!(refused, ["two", "c"]);
 }
 
 /// The severities of what is said of the objects of this kind.

@@ -14,12 +14,13 @@ mod depend;
 mod place;
 mod quota;
 mod refusal;
-mod rules;
+pub(in crate::preflight) mod rules;
 mod shape;
 #[cfg(test)]
 mod tests;
 mod unasked;
 
+use self::ask::Asked;
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, Found};
 use crate::report::redact;
@@ -51,8 +52,9 @@ impl Check for AdmissionDryRun {
                 return Ok(Answer::Skipped("only a running API server can be asked for a dry run".to_owned()));
             };
             let dependence = depend::sort(context.plan);
-            let mut found = ask::ask(&context, server, &dependence).await;
-            found.extend(quota::check(&context).await);
+            let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));
+            let Asked { mut found, admitted } = asked;
+            found.extend(quota::judge(&context, limited, &admitted));
             found.extend(unasked::check(&context, &dependence).await);
             // By place in the plan, whoever judged.
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));

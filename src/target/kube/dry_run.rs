@@ -12,16 +12,21 @@ use super::errors::words;
 use super::refusals::{self, Denied, Denier, denied_by, without_go};
 use super::transport::{Call, Failure, Transport};
 use crate::problem::Problem;
+use crate::resource::RawObject;
 use crate::target::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
 
 /// Asks once: nothing of this deploy is written yet that the server might still have to learn of.
-pub async fn dry_run(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<(), DryRunError> {
+pub async fn dry_run(
+    transport: &Transport,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<RawObject, DryRunError> {
     let mut request = Request::of(apply, default_namespace)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     request.uri.push_str("&dryRun=All");
     let call = request.call(apply);
     match transport.send(&call).await {
-        Ok(_) => Ok(()),
+        Ok(answer) => Ok(RawObject::new(answer.body)),
         Err(failure) => Err(judge(failure, &call, apply, transport)),
     }
 }
@@ -165,7 +170,7 @@ mod tests {
 
     use super::super::stand_in::{self, Reply, plain, status};
     use super::*;
-    use crate::resource::{ObjectRef, RawObject, Resource};
+    use crate::resource::{ObjectRef, Resource};
 
     async fn answered(
         kind: &str,
