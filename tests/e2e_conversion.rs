@@ -132,6 +132,12 @@ fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
     let found = bed.live(&wrong_ca).found(&[bed.crd(&wrong_ca)]);
     assert!(found.len() == 1 && found[0].contains("certificate signed by unknown authority"), "{found:?}");
 
+    // A deploy that gives it the right one may go on.
+    let right = bed.crd(&trusted.conversion());
+    let found = bed.found(std::slice::from_ref(&right));
+    assert!(found.len() == 1 && found[0].starts_with("warning ConversionFails"), "{found:?}");
+    bed.check(&[right], &[]).code(0).stdout_contains("this deploy changes the webhook: run the check again after it");
+
     let bed = Conversion::new();
     let nonsense = Webhook::with_own_ca(&[], |_| json!({"kind": "Nonsense"}));
     let found = bed.live(&nonsense.conversion()).found(&[bed.crd(&nonsense.conversion())]);
@@ -182,6 +188,11 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
         object
     });
     let crd = bed.live(&one_way.conversion()).crd(&one_way.conversion());
+    // Another one in its place may do better, and another name for the same one does not.
+    let mut renewed = one_way.conversion();
+    renewed["webhook"]["clientConfig"]["caBundle"] = ca_bundle(&webhook(rename));
+    bed.check(&[bed.crd(&renewed)], &[]).code(3);
+    bed.check(&[bed.crd(&webhook(rename).conversion())], &[]).code(0).stdout_contains("warning[ConversionLosesData]");
     bed.check(&[crd], &[])
         .code(3)
         .stdout_contains("does not come back the same: spec.amount")
@@ -309,8 +320,16 @@ fn what_the_crd_itself_says_needs_no_server() {
     ] {
         let mut crd = bed.crd(&by(bundle));
         check(&crd).code(3).stdout_contains("error[ConversionCABundleInvalid]").stdout_contains(says);
-        crd["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
-        check(&crd).code(0).stdout_contains("skipped");
+        for promise in [
+            json!({"cert-manager.io/inject-ca-from": "a/b"}),
+            json!({"cert-manager.io/inject-apiserver-ca": "true"}),
+            json!({"service.beta.openshift.io/inject-cabundle": "true"}),
+        ] {
+            crd["metadata"]["annotations"] = promise;
+            check(&crd).code(0).stdout_contains("skipped");
+        }
+        crd["metadata"]["annotations"] = json!({"service.beta.openshift.io/inject-cabundle": "false"});
+        check(&crd).code(3).stdout_contains(says);
     }
     let mut crd = bed.crd(&by(ca_bundle(&trusted)));
     crd["spec"]["conversion"]["webhook"]["conversionReviewVersions"] = json!(["v2"]);
