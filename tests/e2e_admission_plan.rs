@@ -232,6 +232,51 @@ fn a_right_is_awaited_only_from_what_may_give_it() {
 }
 
 #[test]
+fn what_two_checks_find_is_told_once() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&bed.crd("first: {type: string, maxLength: 3}"));
+    let unknown = bed.sample().replace("name: one", "name: two").replace("first: x", "secnd: x");
+    let texts = [bed.sample().replace("first: x", "first: too long"), unknown, bed.config_map("Not_A_Name", "x")];
+    bed.write("manifests.yaml", &texts.join("---\n"));
+    let checks = "--preflight=AdmissionDryRun,CustomResourceValidation";
+    let run = |more: &[&str]| bed.deploy(cp.kubeconfig("admin"), more).run();
+    let rules = |check: &Value| {
+        let found = check["findings"].as_array().expect("findings").clone();
+        found.iter().map(|f| format!("{} {}", f["severity"], f["rule"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    for more in [&[checks, "-o", "json"][..], &[checks, "-o", "json", "--redact"]] {
+        let output = run(more);
+        let report = output.code(3).report();
+        let [server, validator] = [&report["checks"][0], &report["checks"][1]];
+        assert_eq!(rules(server), ["error ObjectInvalid"], "{output}");
+        assert_eq!(server["message"], "2 findings are told by CustomResourceValidation");
+        assert_eq!(rules(validator), ["error ManifestObjectRefused", "error ManifestUnknownField"]);
+        assert_eq!(report["summary"]["errors"], 3);
+    }
+    // Alone it tells all of it.
+    assert_eq!(findings(&run(&[CHECK[0], CHECK[1], "-o", "json"])).len(), 3);
+    // Nothing but these: the check has found them all the same.
+    bed.write("manifests.yaml", &texts[..2].join("---\n"));
+    run(&[checks])
+        .code(3)
+        .stdout_contains("AdmissionDryRun           blocked: 2 findings are told by CustomResourceValidation");
+    // What is waived there, or but a warning, the server refuses all the same.
+    let config = |rest: &str| {
+        format!(
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: AdmissionDryRun\n- name: CustomResourceValidation\n{rest}"
+        )
+    };
+    for rest in ["  config: {mode: warn}\n", "waivers:\n- {rule: Manifest*, reason: agreed}\n"] {
+        bed.write("config.yaml", &config(rest));
+        let output = run(&["-c", "config.yaml", "-o", "json"]);
+        let report = output.code(3).report();
+        assert_eq!(rules(&report["checks"][0]), ["error ObjectInvalid", "error ObjectInvalid"], "{output}");
+    }
+}
+
+#[test]
 fn a_version_that_goes_with_this_deploy_is_no_place_for_an_object_of_it() {
     let cp = control_plane();
     let bed = Bed::new();

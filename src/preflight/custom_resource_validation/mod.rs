@@ -23,7 +23,7 @@ mod pass;
 pub(in crate::preflight) mod place;
 mod question;
 mod ratchet;
-mod rules;
+pub(in crate::preflight) mod rules;
 mod survey;
 #[cfg(test)]
 mod tests;
