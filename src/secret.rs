@@ -23,27 +23,66 @@ const SHORTEST_LINE: usize = 8;
 
 /// The message without what stands below `data` and `stringData` of the manifest, as it is, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
-    let message = hide(message, manifest);
-    // Whatever was got instead of what was expected is a value, even one that is too short to be looked for.
-    let causes = message.split("; ").map(|cause| cause.split_once(", got ").map_or(cause, |(expected, _)| expected));
-    causes.collect::<Vec<_>>().join("; ")
+    Values::of([manifest]).taken_out(message)
 }
 
 /// Text of any form with those values replaced that are long enough to be looked for. To be done before words are cut off,
 /// of which the last may be half a value.
 pub fn hide(text: &str, manifest: &str) -> String {
-    let mut message = text.to_owned();
-    let manifest: Value = serde_json::from_str(manifest).unwrap_or_default();
-    let mut values = BTreeSet::new();
-    let members = manifest.as_object().into_iter().flatten();
-    members.filter(|(key, _)| !KNOWN.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut values));
-    let mut values: Vec<String> = values.into_iter().filter(|value| value.chars().count() >= SHORTEST).collect();
-    // One value may be part of another.
-    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    for value in values {
-        message = message.replace(&value, HIDDEN);
+    Values::of([manifest]).hidden(text)
+}
+
+/// The values of objects, to be looked for in texts.
+#[derive(Debug, Default)]
+pub struct Values {
+    values: BTreeSet<String>,
+    /// How many bytes they have.
+    lengths: BTreeSet<usize>,
+}
+
+impl Values {
+    /// Reads what stands in objects (JSON) beside what names them.
+    pub fn of<'o>(objects: impl IntoIterator<Item = &'o str>) -> Self {
+        let mut values = BTreeSet::new();
+        for object in objects {
+            let object: Value = serde_json::from_str(object).unwrap_or_default();
+            let members = object.as_object().into_iter().flatten();
+            members
+                .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
+                .for_each(|(_, value)| collect(value, &mut values));
+        }
+        values.retain(|value| value.chars().count() >= SHORTEST);
+        Values { lengths: values.iter().map(String::len).collect(), values }
     }
-    message
+
+    /// A message without them.
+    pub fn taken_out(&self, message: &str) -> String {
+        let message = self.hidden(message);
+        // Whatever was got instead of what was expected is a value, even one that is too short to be looked for.
+        let causes =
+            message.split("; ").map(|cause| cause.split_once(", got ").map_or(cause, |(expected, _)| expected));
+        causes.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Every place of the text at which some value stands, hidden as a whole where values overlap.
+    fn hidden(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        // Up to where the text is told, and the end of the values that began before.
+        let (mut told, mut end) = (0, 0);
+        for (at, _) in text.char_indices() {
+            let ends = self.lengths.iter().rev().map(|length| at + length);
+            let is_value = |to: &usize| text.get(at..*to).is_some_and(|part| self.values.contains(part));
+            let Some(to) = ends.filter(|to| *to > end).find(is_value) else { continue };
+            if at >= end {
+                out.push_str(&text[told..at]);
+                out.push_str(HIDDEN);
+            }
+            end = to;
+            told = to;
+        }
+        out.push_str(&text[told..]);
+        out
+    }
 }
 
 /// Replaces the values of a Secret. Its keys stay, and it is still a Secret that an API server would take.
@@ -148,6 +187,7 @@ mod tests {
             ("cannot read \"last line\"", "cannot read \"[hidden]\""),
             ("folded, Zm9sZGVk", "[hidden], [hidden]"),
             ("no Secret at all", "no Secret at all"),
+            ("hunter2misspelthunter2 hunter2", "[hidden][hidden][hidden] [hidden]"),
         ] {
             assert_eq!(without_values(said, manifest), shown);
         }

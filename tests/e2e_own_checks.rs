@@ -255,6 +255,7 @@ fn a_program_that_fails_or_talks_nonsense_has_checked_nothing() {
         (shell("x", "cat", ""), "passed"),
         (shell("x", "echo fine", ""), "the answer of sh cannot be read: invalid type"),
         (shell("x", "echo '{}'", ""), "it has no results"),
+        (shell("x", "echo '[null, []]'", ""), "it is a list and no mapping"),
         (
             shell("x", "echo '{\"results\": [{\"message\": \"m\", \"severity\": \"fatal\"}]}'", ""),
             "unknown variant `fatal`",
