@@ -50,8 +50,9 @@ fn says_the_same(server: &Finding, validator: &Finding, redact: bool) -> bool {
     if rule == custom_resource_validation::rules::MANIFEST_REFUSED.name {
         let words =
             validator.message.split_once(" refuses it: ").map_or(validator.message.as_str(), |(_, words)| words);
-        // Without values both say where, and that is all.
-        return redact || said.ends_with(words);
+        // The words of a server are on one line. Without values both say where, and that is all.
+        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        return redact || line(said).ends_with(&line(words));
     }
     rule == custom_resource_validation::rules::MANIFEST_UNKNOWN_FIELD.name
         && (said.ends_with(&validator.message) || said.ends_with("field not declared in schema"))
