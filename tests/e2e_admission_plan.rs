@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use support::admission::{Admission, findings, its_name, limit_range, quota};
 use support::{Bed, control_plane};
@@ -62,6 +64,43 @@ spec:
     bed.write("manifests.yaml", &longer);
     bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
     assert_eq!(cp.get(&bed.sample_path()).1["first"], "longer");
+}
+
+#[test]
+fn metadata_in_a_new_namespace_is_judged_as_the_server_would() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let with = |name: &str, rest: &str| bed.config_map(name, "x").replace("}\ndata", &format!("{rest}}}\ndata"));
+    let role = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: 'a:B_c', namespace: {namespace}}}\nrules: []\n"
+    );
+    let objects = [
+        with("good", ", labels: {a.b/c: ''}, annotations: {D/e: 'f g'}"),
+        with("Not_A_Name", ""),
+        with("label", ", labels: {a: 'b c'}"),
+        with("key", ", labels: {'a b': c}"),
+        with("annotation", ", annotations: {'a b': c}"),
+        role,
+    ];
+    let all: Vec<String> = [bed.namespace()].into_iter().chain(objects.clone()).collect();
+    bed.write("manifests.yaml", &all.join("---\n"));
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    let report = output.code(3).report();
+    let findings = report["checks"][0]["findings"].as_array().expect("findings").iter();
+    let errors = findings.filter(|finding| finding["severity"] == "error");
+    let foretold: BTreeSet<String> = errors.map(|finding| finding["object"]["name"].to_string()).collect();
+    cp.apply_yaml(&bed.namespace());
+    let mut refused = BTreeSet::new();
+    for text in &objects {
+        let object: Value = serde_yaml::from_str(text).expect("YAML");
+        let path = cp.path_of(&object).replace(' ', "%20");
+        if cp.server_side_apply(&path, "gantry", &object).0 >= 400 {
+            refused.insert(object["metadata"]["name"].to_string());
+        }
+    }
+    assert_eq!(foretold, refused, "{output}");
+    assert_eq!(refused.len(), 4);
 }
 
 #[test]

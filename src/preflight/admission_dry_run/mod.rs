@@ -11,6 +11,7 @@
 mod ask;
 mod awaited;
 mod depend;
+mod metadata;
 mod place;
 mod quota;
 mod refusal;

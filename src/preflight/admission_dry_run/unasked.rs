@@ -8,7 +8,7 @@ use futures::future::join_all;
 
 use super::depend::Dependence;
 use super::shape::Document;
-use super::{Found, rules};
+use super::{Found, metadata, rules};
 use crate::plan::{Action, Change, is_built_in};
 use crate::preflight::custom_resource_validation::manifests;
 use crate::preflight::{Context, Violation};
@@ -65,10 +65,11 @@ async fn built_in(
         let kind =
             Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
         let object = changes[index].desired.raw.value();
-        let Some(misfits) = documents.get(&version(index)).and_then(|document| document.judge(&kind, &object)) else {
-            continue;
-        };
-        described.insert(index);
+        let mut misfits = metadata::misfits(&kind, &object);
+        if let Some(shape) = documents.get(&version(index)).and_then(|document| document.judge(&kind, &object)) {
+            described.insert(index);
+            misfits.extend(shape);
+        }
         violations.extend(misfits.into_iter().map(|misfit| {
             let path = path(&misfit.at);
             let message =
