@@ -2,10 +2,12 @@
 
 mod support;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use gantry::preflight::registry;
 use gantry::yaml;
 use serde_json::{Value, json};
-use support::{Bed, Output, Webhook, control_plane};
+use support::{Bed, Output, Webhook, control_plane, eventually};
 
 /// A bed with a namespace, and what the tests of this check need besides.
 struct Conversion(Bed);
@@ -197,6 +199,42 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
         .code(3)
         .stdout_contains("does not come back the same: spec.amount")
         .stdout_contains("spec.amount: \"large-one\", comes back as \"small-one\"");
+}
+
+#[test]
+fn what_admission_changes_with_every_write_is_no_loss() {
+    let cp = control_plane();
+    let bed = Conversion::new();
+    let healthy = webhook(rename);
+    let crd = bed.crd(&healthy.conversion());
+    bed.live(&healthy.conversion());
+    let group = &bed.0.names.group;
+    let path = format!("/apis/{group}/v1/namespaces/{}/samples", bed.0.names.namespace);
+    for name in ["a", "b", "c"] {
+        let note = json!({"metadata": {"annotations": {"written": "first"}}});
+        assert_eq!(cp.patch(&format!("{path}/{name}"), &note).0, 200);
+    }
+    // It sets an annotation to another value with each write.
+    let stamps = Webhook::start(cp, |review| {
+        let request = &review["request"];
+        let patch = json!([{"op": "add", "path": "/metadata/annotations/written", "value": request["uid"]}]);
+        let response = json!({"uid": request["uid"], "allowed": true, "patchType": "JSONPatch",
+            "patch": BASE64.encode(patch.to_string())});
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    });
+    let rule = json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["samples"]});
+    let hook = json!({"name": "stamps.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "clientConfig": stamps.client_config(), "rules": [rule]});
+    let base = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let name = format!("stamps-{}", bed.0.names.namespace);
+    let (status, answer) = cp.post(base, &json!({"metadata": {"name": name}, "webhooks": [hook]}));
+    assert_eq!(status, 201, "{answer}");
+    eventually("the webhook comes into force", || {
+        let (_, object) = cp.patch(&format!("{path}/a?dryRun=All"), &json!({"spec": {"color": "other"}}));
+        (object["metadata"]["annotations"]["written"] != "first").then_some(())
+    });
+    assert_eq!(bed.found(&[crd]), Vec::<String>::new());
+    cp.delete(&format!("{base}/{name}"));
 }
 
 #[test]
