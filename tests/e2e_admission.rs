@@ -415,6 +415,29 @@ fn an_object_that_moves_meanwhile_is_no_finding() {
 }
 
 #[test]
+fn what_is_not_asked_about_any_more_is_counted() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let manifests: Vec<String> = (0..40).map(|n| bed.config_map(&format!("c{n}"), "x")).collect();
+    bed.write("manifests.yaml", &manifests.join("---\n"));
+    let proxy = Proxy::start(cp);
+    let answer = json!({"kind": "Status", "status": "Failure", "code": 401, "message": "Unauthorized"});
+    proxy.answer(When::new("PATCH", "/configmaps/").query("dryRun=All"), 401, answer);
+    let output = bed.deploy(proxy.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    let report = output.code(1).report();
+    let [asked, rest] = &report["checks"][0]["unchecked"].as_array().expect("what was not checked")[..] else {
+        panic!("{output}")
+    };
+    let [asked, rest] = [asked, rest].map(|unchecked| unchecked["message"].as_str().expect("a message"));
+    let number = |text: &str| text.split(' ').next_back().and_then(|number| number.parse().ok());
+    // Of those that were asked about five are named at most.
+    let more = asked.split_once(" more: ").and_then(|(before, _)| number(before)).unwrap_or(0);
+    let unasked = rest.strip_suffix(" objects were not asked about any more").and_then(number).unwrap_or(0);
+    assert_eq!(asked.matches("(manifests.yaml:").count() + more + unasked, 40, "{output}");
+}
+
+#[test]
 fn a_folder_cannot_be_asked() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.config_map("a", "b"));

@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::target::kube::KubeTarget;
 use crate::target::{Apply, DryRunError, Pin};
+use crate::text;
 
 /// Objects asked about at the same time: as many as a deploy writes.
 const IN_FLIGHT: usize = crate::apply::IN_FLIGHT;
@@ -60,7 +61,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         .buffered(IN_FLIGHT);
     let Asked { mut found, mut admitted } = Asked::default();
     let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
-    let mut done = 0;
+    let (mut done, mut unasked) = (0, 0);
     while let Some((index, answer)) = answers.next().await {
         done += 1;
         context.stage.set(done, Some(total));
@@ -73,11 +74,16 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
                     admitted.insert(index, object.value());
                 }
             }
-            None => {}
+            None => unasked += 1,
         }
     }
     drop(answers);
     found.unchecked.extend(unanswered.into_iter().map(|(problem, indices)| could_not(changes, problem, &indices)));
+    if unasked > 0 {
+        let verb = if unasked == 1 { "was" } else { "were" };
+        let message = format!("{} {verb} not asked about any more", text::count(unasked, "object"));
+        found.unchecked.push(CouldNotCheck { message, help: None });
+    }
     Asked { found, admitted }
 }
 
