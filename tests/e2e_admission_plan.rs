@@ -104,6 +104,23 @@ fn metadata_in_a_new_namespace_is_judged_as_the_server_would() {
 }
 
 #[test]
+fn the_right_to_read_a_crd_is_asked_for_where_its_objects_wait_for_a_namespace() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.crd("first: {type: string, maxLength: 3}"));
+    let needs = |manifests: &[String]| {
+        bed.write("manifests.yaml", &manifests.join("---\n"));
+        let arguments = ["permissions", "-f", "manifests.yaml", "--as", "somebody"];
+        let printed = bed.gantry(cp.kubeconfig("admin"), &arguments).args(CHECK).run();
+        printed.code(0);
+        printed.stdout.contains("customresourcedefinitions")
+    };
+    assert!(needs(&[bed.namespace(), bed.sample()]));
+    cp.apply_yaml(&bed.namespace());
+    assert!(!needs(&[bed.namespace(), bed.sample()]), "the server is asked");
+}
+
+#[test]
 fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
     let cp = control_plane();
     let bed = Bed::new();

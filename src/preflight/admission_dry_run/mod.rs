@@ -22,8 +22,10 @@ mod tests;
 mod unasked;
 
 use self::ask::Asked;
+use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, Found};
+use super::{Answer, Check, CheckFuture, Context, Found, Lookup};
+use crate::plan::Plan;
 use crate::report::redact;
 use crate::target::Target;
 
@@ -67,5 +69,9 @@ impl Check for AdmissionDryRun {
             }
             Ok(found.into())
         })
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
+        unasked::lookups(plan)
     }
 }

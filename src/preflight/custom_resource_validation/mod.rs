@@ -127,7 +127,7 @@ impl Check for CustomResourceValidation {
                 name: None,
             }))
         });
-        listed.flatten().chain(manifests::lookups(&plan.changes)).collect()
+        listed.flatten().chain(manifests::lookups(&plan.changes, &|_| true)).collect()
     }
 
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
