@@ -18,26 +18,71 @@ const HIDDEN_DATA: &str = "W2hpZGRlbl0=";
 const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 /// A shorter value is part of too many words to be taken out of them.
 const SHORTEST: usize = 3;
+/// A line of a longer value that may be quoted by itself.
+const SHORTEST_LINE: usize = 8;
 
 /// The message without what stands below `data` and `stringData` of the manifest, as it is, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
-    // Whatever was got instead of what was expected is a value, even one that is too short to be looked for.
-    let mut message = message
-        .split("; ")
-        .map(|cause| cause.split_once(", got ").map_or(cause, |(expected, _)| expected))
-        .collect::<Vec<_>>()
-        .join("; ");
-    let manifest: Value = serde_json::from_str(manifest).unwrap_or_default();
-    let mut values = BTreeSet::new();
-    let members = manifest.as_object().into_iter().flatten();
-    members.filter(|(key, _)| !KNOWN.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut values));
-    let mut values: Vec<String> = values.into_iter().filter(|value| value.chars().count() >= SHORTEST).collect();
-    // One value may be part of another.
-    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    for value in values {
-        message = message.replace(&value, HIDDEN);
+    Values::of([manifest]).taken_out(message)
+}
+
+/// Text of any form with those values replaced that are long enough to be looked for. To be done before words are cut off,
+/// of which the last may be half a value.
+pub fn hide(text: &str, manifest: &str) -> String {
+    Values::of([manifest]).hidden(text)
+}
+
+/// The values of objects, to be looked for in texts.
+#[derive(Debug, Default)]
+pub struct Values {
+    values: BTreeSet<String>,
+    /// How many bytes they have.
+    lengths: BTreeSet<usize>,
+}
+
+impl Values {
+    /// Reads what stands in objects (JSON) beside what names them.
+    pub fn of<'o>(objects: impl IntoIterator<Item = &'o str>) -> Self {
+        let mut values = BTreeSet::new();
+        for object in objects {
+            let object: Value = serde_json::from_str(object).unwrap_or_default();
+            let members = object.as_object().into_iter().flatten();
+            members
+                .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
+                .for_each(|(_, value)| collect(value, &mut values));
+        }
+        values.retain(|value| value.chars().count() >= SHORTEST);
+        Values { lengths: values.iter().map(String::len).collect(), values }
     }
-    message
+
+    /// A message without them.
+    pub fn taken_out(&self, message: &str) -> String {
+        let message = self.hidden(message);
+        // Whatever was got instead of what was expected is a value, even one that is too short to be looked for.
+        let causes =
+            message.split("; ").map(|cause| cause.split_once(", got ").map_or(cause, |(expected, _)| expected));
+        causes.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Every place of the text at which some value stands, hidden as a whole where values overlap.
+    fn hidden(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        // Up to where the text is told, and the end of the values that began before.
+        let (mut told, mut end) = (0, 0);
+        for (at, _) in text.char_indices() {
+            let ends = self.lengths.iter().rev().map(|length| at + length);
+            let is_value = |to: &usize| text.get(at..*to).is_some_and(|part| self.values.contains(part));
+            let Some(to) = ends.filter(|to| *to > end).find(is_value) else { continue };
+            if at >= end {
+                out.push_str(&text[told..at]);
+                out.push_str(HIDDEN);
+            }
+            end = to;
+            told = to;
+        }
+        out.push_str(&text[told..]);
+        out
+    }
 }
 
 /// Replaces the values of a Secret. Its keys stay, and it is still a Secret that an API server would take.
@@ -53,11 +98,14 @@ pub fn hide_values(secret: &mut Value) {
     }
 }
 
-/// Deploy tools keep the whole object that they applied in an annotation.
+/// How base64 of what gzip made begins.
+const GZIP: &str = "H4sI";
+
+/// Deploy tools keep the whole object that they applied in an annotation, as JSON or packed.
 fn hide_copies(metadata: &mut Value) {
     let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
     for (_, value) in annotations.into_iter().flatten() {
-        if value.as_str().is_some_and(|text| text.contains('{')) {
+        if value.as_str().is_some_and(|text| text.contains('{') || text.trim_start().starts_with(GZIP)) {
             *value = HIDDEN.into();
         }
     }
@@ -77,11 +125,17 @@ fn collect(value: &Value, into: &mut BTreeSet<String>) {
         Value::Object(map) => map.values().for_each(|value| collect(value, into)),
         Value::Array(items) => items.iter().for_each(|value| collect(value, into)),
         Value::String(text) => {
-            let decoded = STANDARD.decode(text.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            // A folded text of YAML has line breaks, which the API server leaves out.
+            let compact: String = text.split_whitespace().collect();
+            let bytes = STANDARD.decode(&compact).ok();
+            let compact = bytes.as_ref().map(|_| compact.trim_end_matches('=').to_owned());
+            let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
             // What stands in `stringData` comes to a webhook in `data`.
             let encoded = STANDARD.encode(text);
             let encoded = encoded.trim_end_matches('=').to_owned();
-            for text in decoded.iter().chain([text, &encoded]) {
+            for text in decoded.iter().chain(&compact).chain([text, &encoded]) {
+                let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
+                into.extend(lines.map(str::to_owned));
                 // As it stands, and as a message shows it: on one line, harmless, maybe quoted.
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let quoted = format!("{text:?}");
@@ -103,20 +157,24 @@ mod tests {
     fn a_secret_without_its_values_keeps_its_shape() {
         let copy = r#"{"kind":"Secret","data":{"a":"aHVudGVyMg=="}}"#;
         let mut secret = serde_json::json!({"kind": "Secret", "type": "Opaque",
-            "metadata": {"name": "x", "annotations": {"owner": "me", "kubectl.kubernetes.io/last-applied-configuration": copy}},
+            "metadata": {"name": "x", "annotations": {"owner": "me", "kubectl.kubernetes.io/last-applied-configuration": copy,
+                "objectset.rio.cattle.io/applied": "H4sIAAAAAAAA/packed"}},
             "data": {"a": "aHVudGVyMg==", "b": null}, "stringData": {"c": "hunter2"}, "stringdata": {"d": ["hunter2"]}});
         hide_values(&mut secret);
         assert_eq!(secret["metadata"]["annotations"]["owner"], "me");
         assert_eq!(secret["data"], serde_json::json!({"a": STANDARD.encode(HIDDEN), "b": null}));
         assert_eq!(secret["stringData"]["c"], HIDDEN);
         let text = secret.to_string();
-        assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg=="), "{text}");
+        for value in ["hunter2", "aHVudGVyMg==", "packed"] {
+            assert!(!text.contains(value), "{text}");
+        }
     }
 
     #[test]
     fn values_are_hidden_as_they_are_decoded_and_quoted() {
         let manifest = r#"{"kind": "Secret", "metadata": {"name": "hunter"}, "data": {"a": "aHVudGVyMg=="},
-            "stringData": {"b": 704177, "c": ["two\nlines"], "d": "q\"uote", "e": "x"}, "stringdata": {"f": "misspelt"}}"#;
+            "stringData": {"b": 704177, "c": ["two\nlines"], "d": "q\"uote", "e": "x", "g": "a; b, got 12",
+                "h": "first line\nlast line\n"}, "stringdata": {"f": "misspelt"}, "binaryData": {"i": "Zm9s\nZGVk\n"}}"#;
         for (said, shown) in [
             ("hunter: \"aHVudGVyMg==\" is no hunter2", "hunter: \"[hidden]\" is no [hidden]"),
             (".stringData.b: expected string, got 704177; other", ".stringData.b: expected string; other"),
@@ -125,7 +183,11 @@ mod tests {
             ("two lines, or two\\nlines", "[hidden], or [hidden]"),
             ("\"q\\\"uote\" and misspelt", "\"[hidden]\" and [hidden]"),
             ("expected string, got x", "expected string"),
+            ("weak: a; b, got 12", "weak: [hidden]"),
+            ("cannot read \"last line\"", "cannot read \"[hidden]\""),
+            ("folded, Zm9sZGVk", "[hidden], [hidden]"),
             ("no Secret at all", "no Secret at all"),
+            ("hunter2misspelthunter2 hunter2", "[hidden][hidden][hidden] [hidden]"),
         ] {
             assert_eq!(without_values(said, manifest), shown);
         }

@@ -85,6 +85,7 @@ fn apply_pinned(target: &DirTarget, value: &Value, pin: &Pin) -> Result<Live, Ap
         resource: &resource,
         object: &object,
         raw: &raw,
+        live: None,
         pin,
         field_manager: "gantry",
         force_conflicts: false,

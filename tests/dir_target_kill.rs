@@ -70,6 +70,7 @@ fn writer() {
                 resource: &resource,
                 object: &object,
                 raw: &raw,
+                live: None,
                 pin: &pin,
                 field_manager: "gantry",
                 force_conflicts: false,

@@ -1,106 +1,20 @@
 //! `AdmissionDryRun` from the command line: what a real API server would refuse is found before anything is written.
+//! What depends on the deploy itself is in `e2e_admission_plan.rs`.
 
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use support::{Bed, Output, Proxy, Webhook, When, control_plane, eventually};
+use support::admission::{Admission, comes_into_force, findings, its_name, limit_range, only, quota, rule};
+use support::{Bed, Proxy, Webhook, When, control_plane};
 
 const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
-
-/// `(rule, severity, line, message)` of each finding, in the report's order.
-fn findings(output: &Output) -> Vec<(String, String, u64, String)> {
-    let report = output.report();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found = report["checks"][0]["findings"].as_array().expect("findings").clone();
-    let entry = |f: &Value| {
-        (text(&f["rule"]), text(&f["severity"]), f["source"]["line"].as_u64().unwrap_or(0), text(&f["message"]))
-    };
-    found.iter().map(entry).collect()
-}
 
 /// Where a manifest says `# <- RULE`: the lines with the rules that have to be found there.
 fn marked(manifests: &str) -> BTreeSet<(String, u64)> {
     let lines = manifests.lines().zip(1..);
     lines.filter_map(|(line, number)| Some((line.split_once("# <- ")?.1.trim().to_owned(), number))).collect()
-}
-
-/// Makes a namespace, and what of the server's state refuses things in it. The admission configurations are taken away
-/// when the value is dropped.
-struct Rules {
-    paths: Vec<String>,
-}
-
-impl Rules {
-    fn new(bed: &Bed) -> Self {
-        let cp = control_plane();
-        let namespace = &bed.names.namespace;
-        cp.apply_yaml(&bed.namespace());
-        let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "quota"},
-            "spec": {"hard": {"services": "1"}}});
-        let quotas = format!("/api/v1/namespaces/{namespace}/resourcequotas");
-        assert_eq!(cp.post(&quotas, &quota).0, 201);
-        // What the controller manager would count.
-        let mut counted = quota.clone();
-        counted["status"] = json!({"hard": {"services": "1"}, "used": {"services": "1"}});
-        assert_eq!(cp.put(&format!("{quotas}/quota/status"), &counted).0, 200);
-        let limits = json!({"metadata": {"name": "limits"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"},
-            "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}]}});
-        assert_eq!(cp.post(&format!("/api/v1/namespaces/{namespace}/limitranges"), &limits).0, 201);
-        Rules { paths: Vec::new() }
-    }
-
-    fn configure(&mut self, plural: &str, object: &Value) {
-        let base = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
-        let (status, answer) = control_plane().post(&base, object);
-        assert_eq!(status, 201, "{answer}");
-        self.paths.push(format!("{base}/{}", object["metadata"]["name"].as_str().expect("a name")));
-    }
-
-    /// A policy that denies objects of this resource whose names begin with `denied`.
-    fn policy(&mut self, bed: &Bed, resource: &str) {
-        let name = format!("p-{}", bed.names.namespace);
-        let spec = json!({"matchConstraints": {"namespaceSelector": only(bed), "resourceRules": [rule(resource)]},
-            "validations": [{"expression": "!object.metadata.name.startsWith('denied')", "message": "no such names"}]});
-        self.configure("validatingadmissionpolicies", &json!({"metadata": {"name": name}, "spec": spec}));
-        let spec = json!({"policyName": name, "validationActions": ["Deny"]});
-        self.configure("validatingadmissionpolicybindings", &json!({"metadata": {"name": name}, "spec": spec}));
-        self.comes_into_force(bed, resource, "denied request");
-    }
-
-    fn webhook(&mut self, bed: &Bed, resource: &str, client: &Value, says: &str) {
-        let webhook = json!({"name": "hook.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": client, "namespaceSelector": only(bed), "rules": [rule(resource)]});
-        let name = format!("w-{resource}-{}", bed.names.namespace);
-        self.configure("validatingwebhookconfigurations", &json!({"metadata": {"name": name}, "webhooks": [webhook]}));
-        self.comes_into_force(bed, resource, says);
-    }
-
-    /// The server learns of its admission configuration by watching.
-    fn comes_into_force(&self, bed: &Bed, resource: &str, says: &str) {
-        let path = format!("/api/v1/namespaces/{}/{resource}?dryRun=All", bed.names.namespace);
-        eventually("the rules come into force", || {
-            let (_, answer) = control_plane().post(&path, &json!({"metadata": {"name": "denied"}}));
-            answer["message"].as_str().is_some_and(|message| message.contains(says)).then_some(())
-        });
-    }
-}
-
-impl Drop for Rules {
-    fn drop(&mut self) {
-        for path in &self.paths {
-            control_plane().delete(path);
-        }
-    }
-}
-
-fn only(bed: &Bed) -> Value {
-    json!({"matchLabels": {"kubernetes.io/metadata.name": bed.names.namespace}})
-}
-
-fn rule(resource: &str) -> Value {
-    json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]})
 }
 
 /// A CRD whose live version has what `crd` has.
@@ -247,11 +161,14 @@ metadata:
 }
 
 /// The state that refuses all of [`refused_manifests`].
-fn refusing(bed: &Bed) -> Rules {
+fn refusing(bed: &Bed) -> Admission {
     let cp = control_plane();
-    let mut rules = Rules::new(bed);
+    cp.apply_yaml(&bed.namespace());
+    quota(bed, "quota", &json!({"hard": {"services": "1"}}), &json!({"services": "1"}));
+    limit_range(bed);
     live_state(bed);
-    rules.policy(bed, "configmaps");
+    let mut rules = Admission::default();
+    rules.policy(bed, "configmaps", &its_name(bed));
     // It echoes what it was sent, as careless webhooks do.
     let webhook = Webhook::admitting(cp, |review| {
         let object = &review["request"]["object"];
@@ -364,76 +281,31 @@ fn what_the_dry_run_passes_the_server_takes_and_what_it_refuses_the_server_refus
 }
 
 #[test]
-fn what_waits_for_this_deploy_is_judged_without_the_server_and_marked_so() {
-    let cp = control_plane();
-    let bed = Bed::new();
-    let namespace = &bed.names.namespace;
-    let manifests = |long: &str, field: &str| {
-        let crd = bed.crd("first: {type: string, maxLength: 3}");
-        let deployment = format!(
-            "apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: web, namespace: {namespace}}}
-spec:
-  replicas: 1
-  {field}: 3
-  selector: {{matchLabels: {{app: web}}}}
-  template:
-    metadata: {{labels: {{app: web}}}}
-    spec: {{containers: [{{name: web, image: web, resources: {{limits: {{cpu: 1}}}}, ports: [{{containerPort: 80}}]}}]}}
-"
-        );
-        let sample = bed.sample().replace("first: x", &format!("first: {long}"));
-        [bed.namespace(), crd, sample, deployment, bed.config_map("a", "b")].join("---\n")
-    };
-    let text = manifests("longer", "revisionHistoryLimits");
-    bed.write("manifests.yaml", &text);
-    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
-    output.code(3);
-    let line = |part: &str| text.lines().position(|line| line.contains(part)).unwrap() as u64 + 1;
-    let found = findings(&output);
-    let shown: Vec<(&str, &str, u64)> = found.iter().map(|(r, s, l, _)| (r.as_str(), s.as_str(), *l)).collect();
-    assert_eq!(
-        shown,
-        [
-            ("JudgedWithoutServer", "info", line("metadata: {name: t")),
-            ("JudgedWithoutServer", "info", line("metadata: {name: samples")),
-            ("ObjectInvalid", "error", line("revisionHistoryLimits")),
-            ("ObjectInvalid", "error", line("first: longer")),
-        ],
-        "{found:#?}"
-    );
-    assert!(
-        found[0]
-            .3
-            .contains("2 objects before this is written; judged 2 by gantry's own validator and the server's schema")
-    );
-    assert!(found[1].3.contains("1 object before this is written; judged 1 by gantry's own validator and their CRD"));
-    // Without the mistakes it is deployed, and what is left of the notes stops nothing.
-    bed.write("manifests.yaml", &manifests("abc", "revisionHistoryLimit"));
-    bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
-    // A changed CRD: the new schema counts, and the rest of admission as it is.
-    let longer = manifests("longer", "revisionHistoryLimit").replace("maxLength: 3", "maxLength: 9");
-    bed.write("manifests.yaml", &longer);
-    bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
-    assert_eq!(cp.get(&bed.sample_path()).1["first"], "longer");
-}
-
-#[test]
 fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
+    let namespace = &bed.names.namespace;
+    // The API takes no such webhook since v1; one that was made before stays as it was.
+    let webhook = Webhook::admitting(cp, |_| None);
+    let name = format!("w-old-{namespace}");
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name, "uid": name, "creationTimestamp": "2020-01-01T00:00:00Z"},
+        "webhooks": [{"name": "hook.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "Some",
+            "failurePolicy": "Ignore", "matchPolicy": "Equivalent", "objectSelector": {}, "timeoutSeconds": 10,
+            "clientConfig": webhook.client_config(), "namespaceSelector": only(&bed), "rules": [rule("configmaps")]}]});
+    let (status, answer) =
+        cp.post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", &configuration);
+    assert_eq!(status, 422, "{answer}");
+    cp.store(&format!("/registry/validatingwebhookconfigurations/{name}"), &configuration);
+    comes_into_force(&bed, "configmaps", "does not support dry run");
+
     bed.write("manifests.yaml", &format!("{}---\n{}", bed.config_map("a", "b"), bed.config_map("c", "d")));
     let proxy = Proxy::start(cp);
-    let answer = json!({"kind": "Status", "status": "Failure", "code": 400, "reason": "BadRequest",
-        "message": "admission webhook \"hook.example.com\" does not support dry run"});
-    proxy.answer(When::new("PATCH", "/configmaps/").query("dryRun=All"), 400, answer);
-    let output = bed.deploy(proxy.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    let output = bed.deploy(proxy.kubeconfig("admin"), &CHECK).args(["-o", "json", "--warn-only"]).run();
     output.code(1);
     let report = output.report();
     assert_eq!(report["checks"][0]["status"], "failed");
-    let namespace = &bed.names.namespace;
     assert_eq!(
         report["checks"][0]["unchecked"][0]["message"],
         format!(
@@ -442,6 +314,10 @@ fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
         )
     );
     assert!(proxy.writes().is_empty());
+    // The server cannot say so beforehand, and takes them all the same.
+    bed.deploy(cp.kubeconfig("admin"), &["-q"]).run().code(0);
+    let path = format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{name}");
+    assert_eq!(cp.delete(&path).0, 200);
 }
 
 #[test]
@@ -539,6 +415,29 @@ fn an_object_that_moves_meanwhile_is_no_finding() {
 }
 
 #[test]
+fn what_is_not_asked_about_any_more_is_counted() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let manifests: Vec<String> = (0..40).map(|n| bed.config_map(&format!("c{n}"), "x")).collect();
+    bed.write("manifests.yaml", &manifests.join("---\n"));
+    let proxy = Proxy::start(cp);
+    let answer = json!({"kind": "Status", "status": "Failure", "code": 401, "message": "Unauthorized"});
+    proxy.answer(When::new("PATCH", "/configmaps/").query("dryRun=All"), 401, answer);
+    let output = bed.deploy(proxy.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
+    let report = output.code(1).report();
+    let [asked, rest] = &report["checks"][0]["unchecked"].as_array().expect("what was not checked")[..] else {
+        panic!("{output}")
+    };
+    let [asked, rest] = [asked, rest].map(|unchecked| unchecked["message"].as_str().expect("a message"));
+    let number = |text: &str| text.split(' ').next_back().and_then(|number| number.parse().ok());
+    // Of those that were asked about five are named at most.
+    let more = asked.split_once(" more: ").and_then(|(before, _)| number(before)).unwrap_or(0);
+    let unasked = rest.strip_suffix(" objects were not asked about any more").and_then(number).unwrap_or(0);
+    assert_eq!(asked.matches("(manifests.yaml:").count() + more + unasked, 40, "{output}");
+}
+
+#[test]
 fn a_folder_cannot_be_asked() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.config_map("a", "b"));
@@ -554,68 +453,4 @@ fn a_folder_cannot_be_asked() {
         (check["status"].as_str(), check["message"].as_str()),
         (Some("skipped"), Some("only a running API server can be asked for a dry run"))
     );
-}
-
-#[test]
-fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
-    let cp = control_plane();
-    let bed = Bed::new();
-    let rules = Rules::new(&bed);
-    let namespace = &bed.names.namespace;
-    let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/quota/status");
-    let hard = json!({"services": "5", "count/configmaps": "3"});
-    let quota = json!({"status": {"hard": hard, "used": {"services": "0", "count/configmaps": "1"}}});
-    assert_eq!(cp.patch(&path, &quota).0, 200);
-    assert_eq!(cp.patch(path.trim_end_matches("/status"), &json!({"spec": {"hard": hard}})).0, 200);
-    let manifests = ["a", "b", "c"].map(|name| bed.config_map(name, "x")).join("---\n");
-    bed.write("manifests.yaml", &manifests);
-    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["-o", "json"]).run();
-    output.code(3);
-    let found = findings(&output);
-    let expected = "the quota \"quota\" has room for 2 more of count/configmaps, and this deploy creates 3 objects";
-    assert_eq!(found, [("QuotaExceeded".into(), "error".into(), 13, expected.into())]);
-    // The server says the same once it is too late, of whichever comes third.
-    let answers: Vec<u16> = ["a", "b", "c"]
-        .iter()
-        .map(|name| {
-            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
-            cp.server_side_apply(&bed.config_map_path(name), "gantry", &object).0
-        })
-        .collect();
-    assert_eq!(answers, [201, 201, 403]);
-    // Whoever may not read quotas is told that nobody looked, and deploys.
-    let bed = Bed::new();
-    cp.apply_yaml(&bed.namespace());
-    bed.write("manifests.yaml", &["a", "b"].map(|name| bed.config_map(name, "x")).join("---\n"));
-    let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}]));
-    let output = bed.deploy(cp.kubeconfig(&user), &CHECK).args(["-o", "json"]).run();
-    output.code(0);
-    let [(rule, severity, 3, message)] = &findings(&output)[..] else { panic!("{:?}", findings(&output)) };
-    assert_eq!((rule.as_str(), severity.as_str()), ("JudgedWithoutServer", "info"));
-    assert!(message.contains("may not list resourcequotas"), "{message}");
-    drop(rules);
-}
-
-#[test]
-fn a_version_that_goes_with_this_deploy_is_no_place_for_an_object_of_it() {
-    let cp = control_plane();
-    let bed = Bed::new();
-    let both = |served: bool| {
-        let old = format!(
-            "  versions:\n  - {{name: v1alpha1, served: {served}, storage: false, schema: {{openAPIV3Schema: {{type: object}}}}}}\n"
-        );
-        bed.crd("first: {type: string}").replace("  versions:\n", &old)
-    };
-    cp.apply_yaml(&bed.namespace());
-    cp.apply_yaml(&both(true));
-    let sample = bed.sample().replace("/v1\n", "/v1alpha1\n").replace("first: x\n", "");
-    bed.write("manifests.yaml", &format!("{}---\n{sample}", both(false)));
-    let output =
-        bed.deploy(cp.kubeconfig("admin"), &[&CHECK[..], &["--force-conflicts"]].concat()).args(["-o", "json"]).run();
-    output.code(3);
-    let found = findings(&output);
-    let said: Vec<&str> =
-        found.iter().filter(|(_, severity, ..)| severity == "error").map(|(.., m)| m.as_str()).collect();
-    let [said] = said[..] else { panic!("{said:?}") };
-    assert!(said.contains("the CRD among the manifests does not serve v1alpha1"), "{said}");
 }

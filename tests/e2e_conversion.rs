@@ -2,10 +2,12 @@
 
 mod support;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use gantry::preflight::registry;
 use gantry::yaml;
 use serde_json::{Value, json};
-use support::{Bed, Output, Webhook, control_plane};
+use support::{Bed, Output, Webhook, control_plane, eventually};
 
 /// A bed with a namespace, and what the tests of this check need besides.
 struct Conversion(Bed);
@@ -132,6 +134,12 @@ fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
     let found = bed.live(&wrong_ca).found(&[bed.crd(&wrong_ca)]);
     assert!(found.len() == 1 && found[0].contains("certificate signed by unknown authority"), "{found:?}");
 
+    // A deploy that gives it the right one may go on.
+    let right = bed.crd(&trusted.conversion());
+    let found = bed.found(std::slice::from_ref(&right));
+    assert!(found.len() == 1 && found[0].starts_with("warning ConversionFails"), "{found:?}");
+    bed.check(&[right], &[]).code(0).stdout_contains("this deploy changes the webhook: run the check again after it");
+
     let bed = Conversion::new();
     let nonsense = Webhook::with_own_ca(&[], |_| json!({"kind": "Nonsense"}));
     let found = bed.live(&nonsense.conversion()).found(&[bed.crd(&nonsense.conversion())]);
@@ -182,10 +190,51 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
         object
     });
     let crd = bed.live(&one_way.conversion()).crd(&one_way.conversion());
+    // Another one in its place may do better, and another name for the same one does not.
+    let mut renewed = one_way.conversion();
+    renewed["webhook"]["clientConfig"]["caBundle"] = ca_bundle(&webhook(rename));
+    bed.check(&[bed.crd(&renewed)], &[]).code(3);
+    bed.check(&[bed.crd(&webhook(rename).conversion())], &[]).code(0).stdout_contains("warning[ConversionLosesData]");
     bed.check(&[crd], &[])
         .code(3)
         .stdout_contains("does not come back the same: spec.amount")
         .stdout_contains("spec.amount: \"large-one\", comes back as \"small-one\"");
+}
+
+#[test]
+fn what_admission_changes_with_every_write_is_no_loss() {
+    let cp = control_plane();
+    let bed = Conversion::new();
+    let healthy = webhook(rename);
+    let crd = bed.crd(&healthy.conversion());
+    bed.live(&healthy.conversion());
+    let group = &bed.0.names.group;
+    let path = format!("/apis/{group}/v1/namespaces/{}/samples", bed.0.names.namespace);
+    for name in ["a", "b", "c"] {
+        let note = json!({"metadata": {"annotations": {"written": "first"}}});
+        assert_eq!(cp.patch(&format!("{path}/{name}"), &note).0, 200);
+    }
+    // It sets an annotation to another value with each write.
+    let stamps = Webhook::start(cp, |review| {
+        let request = &review["request"];
+        let patch = json!([{"op": "add", "path": "/metadata/annotations/written", "value": request["uid"]}]);
+        let response = json!({"uid": request["uid"], "allowed": true, "patchType": "JSONPatch",
+            "patch": BASE64.encode(patch.to_string())});
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    });
+    let rule = json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["samples"]});
+    let hook = json!({"name": "stamps.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "clientConfig": stamps.client_config(), "rules": [rule]});
+    let base = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let name = format!("stamps-{}", bed.0.names.namespace);
+    let (status, answer) = cp.post(base, &json!({"metadata": {"name": name}, "webhooks": [hook]}));
+    assert_eq!(status, 201, "{answer}");
+    eventually("the webhook comes into force", || {
+        let (_, object) = cp.patch(&format!("{path}/a?dryRun=All"), &json!({"spec": {"color": "other"}}));
+        (object["metadata"]["annotations"]["written"] != "first").then_some(())
+    });
+    assert_eq!(bed.found(&[crd]), Vec::<String>::new());
+    cp.delete(&format!("{base}/{name}"));
 }
 
 #[test]
@@ -309,8 +358,16 @@ fn what_the_crd_itself_says_needs_no_server() {
     ] {
         let mut crd = bed.crd(&by(bundle));
         check(&crd).code(3).stdout_contains("error[ConversionCABundleInvalid]").stdout_contains(says);
-        crd["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
-        check(&crd).code(0).stdout_contains("skipped");
+        for promise in [
+            json!({"cert-manager.io/inject-ca-from": "a/b"}),
+            json!({"cert-manager.io/inject-apiserver-ca": "true"}),
+            json!({"service.beta.openshift.io/inject-cabundle": "true"}),
+        ] {
+            crd["metadata"]["annotations"] = promise;
+            check(&crd).code(0).stdout_contains("skipped");
+        }
+        crd["metadata"]["annotations"] = json!({"service.beta.openshift.io/inject-cabundle": "false"});
+        check(&crd).code(3).stdout_contains(says);
     }
     let mut crd = bed.crd(&by(ca_bundle(&trusted)));
     crd["spec"]["conversion"]["webhook"]["conversionReviewVersions"] = json!(["v2"]);

@@ -207,6 +207,18 @@ fn what_a_program_leaves_behind_neither_delays_nor_stays() {
     }
 }
 
+/// What leaves the group of the program cannot be stopped with it; it keeps nobody waiting.
+#[test]
+fn who_leaves_the_group_of_a_program_does_not_delay_it() {
+    let bed = bed_with(|bed| bed.config_map("a", "x"));
+    let daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    print(os.getpid(), file=open('pids', 'w'), flush=True)\n    time.sleep(1000)";
+    let script = format!("python3 -c \"{daemon}\"; while [ ! -s pids ]; do :; done; echo '{{\"results\": []}}'");
+    check(&bed, &shell("leaves", &script, ", timeout: 60s"), &[]).code(0).stdout_contains("leaves  passed");
+    let pid = std::fs::read_to_string(bed.folder.path().join("pids")).expect("its process id");
+    let killed = std::process::Command::new("kill").arg(pid.trim()).status().expect("run `kill`");
+    assert!(killed.success(), "it still ran");
+}
+
 #[test]
 fn a_program_that_floods_is_stopped() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
@@ -243,6 +255,7 @@ fn a_program_that_fails_or_talks_nonsense_has_checked_nothing() {
         (shell("x", "cat", ""), "passed"),
         (shell("x", "echo fine", ""), "the answer of sh cannot be read: invalid type"),
         (shell("x", "echo '{}'", ""), "it has no results"),
+        (shell("x", "echo '[null, []]'", ""), "it is a list and no mapping"),
         (
             shell("x", "echo '{\"results\": [{\"message\": \"m\", \"severity\": \"fatal\"}]}'", ""),
             "unknown variant `fatal`",

@@ -55,6 +55,7 @@ impl Cluster {
             resource: &thing.resource,
             object: &thing.object,
             raw: &raw,
+            live: None,
             pin,
             field_manager,
             force_conflicts: force,

@@ -222,6 +222,7 @@ async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> 
             resource: &change.resource,
             object,
             raw: &change.desired.raw,
+            live: change.live.as_ref().map(|live| &live.raw),
             pin: &pin,
             field_manager: &options.field_manager,
             force_conflicts: options.force_conflicts,

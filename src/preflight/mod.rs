@@ -9,6 +9,7 @@ pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
+mod once;
 pub mod own;
 mod pair;
 pub mod permission_validation;

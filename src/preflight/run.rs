@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use super::crd_upgrade_safety::Proven;
+use super::once;
 use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
@@ -80,6 +81,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
     let problems = waive(&mut reports, waivers, own_checks);
+    once::tell(&mut reports, redact);
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }

@@ -128,7 +128,7 @@ pub struct CheckReport {
     pub name: String,
     pub mode: Mode,
     pub status: CheckStatus,
-    /// Why a check was skipped.
+    /// Why a check was skipped, or what another check tells of in its place: the status counts these findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// What could not be checked, and why. With any of these a check has not passed.

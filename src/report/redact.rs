@@ -53,7 +53,9 @@ fn redact_value(value: &mut Value) {
 /// `spec.x: Invalid value: "abc": should match …` without all that follows the kind of refusal: what stands there may
 /// quote the value once more.
 pub fn without_values(text: &str) -> String {
-    const KINDS: [&str; 3] = ["Invalid value: ", "Unsupported value: ", "Duplicate value: "];
+    // What follows the last two are the words of a webhook or a policy.
+    const KINDS: [&str; 5] =
+        ["Invalid value: ", "Unsupported value: ", "Duplicate value: ", "denied the request: ", "denied request: "];
     let line = |line: &str| {
         let found = KINDS.iter().filter_map(|kind| Some((line.find(kind)?, kind.len()))).min();
         match found {
@@ -105,6 +107,8 @@ mod tests {
             "the API server refused it: \n  spec.a: Invalid value (hidden)\n  spec.b: Required value"
         );
         assert_eq!(without_values("spec.a: Unsupported value: \"x\": supported"), "spec.a: Unsupported value (hidden)");
+        let denied = "admission webhook \"w\" denied the request: x is weak: Invalid value: \"x\"";
+        assert_eq!(without_values(denied), "admission webhook \"w\" denied the request (hidden)");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Apply<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
     pub raw: &'a RawObject,
+    /// The object as it was read.
+    pub live: Option<&'a RawObject>,
     pub pin: &'a Pin,
     pub field_manager: &'a str,
     pub force_conflicts: bool,
@@ -130,8 +132,10 @@ pub struct Cause {
 pub enum Refuser {
     /// The schema of the kind, or the validation of its values.
     Validation,
-    /// A webhook, a policy, or a plugin such as LimitRanger or PodSecurity.
+    /// A plugin of the server itself, such as LimitRanger or PodSecurity.
     Admission,
+    /// A webhook or a ValidatingAdmissionPolicy.
+    Policy,
     /// A webhook could not be called, and says that nothing may be written then.
     FailedWebhook,
     Quota,

@@ -166,6 +166,14 @@ impl ControlPlane {
         assert_eq!(status, 200, "{answer}");
     }
 
+    /// Puts an object into etcd past the API server, which would not take it any more.
+    pub fn store(&self, key: &str, object: &Value) {
+        let etcd = Api::new(&self.etcd_url, None, None);
+        let pair = json!({"key": BASE64.encode(key), "value": BASE64.encode(object.to_string())});
+        let (status, answer) = etcd.post("/v3/kv/put", &pair);
+        assert_eq!(status, 200, "{answer}");
+    }
+
     /// The process ids of etcd and the API server.
     pub fn pids(&self) -> Vec<u32> {
         let supervisor = self.supervisor();

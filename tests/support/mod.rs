@@ -7,6 +7,7 @@
 // Each test binary compiles this module for itself and uses its own part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod admission;
 mod api;
 mod bed;
 mod binaries;

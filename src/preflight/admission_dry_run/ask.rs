@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::stream::{self, StreamExt};
+use serde_json::Value;
 
 use super::depend::Dependence;
-use super::{Found, refusal};
+use super::{Found, quota, refusal};
 use crate::apply::pin::{self, Moved};
 use crate::plan::{Action, Change};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
+use crate::resource::RawObject;
 use crate::target::kube::KubeTarget;
 use crate::target::{Apply, DryRunError, Pin};
+use crate::text;
 
 /// Objects asked about at the same time: as many as a deploy writes.
 const IN_FLIGHT: usize = crate::apply::IN_FLIGHT;
@@ -23,7 +26,15 @@ const TRIES: u32 = 3;
 /// Objects that one "could not check" names.
 const OBJECTS_SHOWN: usize = 5;
 
-pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> Found {
+/// What the server answered.
+#[derive(Default)]
+pub struct Asked {
+    pub found: Found,
+    /// Objects that are created as they would be stored, where a quota may look into them; by their index in the plan.
+    pub admitted: BTreeMap<usize, Value>,
+}
+
+pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> Asked {
     let changes = &context.plan.changes;
     let is_asked = |index: &usize| {
         let is_written = matches!(changes[*index].action, Action::Create | Action::Update);
@@ -48,24 +59,35 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
             }
         })
         .buffered(IN_FLIGHT);
-    let mut found = Found::default();
+    let Asked { mut found, mut admitted } = Asked::default();
     let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
-    let mut done = 0;
+    let (mut done, mut unasked) = (0, 0);
     while let Some((index, answer)) = answers.next().await {
         done += 1;
         context.stage.set(done, Some(total));
         match answer {
             Some(Err(DryRunError::Unanswered { problem, .. })) => unanswered.entry(problem).or_default().push(index),
             Some(Err(error)) => refusal::say(context.plan, index, &error, dependence[index], &mut found.violations),
-            Some(Ok(())) | None => {}
+            Some(Ok(object)) => {
+                let change = &changes[index];
+                if change.action == Action::Create && quota::is_measured(&change.resource) {
+                    admitted.insert(index, object.value());
+                }
+            }
+            None => unasked += 1,
         }
     }
     drop(answers);
     found.unchecked.extend(unanswered.into_iter().map(|(problem, indices)| could_not(changes, problem, &indices)));
-    found
+    if unasked > 0 {
+        let verb = if unasked == 1 { "was" } else { "were" };
+        let message = format!("{} {verb} not asked about any more", text::count(unasked, "object"));
+        found.unchecked.push(CouldNotCheck { message, help: None });
+    }
+    Asked { found, admitted }
 }
 
-async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<(), DryRunError> {
+async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
     let mut pin = match &change.live {
         None => Pin::Absent,
         Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
@@ -76,6 +98,7 @@ async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Res
             resource: &change.resource,
             object: &change.desired.object,
             raw: &change.desired.raw,
+            live: change.live.as_ref().map(|live| &live.raw),
             pin: &pin,
             field_manager: context.field_manager,
             force_conflicts: context.force_conflicts,

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use crate::plan::{Action, Change, CrdHead, Plan};
-use crate::target::{Refusal, Refuser};
 
 /// What stands between an object and the server's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,42 +63,4 @@ pub fn sort(plan: &Plan) -> Vec<Dependence> {
 fn is_served(crd: &Change, version: &str) -> bool {
     let live = crd.live.as_ref().and_then(|live| CrdHead::of(&live.raw));
     live.is_some_and(|live| live.served().any(|resource| resource.version == version))
-}
-
-/// The change of the plan that may take the reason for a refusal away before the object is written: it brings what is
-/// missed, or it changes what limits.
-pub fn awaited(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
-    let change = &plan.changes[index];
-    let namespace = change.desired.object.namespace.as_deref();
-    let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() <= change.rank());
-    let mut earlier = earlier.filter(|(at, other)| *at != index && other.action != Action::Unchanged);
-    let said = refusal.problem.message.to_lowercase();
-    let is_missed = |other: &Change| {
-        let name = &other.desired.object.name;
-        let is_named = refusal.missing.as_ref().is_some_and(|(_, missing)| missing == name)
-            || (said.contains("not found") || said.contains("was found")) && has_word(&said, &name.to_lowercase());
-        other.action == Action::Create && is_named
-    };
-    let limits = |other: &Change| {
-        let object = &other.desired.object;
-        let of_group = |group: &str, kinds: &[&str]| object.group() == group && kinds.contains(&object.kind.as_str());
-        match refusal.by {
-            Refuser::Quota => of_group("", &["ResourceQuota"]) && object.namespace.as_deref() == namespace,
-            Refuser::Authorization => {
-                of_group("rbac.authorization.k8s.io", &["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"])
-            }
-            // LimitRanger and PodSecurity.
-            Refuser::Admission => {
-                of_group("", &["LimitRange"]) && object.namespace.as_deref() == namespace
-                    || object.is_namespace() && Some(object.name.as_str()) == namespace
-            }
-            _ => false,
-        }
-    };
-    earlier.find(|(_, other)| is_missed(other) || limits(other)).map(|(at, _)| at)
-}
-
-fn has_word(text: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
-    text.split(|c: char| !is_part(c)).any(|part| part.trim_matches('.') == word)
 }

@@ -9,18 +9,23 @@
 //! ```
 
 mod ask;
+mod awaited;
 mod depend;
+mod metadata;
 mod place;
 mod quota;
 mod refusal;
-mod rules;
+pub(in crate::preflight) mod rules;
 mod shape;
 #[cfg(test)]
 mod tests;
 mod unasked;
 
+use self::ask::Asked;
+use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, Found};
+use super::{Answer, Check, CheckFuture, Context, Found, Lookup};
+use crate::plan::Plan;
 use crate::report::redact;
 use crate::target::Target;
 
@@ -50,8 +55,9 @@ impl Check for AdmissionDryRun {
                 return Ok(Answer::Skipped("only a running API server can be asked for a dry run".to_owned()));
             };
             let dependence = depend::sort(context.plan);
-            let mut found = ask::ask(&context, server, &dependence).await;
-            found.extend(quota::check(&context).await);
+            let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));
+            let Asked { mut found, admitted } = asked;
+            found.extend(quota::judge(&context, limited, &admitted));
             found.extend(unasked::check(&context, &dependence).await);
             // By place in the plan, whoever judged.
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
@@ -63,5 +69,9 @@ impl Check for AdmissionDryRun {
             }
             Ok(found.into())
         })
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
+        unasked::lookups(plan)
     }
 }

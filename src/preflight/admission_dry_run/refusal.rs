@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::depend::{self, Dependence};
-use super::{place, rules};
+use super::depend::Dependence;
+use super::{awaited, place, rules};
 use crate::plan::{Action, Plan};
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
@@ -29,7 +29,7 @@ pub fn say(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependenc
 fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
     let change = &plan.changes[index];
     let object = change.desired.raw.value();
-    let awaited = depend::awaited(plan, index, refusal);
+    let awaited = awaited::awaited(plan, index, refusal);
     let is_update = change.action == Action::Update;
     let mut say = |doc: &'static RuleDoc, field: Option<&str>, message: String, help: String| {
         let at = match field {
@@ -57,12 +57,17 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                 say(doc, Some(&cause.field), message, help.to_owned());
             }
         }
+        // A webhook says of each field what it does not like; a policy speaks of the object.
+        Refuser::Policy if !refusal.causes.is_empty() => {
+            for cause in &refusal.causes {
+                let help = help.clone().unwrap_or_else(|| DENIED_HELP.to_owned());
+                say(&rules::DENIED, Some(&cause.field), format!("the server refuses it: {}", cause.message), help);
+            }
+        }
         by => {
             let (doc, what): (_, &str) = match by {
                 Refuser::Validation => (&rules::INVALID, "correct the manifest"),
-                Refuser::Admission => {
-                    (&rules::DENIED, "change the object so that it is admitted, or ask whoever owns the rule")
-                }
+                Refuser::Admission | Refuser::Policy => (&rules::DENIED, DENIED_HELP),
                 Refuser::FailedWebhook => {
                     (&rules::WEBHOOK_FAILED, "bring the webhook back, or remove its configuration")
                 }
@@ -83,6 +88,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
     }
 }
 
+const DENIED_HELP: &str = "change the object so that it is admitted, or ask whoever owns the rule";
 const IMMUTABLE_HELP: &str = "take the change back, or delete the object and let the deploy create it anew";
 
 fn is_namespace(refusal: &Refusal) -> bool {

@@ -184,8 +184,8 @@ pub static QUOTA: RuleDoc = refused(
     "QuotaExceeded",
     "the object does not fit into a quota of its namespace",
     "An object that a ResourceQuota has no room for, and several that fit one by one and not together: what this deploy \
-     creates is added up against quotas that count objects. What adds up to more cpu, memory or storage than there is, is \
-     refused only when it is written.",
+     creates is added up, by number and by what Pods, claims and Services take. What controllers make of an object (the \
+     Pods of a Deployment) is not.",
     HALF_DONE,
     Example::Objects {
         live: "\

@@ -91,16 +91,21 @@ fn said(plan: &Plan, index: usize, refusal: Refusal, dependence: Dependence) -> 
 #[test]
 fn what_the_deploy_does_away_with_first_is_a_warning() {
     let rbac = "rbac.authorization.k8s.io/v1";
+    let mut binding = object(rbac, "RoleBinding", "readers", "n");
+    binding["roleRef"] = json!({"kind": "Role", "name": "reader"});
     let plan = plan(vec![
         change(Action::Create, object("v1", "ConfigMap", "a", "n"), "configmaps", None),
         change(Action::Update, object("v1", "ResourceQuota", "q", "n"), "resourcequotas", Some(json!({}))),
         change(Action::Create, object(rbac, "Role", "reader", "n"), "roles", None),
-        change(Action::Create, object(rbac, "RoleBinding", "readers", "n"), "rolebindings", None),
+        change(Action::Create, object(rbac, "ClusterRole", "other", "n"), "clusterroles", None),
+        change(Action::Create, binding, "rolebindings", None),
     ]);
     let index = |name: &str| plan.changes.iter().position(|c| c.desired.object.name == name).unwrap();
     let severity = |name: &str, refusal: Refusal| said(&plan, index(name), refusal, Dependence::Nothing)[0].severity;
-    let quota = || refusal(Refuser::Quota, "exceeded quota: q", &[]);
+    let quota = || refusal(Refuser::Quota, "exceeded quota: q, requested: pods=1", &[]);
+    let other_quota = || refusal(Refuser::Quota, "exceeded quota: q-2, requested: pods=1", &[]);
     assert_eq!(severity("a", quota()), Severity::Warning);
+    assert_eq!(severity("a", other_quota()), Severity::Error, "of this one nothing changes");
     assert_eq!(severity("q", quota()), Severity::Error, "nothing comes before it");
     let missing = |name: &str| Refusal {
         missing: Some(("rolebindings".into(), name.into())),
@@ -108,9 +113,12 @@ fn what_the_deploy_does_away_with_first_is_a_warning() {
     };
     assert_eq!(severity("readers", missing("reader")), Severity::Warning);
     assert_eq!(severity("readers", missing("writer")), Severity::Error);
+    assert_eq!(severity("readers", missing("other")), Severity::Error, "it refers to no ClusterRole");
     let denied = |name: &str| refusal(Refuser::Admission, &format!("no role \"{name}\" was found"), &[]);
     assert_eq!(severity("readers", denied("reader")), Severity::Warning);
     assert_eq!(severity("readers", denied("reader-2")), Severity::Error);
+    let another_kind = refusal(Refuser::Policy, "image reader not found", &[]);
+    assert_eq!(severity("readers", another_kind), Severity::Error);
 }
 
 #[test]

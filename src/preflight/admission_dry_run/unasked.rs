@@ -6,27 +6,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 
-use super::depend::Dependence;
+use super::depend::{self, Dependence};
 use super::shape::Document;
-use super::{Found, rules};
-use crate::plan::{Action, Change, is_built_in};
+use super::{Found, metadata, rules};
+use crate::plan::{Action, Change, Plan, is_built_in};
 use crate::preflight::custom_resource_validation::manifests;
-use crate::preflight::{Context, Violation};
+use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
 use crate::target::Gvk;
 use crate::text;
 
+/// The objects that are judged here, each with the change that it waits for.
+fn judged(changes: &[Change], dependence: &[Dependence]) -> BTreeMap<usize, usize> {
+    let written = |(index, _): &(usize, &Dependence)| matches!(changes[*index].action, Action::Create | Action::Update);
+    let waits_for = |(index, dependence): (usize, &Dependence)| match dependence {
+        Dependence::Nothing => None,
+        Dependence::Brought(by) | Dependence::Changed(by) => Some((index, *by)),
+    };
+    dependence.iter().enumerate().filter(written).filter_map(waits_for).collect()
+}
+
+/// The CRDs that [`check`] reads. Quotas are no such thing: without the right to them a note says so, and that is all.
+pub fn lookups(plan: &Plan) -> Vec<Lookup> {
+    let judged = judged(&plan.changes, &depend::sort(plan));
+    manifests::lookups(&plan.changes, &|index| judged.contains_key(&index))
+}
+
 pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
     let changes = &context.plan.changes;
-    let judged: BTreeMap<usize, usize> = dependence
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| matches!(changes[*index].action, Action::Create | Action::Update))
-        .filter_map(|(index, dependence)| match dependence {
-            Dependence::Nothing => None,
-            Dependence::Brought(by) | Dependence::Changed(by) => Some((index, *by)),
-        })
-        .collect();
+    let judged = judged(changes, dependence);
     let mut found = Found::default();
     if judged.is_empty() {
         return found;
@@ -65,10 +73,11 @@ async fn built_in(
         let kind =
             Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
         let object = changes[index].desired.raw.value();
-        let Some(misfits) = documents.get(&version(index)).and_then(|document| document.judge(&kind, &object)) else {
-            continue;
-        };
-        described.insert(index);
+        let mut misfits = metadata::misfits(&kind, &object);
+        if let Some(shape) = documents.get(&version(index)).and_then(|document| document.judge(&kind, &object)) {
+            described.insert(index);
+            misfits.extend(shape);
+        }
         violations.extend(misfits.into_iter().map(|misfit| {
             let path = path(&misfit.at);
             let message =

@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::resource::{RawObject, Resource};
 
 /// A promise that the CA bundle is written by a controller: cert-manager's, or OpenShift's.
-const INJECTORS: [&str; 3] = [
+const INJECTORS: [&str; 4] = [
+    "cert-manager.io/inject-apiserver-ca",
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
     "service.beta.openshift.io/inject-cabundle",
@@ -103,6 +104,22 @@ fn https() -> i64 {
     443
 }
 
+impl Webhook {
+    /// Whether somebody else is asked from now on than `live` says.
+    pub fn moves(&self, live: &Webhook) -> bool {
+        let (new, old) = (&self.client_config, &live.client_config);
+        new.service.is_some() && new.service != old.service || new.url.is_some() && new.url != old.url
+    }
+
+    /// Whether the API server knows the webhook by something else than `live` says.
+    pub fn is_known_anew(&self, live: &Webhook) -> bool {
+        let compact =
+            |config: &ClientConfig| config.ca_bundle.as_ref().map(|bundle| bundle.split_whitespace().collect());
+        let new: Option<String> = compact(&self.client_config);
+        new.is_some() && new != compact(&live.client_config)
+    }
+}
+
 impl Crd {
     /// # Errors
     /// Why it is no CRD of `apiextensions.k8s.io/v1`.
@@ -123,7 +140,8 @@ impl Crd {
     /// Whether an annotation promises that a controller writes the CA bundle.
     pub fn is_injected(&self) -> bool {
         let annotations = self.metadata.annotations.iter().flatten();
-        annotations.into_iter().any(|(key, _)| INJECTORS.contains(&key.as_str()))
+        let is_promise = |value: &Value| value.as_str().is_some_and(|value| !value.is_empty() && value != "false");
+        annotations.into_iter().any(|(key, value)| INJECTORS.contains(&key.as_str()) && is_promise(value))
     }
 
     pub fn resource(&self, version: &str) -> Resource {

@@ -13,6 +13,13 @@ pub struct Loss {
     pub now: Option<Value>,
 }
 
+impl Loss {
+    /// Whether `other` is the same change: the value set anew at the same place.
+    pub fn is_done_by(&self, other: &Loss) -> bool {
+        self.path == other.path && (self.now == other.now || self.now.is_some() && other.now.is_some())
+    }
+}
+
 /// Every value of `before` that `after` does not have at the same place: what a trip there and back lost or changed.
 pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
     let mut losses = Vec::new();

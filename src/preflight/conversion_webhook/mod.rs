@@ -194,7 +194,7 @@ impl ConversionWebhook {
             found.violations.extend(review_versions(webhook, &subject));
             found.violations.extend(ca_bundle(&desired, webhook, live_webhook, &subject, context));
         }
-        let mut total = None;
+        let (mut total, mut is_replaced) = (None, false);
         if let (Some(live), Some(_), true) = (&live, live_webhook, is_server) {
             total = trip::take(live, &subject, self.objects, context, &mut found).await;
         } else if let (Some(live), true) = (&live, is_server && webhook.is_some()) {
@@ -205,9 +205,30 @@ impl ConversionWebhook {
         {
             // Of a webhook that goes only the workload matters.
             let stays = desired.webhook().is_some();
-            reached(&desired, reference, &subject, (stays, live.is_some(), total), context, &mut found).await;
+            is_replaced =
+                reached(&desired, reference, &subject, (stays, live.is_some(), total), context, &mut found).await;
+        }
+        let moves = match (desired.webhook(), live_webhook) {
+            (Some(desired), Some(live)) => desired.moves(live),
+            (desired, live) => desired.is_some() != live.is_some(),
+        };
+        let known_anew = desired.webhook().zip(live_webhook).is_some_and(|(desired, live)| desired.is_known_anew(live));
+        let is_other = is_replaced || moves;
+        for violation in &mut found.violations {
+            soften(violation, is_other || known_anew, is_other);
         }
         (found, webhook.is_some())
+    }
+}
+
+/// What the webhook does as it is live is no reason to keep it so: a deploy that brings another one goes on with a warning.
+/// `answers_anew` says that calling it may work then, `is_other` that it may convert otherwise.
+fn soften(violation: &mut Violation, answers_anew: bool, is_other: bool) {
+    let is = |rule: &RuleDoc| violation.rule == rule.name;
+    let is_mended = answers_anew && is(&rules::FAILS) || is_other && is(&rules::LOSES_DATA);
+    if is_mended && violation.severity == Severity::Error {
+        violation.severity = Severity::Warning;
+        violation.help = format!("this deploy changes the webhook: run the check again after it; {}", violation.help);
     }
 }
 
@@ -254,7 +275,8 @@ fn ca_bundle(
     Some(violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, &at))
 }
 
-/// Whether the webhook's Service is there and ready, and what this deploy does to who answers behind it.
+/// Whether the webhook's Service is there and ready, and what this deploy does to who answers behind it. Answers whether
+/// somebody else will.
 async fn reached(
     crd: &Crd,
     reference: &ServiceReference,
@@ -262,7 +284,7 @@ async fn reached(
     (stays, is_live, total): (bool, bool, Option<u64>),
     context: &Context<'_>,
     found: &mut Found,
-) {
+) -> bool {
     let at = ["spec", "conversion", "webhook", "clientConfig", "service"];
     let shown = format!("{}/{}", reference.namespace, reference.name);
     let service = match Service::find(reference, context).await {
@@ -271,10 +293,13 @@ async fn reached(
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
             let help = "correct the name or the namespace, or deploy the Service, too";
             found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
-            return;
+            return false;
         }
-        Ok(None) => return,
-        Err(error) => return found.add(Err(error)),
+        Ok(None) => return false,
+        Err(error) => {
+            found.add(Err(error));
+            return false;
+        }
     };
     if stays && !service.ports().contains(&reference.port) {
         let ports: Vec<String> = service.ports().iter().map(ToString::to_string).collect();
@@ -282,14 +307,14 @@ async fn reached(
         let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
         let help = "correct clientConfig.service.port (443, where it is not given) or the Service";
         found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
-        return;
+        return false;
     }
     let replaced = workload::behind(&service, &reference.namespace, context.plan);
     for workload in &replaced {
         found.violations.push(stopped(crd, *workload, (is_live, total), context));
     }
     if !stays || !replaced.is_empty() || !service.has_endpoints() {
-        return;
+        return !replaced.is_empty();
     }
     match service.is_ready(reference, context).await {
         Ok(true) => {}
@@ -300,6 +325,7 @@ async fn reached(
         }
         Err(error) => found.add(Err(error)),
     }
+    false
 }
 
 /// What happens while a webhook's Pods start anew.

@@ -48,9 +48,9 @@ fn by_crd(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> BTreeMap<Str
 }
 
 /// The CRDs that [`check`] reads: those that are not among the manifests.
-pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
+pub fn lookups(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> Vec<Lookup> {
     let is_among = |name: &String| changes.iter().any(|c| c.desired.object.is_crd() && c.desired.object.name == *name);
-    let others = by_crd(changes, &|_| true).into_iter().filter(|(name, _)| !is_among(name));
+    let others = by_crd(changes, is_wanted).into_iter().filter(|(name, _)| !is_among(name));
     let lookup = |(name, objects): (String, Vec<usize>)| Lookup {
         change: objects[0],
         resource: Resource::crd(),

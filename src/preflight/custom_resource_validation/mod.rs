@@ -23,7 +23,7 @@ mod pass;
 pub(in crate::preflight) mod place;
 mod question;
 mod ratchet;
-mod rules;
+pub(in crate::preflight) mod rules;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -127,7 +127,7 @@ impl Check for CustomResourceValidation {
                 name: None,
             }))
         });
-        listed.flatten().chain(manifests::lookups(&plan.changes)).collect()
+        listed.flatten().chain(manifests::lookups(&plan.changes, &|_| true)).collect()
     }
 
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {

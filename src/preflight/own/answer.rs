@@ -1,5 +1,6 @@
 //! What a program answers: the `results` of the KRM functions specification, made violations.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
@@ -11,6 +12,7 @@ use crate::plan::{Change, Plan};
 use crate::preflight::{Subject, Violation};
 use crate::report::Severity;
 use crate::resource::ObjectRef;
+use crate::secret::Values;
 use crate::text;
 use crate::yaml;
 
@@ -105,6 +107,8 @@ impl ProgramAnswer {
         let answer: ProgramAnswer = match text.trim_start().starts_with('{') {
             true => serde_json::from_str(text).map_err(|error| error.to_string())?,
             false => match yaml::parse(text).map_err(|error| format!("line {}: {}", error.line, error.message))? {
+                // A list would be taken for the members in their order.
+                Some(node) if node.to_value().is_array() => return Err("it is a list and no mapping".to_owned()),
                 Some(node) => serde_json::from_value(node.to_value()).map_err(|error| error.to_string())?,
                 None => return Err("it is empty; write {\"results\": []} where nothing was found".to_owned()),
             },
@@ -121,12 +125,26 @@ impl ProgramAnswer {
     /// What was found, in the program's order.
     pub fn into_violations(self, own: &Own, plan: &Plan, redact: bool) -> Vec<Violation> {
         let index = Index::of(plan);
-        self.results.into_iter().flatten().map(|result| result.into_violation(own, plan, &index, redact)).collect()
+        // What is about no object may quote any.
+        let values = LazyCell::new(|| {
+            let live = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.raw.json()));
+            Values::of(plan.changes.iter().map(|change| change.desired.raw.json()).chain(live))
+        });
+        let hide = |message: &str| if redact { values.taken_out(message) } else { message.to_owned() };
+        let results = self.results.into_iter().flatten();
+        results.map(|result| result.into_violation(own, plan, &index, redact, &hide)).collect()
     }
 }
 
 impl ProgramResult {
-    fn into_violation(self, own: &Own, plan: &Plan, index: &Index<'_>, redact: bool) -> Violation {
+    fn into_violation(
+        self,
+        own: &Own,
+        plan: &Plan,
+        index: &Index<'_>,
+        redact: bool,
+        hide: &dyn Fn(&str) -> String,
+    ) -> Violation {
         let ProgramResult { message, severity, resource_ref, field, file, tags } = self;
         let subject = match (resource_ref, file) {
             (Some(reference), _) => index.object(reference),
@@ -144,9 +162,7 @@ impl ProgramResult {
         };
         let message = match change {
             Some(change) => shown(&message, change, redact),
-            // It may quote any object.
-            None if redact => plan.changes.iter().fold(message, |message, change| shown(&message, change, true)),
-            None => message,
+            None => hide(&message),
         };
         let path = field.as_ref().map(|field| field.path.clone()).filter(|path| !path.is_empty());
         let at = path.as_deref().and_then(field::steps).unwrap_or_default();

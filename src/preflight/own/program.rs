@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ use tokio::process::ChildStdin;
 
 /// The end of what it says on standard error, as much as is kept.
 const KEPT: usize = 16 * 1024;
+/// How long the streams of a program that has ended are read on.
+const AFTERWARDS: Duration = Duration::from_secs(2);
 
 /// A program, and what it runs in.
 pub struct Program<'a> {
@@ -121,15 +123,30 @@ async fn talk<'f>(
         let _ = group.0.start_kill();
         Ok(status)
     };
-    let (answer, _, (), status) = tokio::try_join!(read_up_to(stdout, limit), keep_end(stderr, said), feeding, ending)?;
+    let mut answer = Vec::new();
+    let talking = async { tokio::try_join!(read_up_to(stdout, limit, &mut answer), keep_end(stderr, said), feeding) };
+    let status = {
+        let (mut talking, mut ending) = (pin!(talking), pin!(ending));
+        tokio::select! {
+            talked = &mut talking => {
+                talked?;
+                ending.await?
+            }
+            ended = &mut ending => {
+                let status = ended?;
+                // Whoever left its group (a daemon) may hold the streams for ever. What the program itself wrote is there.
+                tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(((), (), ())))?;
+                status
+            }
+        }
+    };
     if status.success() { Ok(answer) } else { Err(Failure::Ended(status)) }
 }
 
 /// All of the stream, if that is not more than `limit` bytes.
-async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize) -> Result<Vec<u8>, Failure> {
-    let mut read = Vec::new();
-    from.take(limit as u64 + 1).read_to_end(&mut read).await.map_err(Failure::Broken)?;
-    if read.len() > limit { Err(Failure::TooLong) } else { Ok(read) }
+async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize, into: &mut Vec<u8>) -> Result<(), Failure> {
+    from.take(limit as u64 + 1).read_to_end(into).await.map_err(Failure::Broken)?;
+    if into.len() > limit { Err(Failure::TooLong) } else { Ok(()) }
 }
 
 /// The last bytes of the stream.

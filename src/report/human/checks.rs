@@ -93,9 +93,15 @@ fn by_object(
             None => rows.push(Row { object: Some(&coverage.object), found: Vec::new(), coverage: Some(coverage) }),
         }
     }
+    let elsewhere = check.message.as_deref().map(text::sanitize);
     if rows.is_empty() {
-        let passed = pen.paint.text(Role::Good, "passed");
-        return pen.line(&format!("{name}{passed}"));
+        let (word, role) = match check.status {
+            CheckStatus::Blocked => ("blocked", Role::Error),
+            CheckStatus::Warned => ("warned", Role::Warning),
+            _ => ("passed", Role::Good),
+        };
+        let why = elsewhere.map(|why| format!(": {why}")).unwrap_or_default();
+        return pen.line(&format!("{name}{}{why}", pen.paint.text(role, word)));
     }
     let shown = if options.verbose { rows.len() } else { LISTED };
     let column = rows.iter().take(shown).map(|row| text::width(&short_name(row.object))).max().unwrap_or(0).min(WIDEST);
@@ -108,6 +114,9 @@ fn by_object(
         let verdict = verdict(&found, None, options, pen);
         let more = format!("and {}", text::count(rows.len() - shown, "more object"));
         pen.line(&format!("{name}{}  {verdict}", text::pad(&more, column)))?;
+    }
+    if let Some(elsewhere) = elsewhere {
+        pen.line(&format!("{name}{elsewhere}"))?;
     }
     Ok(())
 }

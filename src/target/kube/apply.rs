@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
+use super::refusals::Denier;
 use super::takeover;
 use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
 use crate::problem::Problem;
@@ -126,6 +127,7 @@ impl<'a> Request<'a> {
             name: Some(&apply.object.name),
             uri: self.uri.clone(),
             body: Some(Payload::Apply(&self.body)),
+            live: apply.live,
         }
     }
 }
@@ -176,7 +178,10 @@ fn is_unknown_resource(status: &Status) -> bool {
 }
 
 fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> ApplyError {
-    if let Failure::Refused(status) = &failure {
+    // What a webhook says may look like anything.
+    if let Failure::Refused(status) = &failure
+        && Denier::of(&status.message).is_none()
+    {
         let conflicts = conflicts(status);
         if !conflicts.is_empty() {
             // The server names fields before it compares versions; where nothing was, nobody owned a field.
@@ -287,6 +292,7 @@ mod tests {
             resource: &resource,
             object: &object,
             raw: &raw,
+            live: None,
             pin,
             field_manager: "gantry & co",
             force_conflicts: force,
@@ -413,7 +419,8 @@ mod tests {
             let api_version = format!("{}/v1", resource.group);
             let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: "samples.g.io".into() };
             let (pin, field_manager) = (&at(), "gantry");
-            let apply = Apply { resource, object: &object, raw: &raw, pin, field_manager, force_conflicts: false };
+            let apply =
+                Apply { resource, object: &object, raw: &raw, live: None, pin, field_manager, force_conflicts: false };
             target.apply(&apply).await.is_ok()
         };
         let requests = || std::mem::take(&mut *seen.lock().unwrap()).len();

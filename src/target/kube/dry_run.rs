@@ -3,23 +3,30 @@
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run>
 
+use std::collections::BTreeSet;
+
 use kube::core::Status;
 
 use super::apply::{self, Request};
 use super::errors::words;
-use super::refusals::{self, Denied, without_go};
+use super::refusals::{self, Denied, Denier, denied_by, without_go};
 use super::transport::{Call, Failure, Transport};
 use crate::problem::Problem;
+use crate::resource::RawObject;
 use crate::target::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
 
 /// Asks once: nothing of this deploy is written yet that the server might still have to learn of.
-pub async fn dry_run(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<(), DryRunError> {
+pub async fn dry_run(
+    transport: &Transport,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<RawObject, DryRunError> {
     let mut request = Request::of(apply, default_namespace)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     request.uri.push_str("&dryRun=All");
     let call = request.call(apply);
     match transport.send(&call).await {
-        Ok(_) => Ok(()),
+        Ok(answer) => Ok(RawObject::new(answer.body)),
         Err(failure) => Err(judge(failure, &call, apply, transport)),
     }
 }
@@ -29,12 +36,16 @@ fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Trans
         Failure::Refused(status) => status,
         Failure::Lost { problem, .. } => return DryRunError::Unanswered { problem, everything: true },
     };
-    let conflicts = apply::conflicts(&status);
-    if !conflicts.is_empty() {
-        return if *apply.pin == Pin::Absent { DryRunError::Changed } else { DryRunError::Conflict(conflicts) };
-    }
-    if apply::is_other_object(&status, apply.resource) {
-        return DryRunError::Changed;
+    let status = refusals::harmless(call, &status);
+    // What a webhook says may look like anything.
+    if Denier::of(&status.message).is_none() {
+        let conflicts = apply::conflicts(&status);
+        if !conflicts.is_empty() {
+            return if *apply.pin == Pin::Absent { DryRunError::Changed } else { DryRunError::Conflict(conflicts) };
+        }
+        if apply::is_other_object(&status, apply.resource) {
+            return DryRunError::Changed;
+        }
     }
     if let Some(webhook) = without_dry_run(&status.message) {
         let message = format!("the webhook {:?} does not take part in dry runs", words(webhook));
@@ -66,12 +77,12 @@ const DOES_NOT_FIT: [&str; 2] = ["failed to create typed patch object (", "faile
 /// `None` where the server gives no verdict.
 fn refuser(status: &Status) -> Option<Refuser> {
     let said = |words: &str| status.message.contains(words);
-    let by = if said("failed calling webhook") {
+    let by = if Denier::of(&status.message).is_some() {
+        Refuser::Policy
+    } else if said("failed calling webhook") {
         Refuser::FailedWebhook
     } else if said("exceeded quota: ") || said("failed quota: ") {
         Refuser::Quota
-    } else if said("denied request: ") || said("denied the request") {
-        Refuser::Admission
     } else {
         match status.code {
             401 | 429 | 503 | 504 => return None,
@@ -96,6 +107,12 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
         .filter(|cause| !cause.message.is_empty())
         .map(|cause| Cause { field: words(&cause.field), message: words(&cause.message) })
         .collect();
+    if let Some(Denier::Webhook(webhook)) = Denier::of(&status.message) {
+        for Cause { field, message } in &mut causes {
+            let colon = if field.is_empty() { "" } else { ": " };
+            *message = denied_by(webhook, &format!("{field}{colon}{message}"));
+        }
+    }
     if causes.is_empty() {
         causes = of_schema(&status.message).collect();
         causes.extend(of_strict_decoding(&status.message));
@@ -103,12 +120,8 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
     for cause in &mut causes {
         cause.message = refusals::without_secrets(call, std::mem::take(&mut cause.message));
     }
-    let mut seen = Vec::new();
-    causes.retain(|cause| {
-        let is_new = !seen.contains(cause);
-        seen.push(cause.clone());
-        is_new
-    });
+    let mut seen = BTreeSet::new();
+    causes.retain(|cause| seen.insert((cause.field.clone(), cause.message.clone())));
     causes
 }
 
@@ -157,7 +170,7 @@ mod tests {
 
     use super::super::stand_in::{self, Reply, plain, status};
     use super::*;
-    use crate::resource::{ObjectRef, RawObject, Resource};
+    use crate::resource::{ObjectRef, Resource};
 
     async fn answered(
         kind: &str,
@@ -178,6 +191,7 @@ mod tests {
             resource: &resource,
             object: &object,
             raw: &raw,
+            live: None,
             pin,
             field_manager: "gantry",
             force_conflicts: true,
@@ -211,12 +225,9 @@ mod tests {
             (403, "x is forbidden: User \"u\" cannot patch resource \"a\" in API group \"\"", Refuser::Authorization),
             (403, "is attempting to grant RBAC permissions not currently held:\n{}", Refuser::Authorization),
             (403, "x is forbidden: maximum cpu usage per Container is 1, but limit is 4", Refuser::Admission),
-            (
-                422,
-                "x is forbidden: ValidatingAdmissionPolicy 'v' with binding 'b' denied request: no",
-                Refuser::Admission,
-            ),
-            (400, "admission webhook \"w\" denied the request: no", Refuser::Admission),
+            (401, "x is forbidden: ValidatingAdmissionPolicy 'v' with binding 'b' denied request: no", Refuser::Policy),
+            (400, "admission webhook \"w\" denied the request: exceeded quota: no", Refuser::Policy),
+            (400, "admission webhook \"w\" denied the request without explanation", Refuser::Policy),
             (500, "Internal error occurred: failed calling webhook \"w\": x", Refuser::FailedWebhook),
             (404, "namespaces \"n\" not found", Refuser::Lookup),
             (500, "failed to create typed patch object (n/c; v1, Kind=C): .x: field not declared", Refuser::Validation),

@@ -108,8 +108,8 @@ impl KubeTarget {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
 
-    /// Asks what [`Self::apply`] of the same would be answered. Writes nothing.
-    pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<(), DryRunError> {
+    /// Asks what [`Self::apply`] of the same would be answered: the object as it would be stored. Writes nothing.
+    pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<RawObject, DryRunError> {
         dry_run::dry_run(&self.transport, &self.default_namespace, apply).await
     }
 

@@ -1,32 +1,79 @@
 //! What the API server's refusal of a request means, in one line and with the next step.
 
+use std::borrow::Cow;
+
 use kube::core::Status;
 
 use super::errors::{via, words};
-use super::transport::{Call, Peer};
+use super::transport::{Call, Payload, Peer};
 use crate::problem::Problem;
+use crate::resource::RawObject;
 use crate::secret;
 use crate::target::Impersonate;
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
-    let problem = explain(call, status, peer);
+    let problem = explain(call, &harmless(call, status), peer);
     Problem { message: without_secrets(call, problem.message), ..problem }
 }
 
-/// What the API server says of a call, without the values of a Secret that was sent.
+/// What the API server says of a call, without the values of a Secret that was sent or is live.
 pub fn without_secrets(call: &Call<'_>, said: String) -> String {
-    match call.body.filter(|_| is_secret(call)) {
-        Some(body) => secret::without_values(&said, body.text()),
-        None => said,
+    objects(call).fold(said, |said, object| secret::without_values(&said, object))
+}
+
+/// The same for any text, which is left as it is otherwise.
+pub fn hide_secrets(call: &Call<'_>, said: &str) -> String {
+    objects(call).fold(said.to_owned(), |said, object| secret::hide(&said, object))
+}
+
+/// The status without the values of a Secret: its words may be many, and are cut off where they are shown.
+pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
+    if !is_secret(call) {
+        return Cow::Borrowed(status);
     }
+    let mut status = status.clone();
+    let causes = status.details.iter_mut().flat_map(|details| &mut details.causes).map(|cause| &mut cause.message);
+    for said in causes.chain([&mut status.message]) {
+        *said = hide_secrets(call, said);
+    }
+    Cow::Owned(status)
+}
+
+/// The Secrets that a call is about, as JSON.
+fn objects<'c>(call: &Call<'c>) -> impl Iterator<Item = &'c str> {
+    let sent = call.body.map(Payload::text);
+    sent.into_iter().chain(call.live.map(RawObject::json)).filter(|_| is_secret(call))
 }
 
 fn is_secret(call: &Call<'_>) -> bool {
     call.resource.is_some_and(|resource| resource.group.is_empty() && resource.plural == "secrets")
 }
 
+/// Who denies a request: what follows are its author's words, with any code that a status may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denier<'a> {
+    /// `admission webhook "w.example.com" denied the request: …`
+    Webhook(&'a str),
+    /// `… is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …`
+    Policy,
+}
+
+impl<'a> Denier<'a> {
+    pub(super) fn of(message: &'a str) -> Option<Self> {
+        if let Some(rest) = message.strip_prefix("admission webhook \"") {
+            let (webhook, rest) = rest.split_once('"')?;
+            return rest.starts_with(" denied the request").then_some(Denier::Webhook(webhook));
+        }
+        let (_, rest) = message.split_once(" is forbidden: ValidatingAdmissionPolicy '")?;
+        rest.contains(" denied request: ").then_some(Denier::Policy)
+    }
+}
+
 fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+    if Denier::of(&status.message).is_some() {
+        return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
+    }
     match status.code {
         401 => unauthorized(peer),
         403 => forbidden(call, status, peer),
@@ -175,7 +222,16 @@ fn causes(status: &Status) -> String {
         }
     }
     // A message is one line: a break in it would be shown as `\n`, since it might be somebody's who draws lines of ours.
-    if lines.is_empty() { said(status) } else { lines.join("; ") }
+    match Denier::of(&status.message) {
+        _ if lines.is_empty() => said(status),
+        Some(Denier::Webhook(webhook)) => denied_by(webhook, &lines.join("; ")),
+        _ => lines.join("; "),
+    }
+}
+
+/// What a webhook says of single fields does not name the webhook.
+pub(super) fn denied_by(webhook: &str, said: &str) -> String {
+    format!("admission webhook {:?} denied the request: {said}", words(webhook))
 }
 
 fn said(status: &Status) -> String {

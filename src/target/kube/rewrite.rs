@@ -24,6 +24,7 @@ pub async fn rewritten(
         name: Some(&object.name),
         uri: format!("{path}?dryRun=All&fieldManager={}", encode(field_manager)),
         body: Some(Payload::JsonPatch("[]")),
+        live: None,
     };
     let failure = match transport.send(&call).await {
         Ok(answer) => {

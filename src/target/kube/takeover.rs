@@ -25,7 +25,8 @@ pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option
     let read = Call::get(resource, namespace, &object.name);
     for _ in 0..TRIES {
         let Some(patch) = patch(&live, apply.field_manager) else { return live };
-        let write = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), ..read.clone() };
+        let body = Some(Payload::JsonPatch(&patch));
+        let write = Call { verb: "patch", body, live: Some(&live.raw), ..read.clone() };
         match transport.send(&write).await {
             Ok(answer) => return json::live(&answer.body, resource).unwrap_or(live),
             // Somebody wrote meanwhile.

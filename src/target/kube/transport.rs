@@ -10,7 +10,7 @@ use kube::core::Status;
 
 use super::{errors, refusals};
 use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::resource::{RawObject, Resource};
 use crate::target::Impersonate;
 use crate::text;
 
@@ -51,6 +51,8 @@ pub struct Call<'a> {
     /// Path and query.
     pub uri: String,
     pub body: Option<Payload<'a>>,
+    /// The object as it is live, where that is known: of a Secret neither its values nor the new ones are told.
+    pub live: Option<&'a RawObject>,
 }
 
 /// What a request carries, which decides its method and its content type.
@@ -91,7 +93,7 @@ impl<'a> Call<'a> {
     /// `GET` of one object.
     pub fn get(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
         let uri = object_path(resource, namespace, name);
-        Call { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, body: None }
+        Call { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, ..Call::default() }
     }
 
     fn accept(&self) -> &'static str {
@@ -199,7 +201,7 @@ impl Transport {
                 wait *= 2;
                 continue;
             }
-            self.keep_warnings(&headers);
+            self.keep_warnings(call, &headers);
             return self.judge(code, &headers, body);
         }
         unreachable!("the last try returns")
@@ -242,10 +244,11 @@ impl Transport {
         Err(Failure::Refused(Box::new(status)))
     }
 
-    fn keep_warnings(&self, headers: &HeaderMap) {
+    fn keep_warnings(&self, call: &Call<'_>, headers: &HeaderMap) {
         for value in headers.get_all(WARNING) {
             if let Some(warning) = warning_text(&String::from_utf8_lossy(value.as_bytes())) {
-                self.warn(warning);
+                let warning = refusals::hide_secrets(call, &warning);
+                self.warn(text::cut(&text::sanitize(&warning), 500).into_owned());
             }
         }
     }
@@ -270,14 +273,14 @@ fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> b
     }
 }
 
-/// The text of a `Warning` header: `299 - "v1 Endpoints is deprecated"`.
+/// The text of a `Warning` header as it is: `299 - "v1 Endpoints is deprecated"`.
 fn warning_text(value: &str) -> Option<String> {
     let quoted = value.strip_prefix("299 ")?.split_once('"')?.1;
     let mut words = String::new();
     let mut characters = quoted.chars();
     loop {
         match characters.next()? {
-            '"' => return Some(text::cut(&text::sanitize(&words), 500).into_owned()),
+            '"' => return Some(words),
             '\\' => words.extend(characters.next()),
             character => words.push(character),
         }
@@ -294,7 +297,7 @@ mod tests {
     use super::*;
 
     const CALL: Call<'_> =
-        Call { verb: "", resource: None, namespace: None, name: None, uri: String::new(), body: None };
+        Call { verb: "", resource: None, namespace: None, name: None, uri: String::new(), body: None, live: None };
 
     /// What one call makes of a server's answers, and how often it asked.
     async fn ask(
@@ -374,9 +377,9 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_unquoted_and_harmless() {
+    fn warnings_are_unquoted() {
         assert_eq!(warning_text(r#"299 - "say \"no\" \\ now""#).as_deref(), Some(r#"say "no" \ now"#));
-        assert_eq!(warning_text("299 - \"a\u{1b}[2J\" \"Sat\"").as_deref(), Some("a\\u{1b}[2J"));
+        assert_eq!(warning_text("299 - \"a\u{1b}[2J\" \"Sat\"").as_deref(), Some("a\u{1b}[2J"));
         assert_eq!(warning_text("299 - unquoted"), None);
         assert_eq!(warning_text("110 - \"stale\""), None);
         assert_eq!(warning_text("299 - \"open"), None);

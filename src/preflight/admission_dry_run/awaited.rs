@@ -1,0 +1,146 @@
+//! Whether a refusal may be gone by the time the object is written: the deploy brings what is missed before it, or changes
+//! what limits.
+
+use serde::Deserialize;
+
+use crate::plan::{Action, Change, Plan};
+use crate::rbac::{self, Atom, PolicyRule};
+use crate::target::{Refusal, Refuser};
+
+/// The change of the plan that may take the reason for a refusal away before the object is written. What is of the same
+/// rank is written at the same time, and too late.
+pub fn awaited(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
+    let change = &plan.changes[index];
+    let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() < change.rank());
+    let mut written = earlier.filter(|(_, other)| other.action != Action::Unchanged);
+    written.find(|(_, other)| is_missed(other, change, refusal) || gives_way(other, change, refusal)).map(|(at, _)| at)
+}
+
+/// Whether `other` is the object that is not there.
+fn is_missed(other: &Change, change: &Change, refusal: &Refusal) -> bool {
+    let object = &other.desired.object;
+    if other.action != Action::Create || !is_seen_by(other, change) {
+        return false;
+    }
+    if let Some((plural, name)) = &refusal.missing {
+        // Of a role that a binding refers to the server says `rolebindings "reader" not found`.
+        let refers = || change.desired.raw.json().contains(&format!("{:?}", object.kind));
+        let is_its_kind = *plural == other.resource.plural || *plural == change.resource.plural && refers();
+        return is_its_kind && *name == object.name;
+    }
+    // `no PriorityClass with name high was found`, `serviceaccount "app" not found`
+    let said = refusal.problem.message.to_lowercase();
+    let is_missing = said.contains("not found") || said.contains("was found");
+    is_missing && said.contains(&object.kind.to_lowercase()) && has_word(&said, &object.name.to_lowercase())
+}
+
+/// Whether an object is where another one looks for it.
+fn is_seen_by(other: &Change, change: &Change) -> bool {
+    let namespace = other.desired.object.namespace.as_deref();
+    namespace.is_none() || namespace == change.desired.object.namespace.as_deref()
+}
+
+/// Whether `other` changes what refuses.
+fn gives_way(other: &Change, change: &Change, refusal: &Refusal) -> bool {
+    let object = &other.desired.object;
+    let said = refusal.problem.message.as_str();
+    let is = |kind: &str| object.group().is_empty() && object.kind == kind && is_seen_by(other, change);
+    match refusal.by {
+        // A limit range fills in what a quota asks for.
+        Refuser::Quota => {
+            is("ResourceQuota") && has_word(said, &object.name) || is("LimitRange") && said.contains("failed quota: ")
+        }
+        Refuser::Authorization => user_in(said).is_some_and(|user| may_grant(other, change, user)),
+        Refuser::Policy => is_its_namespace(other, change) && changes_labels(other),
+        Refuser::Admission if said.contains("violates PodSecurity") => {
+            is_its_namespace(other, change) && changes_labels(other)
+        }
+        Refuser::Admission => {
+            is("LimitRange")
+                && [" per Container", " per Pod", " per PersistentVolumeClaim"].iter().any(|of| said.contains(of))
+        }
+        _ => false,
+    }
+}
+
+fn is_its_namespace(other: &Change, change: &Change) -> bool {
+    let object = &other.desired.object;
+    object.is_namespace() && Some(object.name.as_str()) == change.desired.object.namespace.as_deref()
+}
+
+/// Policies, webhooks and the Pod Security level look at the labels of a namespace.
+fn changes_labels(namespace: &Change) -> bool {
+    let desired = namespace.desired.raw.value();
+    let live = namespace.live.as_ref().map(|live| live.raw.value()).unwrap_or_default();
+    let labels = desired.pointer("/metadata/labels").and_then(serde_json::Value::as_object);
+    labels.into_iter().flatten().any(|(key, value)| live["metadata"]["labels"].get(key) != Some(value))
+}
+
+/// `user "u" may not …`, `user "u" (groups=["a"]) is attempting to grant …`
+fn user_in(said: &str) -> Option<&str> {
+    Some(said.split_once("user \"")?.1.split_once('"')?.0)
+}
+
+/// What counts of a Role or a binding.
+#[derive(Deserialize)]
+struct Grant {
+    #[serde(default, deserialize_with = "rbac::or_default")]
+    rules: Vec<PolicyRule>,
+    #[serde(default, deserialize_with = "rbac::or_default")]
+    subjects: Vec<Subject>,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+/// Whether the Role or binding may give the user the right to write the object: a binding to the user, or more rights in a
+/// Role that somebody may hold already.
+fn may_grant(other: &Change, change: &Change, user: &str) -> bool {
+    let object = &other.desired.object;
+    if object.group() != rbac::GROUP || !is_seen_by(other, change) {
+        return false;
+    }
+    let Ok(grant) = serde_json::from_str::<Grant>(other.desired.raw.json()) else { return true };
+    let is_rbac = change.desired.object.group() == rbac::GROUP;
+    match object.kind.as_str() {
+        "RoleBinding" | "ClusterRoleBinding" => grant.subjects.iter().any(|subject| subject.may_be(user)),
+        "Role" | "ClusterRole" if other.action == Action::Update => {
+            // What may be granted to others is whatever one holds oneself.
+            is_rbac || ["patch", "create"].iter().any(|verb| covers(&grant.rules, change, verb))
+        }
+        _ => false,
+    }
+}
+
+fn covers(rules: &[PolicyRule], change: &Change, verb: &str) -> bool {
+    let right = Atom::Resource {
+        group: change.resource.group.clone(),
+        resource: change.resource.plural.clone(),
+        name: Some(change.desired.object.name.clone()),
+        verb: verb.to_owned(),
+    };
+    rules.iter().any(|rule| rule.covers(&right))
+}
+
+impl Subject {
+    /// Which groups a user is in only the server knows.
+    fn may_be(&self, user: &str) -> bool {
+        let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        match self.kind.as_str() {
+            "User" => self.name == user,
+            "ServiceAccount" => account == Some((&self.namespace, &self.name)),
+            "Group" => account.is_some() || !self.name.starts_with("system:serviceaccounts"),
+            _ => false,
+        }
+    }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
+    text.split(|c: char| !is_part(c)).any(|part| part.trim_matches('.') == word)
+}

@@ -1,0 +1,94 @@
+//! Amounts of a resource as Kubernetes writes them (`500m`, `1Gi`), to be added up.
+
+use std::ops::{Add, Sub};
+
+/// Exact to a billionth, which is as precise as quantities are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Amount(i128);
+
+const ONE: i128 = 1_000_000_000;
+const BINARY: [(&str, u32); 6] = [("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+
+impl Amount {
+    /// So many whole ones.
+    pub fn of(number: usize) -> Self {
+        Amount(i128::try_from(number).unwrap_or(i128::MAX / ONE) * ONE)
+    }
+
+    /// Reads a quantity; `None` where it is none, or larger than can be added up.
+    pub fn parse(text: &str) -> Option<Self> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '-' | '+')).unwrap_or(text.len());
+        let (number, suffix) = text.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        let unit = match suffix {
+            "n" => 1,
+            "u" => 1_000,
+            "m" => 1_000_000,
+            "" => ONE,
+            "k" => 1_000 * ONE,
+            "M" => 1_000_000 * ONE,
+            "G" => ONE * ONE,
+            "T" => 1_000 * ONE * ONE,
+            "P" => 1_000_000 * ONE * ONE,
+            "E" => ONE * ONE * ONE,
+            _ => match BINARY.iter().find(|(name, _)| *name == suffix) {
+                Some((_, bits)) => ONE << bits,
+                None => {
+                    let exponent: u32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+                    10_i128.checked_pow(exponent)?.checked_mul(ONE)?
+                }
+            },
+        };
+        let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+        let scaled = digits.checked_mul(unit)?;
+        // What is finer than a billionth is rounded up.
+        Some(Amount(scaled.div_euclid(scale) + i128::from(scaled.rem_euclid(scale) > 0)))
+    }
+
+    /// As people write it; bytes in powers of 1024.
+    pub fn shown(self, is_bytes: bool) -> String {
+        let Amount(nanos) = self;
+        if nanos % ONE != 0 {
+            return if nanos % 1_000_000 == 0 { format!("{}m", nanos / 1_000_000) } else { format!("{nanos}n") };
+        }
+        let whole = nanos / ONE;
+        let unit = BINARY.iter().find(|(_, bits)| is_bytes && whole != 0 && whole % (1 << bits) == 0);
+        unit.map_or_else(|| whole.to_string(), |(name, bits)| format!("{}{name}", whole >> bits))
+    }
+}
+
+impl Add for Amount {
+    type Output = Amount;
+
+    fn add(self, other: Amount) -> Amount {
+        Amount(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Amount {
+    type Output = Amount;
+
+    fn sub(self, other: Amount) -> Amount {
+        Amount(self.0.saturating_sub(other.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_added_and_written() {
+        let sum = |a: &str, b: &str, is_bytes| (Amount::parse(a).unwrap() + Amount::parse(b).unwrap()).shown(is_bytes);
+        assert_eq!(sum("500m", "0.7", false), "1200m");
+        assert_eq!(sum("1", "1e3", false), "1001");
+        assert_eq!(sum("512Mi", "0.5Gi", true), "1Gi");
+        assert_eq!(sum("1k", "24", true), "1Ki");
+        assert_eq!(sum("1E", "1n", false), "1000000000000000000000000001n");
+        assert_eq!((Amount::parse("3").unwrap() - Amount::of(5)).shown(false), "-2");
+        for text in ["", "x", "1x", "1..2", "1Kii", "--1", "999999999999999999999999999999E", "1e99"] {
+            assert_eq!(Amount::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Objects that fit into a quota one by one and not together. The server is asked about each alone, so that what this
+//! deploy creates is added up here: how many objects, and of Pods, claims and Services what they take by the server's own
+//! answer.
+//!
+//! Source: <https://kubernetes.io/docs/concepts/policy/resource-quotas/>
+
+mod amount;
+mod scope;
+mod usage;
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt};
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::amount::Amount;
+use self::scope::Scopes;
+pub use self::usage::is_measured;
+use super::{Found, rules};
+use crate::plan::{Action, Change};
+use crate::preflight::{Context, Violation};
+use crate::report::Severity;
+use crate::resource::{Resource, Step};
+use crate::target::{ListError, ListRequest};
+use crate::text;
+
+/// Quotas on one page; a namespace has a few.
+const PAGE: u32 = 100;
+/// Namespaces whose quotas are listed at the same time.
+const AT_ONCE: usize = 4;
+
+/// What is counted of a ResourceQuota.
+#[derive(Deserialize)]
+struct Quota {
+    metadata: Named,
+    #[serde(default)]
+    spec: Scopes,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Status {
+    hard: BTreeMap<String, String>,
+    used: BTreeMap<String, String>,
+}
+
+/// What is created in one namespace, as indices into the plan, and what limits it there.
+pub struct Limited<'p> {
+    namespace: &'p str,
+    created: Vec<usize>,
+    quotas: Result<Vec<Quota>, ListError>,
+}
+
+/// Reads the quotas of each namespace in which several objects of one kind are created.
+pub async fn read<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
+    let reads = created(&context.plan.changes).into_iter().map(|(namespace, created)| async move {
+        Limited { namespace, created, quotas: quotas(context, namespace).await }
+    });
+    stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
+}
+
+/// Adds up what is created. `admitted` has objects as the server would store them, by their index in the plan.
+pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeMap<usize, Value>) -> Found {
+    let changes = &context.plan.changes;
+    let mut found = Found::default();
+    for Limited { namespace, created, quotas } in limited {
+        match quotas {
+            Ok(quotas) => {
+                let taken: Vec<Taken<'_>> = created
+                    .iter()
+                    .map(|index| {
+                        let (resource, admitted) = (&changes[*index].resource, admitted.get(index));
+                        Taken { index: *index, resource, admitted, usage: usage::of(resource, admitted) }
+                    })
+                    .collect();
+                for quota in &quotas {
+                    let is_changed = is_changed(changes, namespace, &quota.metadata.name);
+                    let exceeded = exceeded(quota, &taken).into_iter();
+                    found.violations.extend(exceeded.map(|violation| weigh(violation, is_changed)));
+                }
+            }
+            Err(ListError::NotServed(_)) => {}
+            Err(error) => found.violations.extend(unknown(&error, namespace, &created)),
+        }
+    }
+    found
+}
+
+/// Of each namespace that is there the objects that a deploy creates in it, if there are several of one kind.
+fn created(changes: &[Change]) -> BTreeMap<&str, Vec<usize>> {
+    let mut namespaces: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, change) in changes.iter().enumerate().filter(|(_, change)| change.action == Action::Create) {
+        if let Some(namespace) = change.desired.object.namespace.as_deref().filter(|_| change.resource.namespaced) {
+            namespaces.entry(namespace).or_default().push(index);
+        }
+    }
+    // A new namespace has no quota but what comes with it, and a single object is the server's to judge.
+    let is_new = |namespace: &str| {
+        let is_it = |change: &&Change| change.desired.object.is_namespace() && change.desired.object.name == namespace;
+        changes.iter().find(is_it).is_some_and(|change| change.action == Action::Create)
+    };
+    namespaces.retain(|namespace, created| {
+        let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for index in created.iter() {
+            let resource = &changes[*index].resource;
+            *kinds.entry((&resource.group, &resource.plural)).or_default() += 1;
+        }
+        created.retain(|index| {
+            let resource = &changes[*index].resource;
+            kinds[&(resource.group.as_str(), resource.plural.as_str())] > 1
+        });
+        !created.is_empty() && !is_new(namespace)
+    });
+    namespaces
+}
+
+fn is_changed(changes: &[Change], namespace: &str, quota: &str) -> bool {
+    changes.iter().filter(|change| change.action != Action::Unchanged).any(|change| {
+        let object = &change.desired.object;
+        let is_quota = change.resource.plural == "resourcequotas" && change.resource.group.is_empty();
+        is_quota && object.namespace.as_deref() == Some(namespace) && object.name == quota
+    })
+}
+
+async fn quotas(context: &Context<'_>, namespace: &str) -> Result<Vec<Quota>, ListError> {
+    let resource = Resource {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "ResourceQuota".into(),
+        plural: "resourcequotas".into(),
+        namespaced: true,
+    };
+    let request =
+        ListRequest { resource: &resource, namespace: Some(namespace), label_selector: None, page_size: PAGE };
+    let mut pages = context.target.list(&request);
+    let mut quotas = Vec::new();
+    loop {
+        match pages.next().await {
+            Ok(Some(page)) => quotas.extend(page.items().filter_map(|json| serde_json::from_str(json).ok())),
+            Ok(None) => return Ok(quotas),
+            Err(ListError::Expired) => quotas.clear(),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What one object takes.
+struct Taken<'p> {
+    index: usize,
+    resource: &'p Resource,
+    admitted: Option<&'p Value>,
+    usage: usage::Usage,
+}
+
+impl Quota {
+    /// Whether it counts the object; `None` where that is not known.
+    fn counts(&self, taken: &Taken<'_>) -> Option<bool> {
+        if self.spec.is_none() {
+            return Some(true);
+        }
+        // Scopes choose among Pods, and one of them among claims.
+        match taken.resource.plural.as_str() {
+            "pods" if taken.resource.group.is_empty() => self.spec.fit(taken.admitted?),
+            "persistentvolumeclaims" if self.spec.are_of_claims() => None,
+            _ => Some(false),
+        }
+    }
+}
+
+/// The first object of each limit that has no room any more; it is the one that the deploy would stop at.
+fn exceeded(quota: &Quota, taken: &[Taken<'_>]) -> Vec<Violation> {
+    let mut counted = Vec::new();
+    for taken in taken {
+        match quota.counts(taken) {
+            Some(true) => counted.push(taken),
+            Some(false) => {}
+            None => return Vec::new(),
+        }
+    }
+    let read = |of: &BTreeMap<String, String>, key: &str| of.get(key).and_then(|text| Amount::parse(text));
+    let mut violations = Vec::new();
+    for key in quota.status.hard.keys() {
+        let (Some(hard), Some(used)) = (read(&quota.status.hard, key), read(&quota.status.used, key)) else { continue };
+        let room = hard - used;
+        let (mut sum, mut objects, mut first) = (Amount::default(), 0, None);
+        for taken in &counted {
+            // Of what does not fit even alone the server says so.
+            let Some(own) = taken.usage.get(key).filter(|own| **own <= room && **own > Amount::default()) else {
+                continue;
+            };
+            sum = sum + *own;
+            objects += 1;
+            first = first.or((sum > room).then_some(taken.index));
+        }
+        let Some(index) = first else { continue };
+        let is_bytes = !is_number(key) && ["memory", "storage", "hugepages-"].iter().any(|word| key.contains(word));
+        let (name, room) = (text::sanitize(&quota.metadata.name), room.shown(is_bytes));
+        let needs = match is_number(key) && sum == Amount::of(objects) {
+            true => String::new(),
+            false => format!(" that take {}", sum.shown(is_bytes)),
+        };
+        let message = format!(
+            "the quota {name:?} has room for {room} more of {}, and this deploy creates {}{needs}",
+            text::sanitize(key),
+            text::count(objects, "object")
+        );
+        let at = vec![Step::from("metadata"), Step::from("name")];
+        let help = "create fewer, free some, or have the quota raised";
+        violations.push(Violation::of(&rules::QUOTA, index, None, message, help.to_owned(), at));
+    }
+    violations
+}
+
+/// Whether a quota limits a number of objects by this key.
+fn is_number(key: &str) -> bool {
+    let is_amount = ["requests.", "limits.", "hugepages-"].iter().any(|part| key.contains(part));
+    !is_amount && !matches!(key, "cpu" | "memory" | "ephemeral-storage")
+}
+
+fn weigh(violation: Violation, is_changed: bool) -> Violation {
+    match is_changed {
+        true => {
+            Violation { severity: Severity::Warning, help: "this deploy changes the quota first".into(), ..violation }
+        }
+        false => violation,
+    }
+}
+
+/// Whoever deploys need not be allowed to read quotas: a note, and no failure.
+fn unknown(error: &ListError, namespace: &str, created: &[usize]) -> Option<Violation> {
+    let index = *created.iter().min()?;
+    let reason = error.problem().map_or_else(|| "the list expired".to_owned(), |problem| problem.message.clone());
+    let message = format!(
+        "whether all that this deploy creates in namespace {namespace:?} fits into its quotas together is not known: {reason}"
+    );
+    let help = "the right to list resourcequotas there would tell";
+    let at = vec![Step::from("metadata"), Step::from("name")];
+    Some(Violation::of(&rules::UNASKED, index, None, message, help.to_owned(), at))
+}
