@@ -110,6 +110,9 @@ fn asked((group, resource, version, namespace, is_list): Kind<'_>, verbs: &BTree
         None if is_list => text.push_str(" in the whole cluster"),
         _ => {}
     }
+    if resource == rbac::ALL {
+        text.push_str(", as the API server cannot tell what kind the parameters are of");
+    }
     text
 }
 

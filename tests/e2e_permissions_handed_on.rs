@@ -1,0 +1,100 @@
+//! `PermissionValidation`: what the API server asks of whoever writes roles, bindings and admission policies.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::rights::{grant, printed, replace};
+use support::{Bed, control_plane};
+
+const CHECK: [&str; 2] = ["--preflight", "PermissionValidation"];
+const POLICIES: &str = "apiVersion: admissionregistration.k8s.io/v1";
+
+/// A policy that never matches, with parameters of this kind.
+fn policy(bed: &Bed, param_kind: &str) -> String {
+    let (group, ns) = (&bed.names.group, &bed.names.namespace);
+    format!(
+        "{POLICIES}\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {ns}}}\n\
+         spec: {{{param_kind}validations: [{{expression: 'true'}}], \
+         matchConstraints: {{resourceRules: [{{apiGroups: [{group}], apiVersions: ['*'], operations: [CREATE], \
+         resources: ['*']}}]}}}}\n"
+    )
+}
+
+/// Its binding, to a ConfigMap.
+fn policy_binding(bed: &Bed, action: &str) -> String {
+    let ns = &bed.names.namespace;
+    format!(
+        "{POLICIES}\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: {ns}}}\n\
+         spec: {{policyName: {ns}, validationActions: [{action}], \
+         paramRef: {{name: limits, namespace: {ns}, parameterNotFoundAction: Allow}}}}\n"
+    )
+}
+
+const OF_CONFIG_MAPS: &str = "paramKind: {apiVersion: v1, kind: ConfigMap}, ";
+
+/// May write admission policies, and nothing else.
+fn writer_of_policies() -> String {
+    control_plane().user(&json!([
+        {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["get", "create", "patch"]}
+    ]))
+}
+
+#[test]
+fn parameters_of_policies_must_be_readable_as_the_server_has_it() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    bed.write("manifests.yaml", &[policy(&bed, OF_CONFIG_MAPS), policy_binding(&bed, "Deny")].join("---\n"));
+    let user = cp.user(&json!([]));
+    let roles = grant(cp, &user, &printed(&bed, cp, &user));
+    let [role] = &roles[..] else { panic!("one role: {roles:#?}") };
+    let deploy = |check: &str| bed.deploy(cp.kubeconfig(&user), &["--preflight", check]).run();
+
+    let params = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
+    let mut without = role.clone();
+    without["rules"].as_array_mut().unwrap().retain(|rule| *rule != params);
+    assert_ne!(without, *role, "the parameters are granted for all names: {role:#}");
+    replace(cp, &user, &without, &params);
+    deploy("PermissionValidation")
+        .code(3)
+        .stdout_contains("not permitted to \"get\" /v1, Resource=configmaps in the whole cluster");
+    deploy("CRDUpgradeSafety").code(1).stdout_contains("must have \"get\" permission on all objects");
+    replace(cp, &user, role, &Value::Null);
+    deploy("PermissionValidation").code(0);
+}
+
+#[test]
+fn a_binding_that_changes_is_asked_for_its_parameters_again() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&[policy(&bed, OF_CONFIG_MAPS), policy_binding(&bed, "Deny")].join("---\n"));
+    bed.write("manifests.yaml", &policy_binding(&bed, "Audit"));
+    let user = writer_of_policies();
+    let said = "not permitted to \"get\" /v1, Resource=configmaps";
+    bed.deploy(cp.kubeconfig(&user), &CHECK).run().code(3).stdout_contains(said);
+    // The server says the same.
+    let forced = ["--force-conflicts", "--preflight", "CRDUpgradeSafety"];
+    let output = bed.deploy(cp.kubeconfig(&user), &forced).run();
+    output.code(1).stdout_contains("does not have \"get\" permission on the object referenced by paramRef");
+}
+
+#[test]
+fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
+    let cp = control_plane();
+    let said = "not permitted to \"get\"";
+    // No such policy, a policy that takes no parameters, a kind that nobody serves.
+    let no_policy = |bed: &Bed| policy_binding(bed, "Deny");
+    let no_kind = |bed: &Bed| [policy(bed, ""), policy_binding(bed, "Deny")].join("---\n");
+    let unserved = |bed: &Bed| policy(bed, "paramKind: {apiVersion: nobody.example.com/v1, kind: Limit}, ");
+    let beds = [Bed::new(), Bed::new(), Bed::new()];
+    let manifests = [no_policy(&beds[0]), no_kind(&beds[1]), unserved(&beds[2])];
+    let server_says = ["unable to get policy", "referenced by paramRef", "paramKind"];
+    for ((bed, manifests), server_says) in beds.iter().zip(manifests).zip(server_says) {
+        bed.write("manifests.yaml", &manifests);
+        let user = writer_of_policies();
+        let output = bed.deploy(cp.kubeconfig(&user), &CHECK).run();
+        output.code(3).stdout_contains(said).stdout_contains("cannot tell what kind the parameters are of");
+        let output = bed.deploy(cp.kubeconfig(&user), &["--preflight", "CRDUpgradeSafety"]).run();
+        output.code(1).stdout_contains(server_says);
+        // Enough is enough.
+        let everything = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "create", "patch"]}]);
+        bed.deploy(cp.kubeconfig(&cp.user(&everything)), &CHECK).run().code(0);
+    }
+}
