@@ -98,3 +98,22 @@ fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
         bed.deploy(cp.kubeconfig(&cp.user(&everything)), &CHECK).run().code(0);
     }
 }
+
+#[test]
+fn a_binding_that_leaves_its_role_to_what_is_live_is_judged_by_it() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let ns = &bed.names.namespace;
+    let name =
+        format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: b, namespace: {ns}");
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&format!(
+        "{name}}}\nroleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\n"
+    ));
+    bed.write("manifests.yaml", &format!("{name}, labels: {{a: b}}}}\n"));
+    let rules = json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["get", "patch"]}]);
+    let user = cp.user(&rules);
+    let said = "not permitted to \"bind\" rbac.authorization.k8s.io/v1, Resource=clusterroles \"cluster-admin\"";
+    bed.deploy(cp.kubeconfig(&user), &CHECK).run().code(3).stdout_contains(said);
+    let output = bed.deploy(cp.kubeconfig(&user), &["--preflight", "CRDUpgradeSafety"]).run();
+    output.code(1).stdout_contains("attempting to grant RBAC permissions not currently held");
+}
