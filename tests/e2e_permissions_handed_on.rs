@@ -3,8 +3,8 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::rights::{grant, printed, replace};
-use support::{Bed, control_plane};
+use support::rights::{REVIEWS, grant, printed, replace};
+use support::{Bed, Proxy, When, control_plane};
 
 const CHECK: [&str; 2] = ["--preflight", "PermissionValidation"];
 const POLICIES: &str = "apiVersion: admissionregistration.k8s.io/v1";
@@ -116,4 +116,25 @@ fn a_binding_that_leaves_its_role_to_what_is_live_is_judged_by_it() {
     bed.deploy(cp.kubeconfig(&user), &CHECK).run().code(3).stdout_contains(said);
     let output = bed.deploy(cp.kubeconfig(&user), &["--preflight", "CRDUpgradeSafety"]).run();
     output.code(1).stdout_contains("attempting to grant RBAC permissions not currently held");
+}
+
+/// The group `system:masters` may everything by no rule at all.
+#[test]
+fn who_may_everything_needs_no_rule_that_says_so() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let roles = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {}}}\n\
+         rules: [{{apiGroups: ['*'], resources: ['*'], verbs: ['*']}}]\n",
+        bed.names.namespace
+    );
+    bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("m", "x"), roles].join("---\n"));
+    let proxy = Proxy::start(cp);
+    let nothing = json!({"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {},
+        "status": {"incomplete": false, "resourceRules": [], "nonResourceRules": []}});
+    proxy.answer(When::new("POST", "selfsubjectrulesreviews"), 201, nothing);
+    let check = |user: &str| bed.deploy(proxy.kubeconfig(user), &CHECK).arg("--dry-run").run();
+    check("admin").code(0);
+    let reviews = proxy.requests().iter().filter(|request| request.path.starts_with(REVIEWS)).count();
+    assert_eq!(reviews, 3, "everywhere, in the namespace, and whether everything is allowed");
+    check(&cp.user(&json!([]))).code(3);
 }

@@ -20,6 +20,8 @@ pub struct Held {
     reviews: BTreeMap<Option<String>, RulesReview>,
     /// Rights that no list shows and that the server granted when it was asked for each.
     granted: BTreeSet<Placed>,
+    /// The user may do everything, whatever the lists show: they leave the group `system:masters` out.
+    everything: bool,
 }
 
 impl Held {
@@ -43,9 +45,15 @@ impl Held {
         Ok(held)
     }
 
-    /// Asks for what no list shows where the list may be a part only. One question for all namespaces and names may
-    /// answer for many.
+    /// Asks for what no list shows: first whether the user may do everything, then for each right where the list may be
+    /// a part only. One question for all namespaces and names may answer for many.
     async fn ask(&mut self, target: &Target, wanted: &[Placed]) -> Result<(), Problem> {
+        if wanted.iter().all(|(namespace, atom)| self.has(namespace.as_deref(), atom)) {
+            return Ok(());
+        }
+        let [everything, _] = Atom::everything();
+        self.everything = target.access_review(None, &everything).await?;
+        let mut asked = BTreeSet::new();
         type Widen = fn(&Placed) -> Placed;
         let widest_first: [Widen; 3] =
             [|right| (None, unnamed(&right.1)), |right| (right.0.clone(), unnamed(&right.1)), Placed::clone];
@@ -53,7 +61,8 @@ impl Held {
             let open = wanted.iter().filter(|(namespace, atom)| {
                 !self.has(namespace.as_deref(), atom) && !self.is_complete(namespace.as_deref())
             });
-            let questions: BTreeSet<Placed> = open.map(widen).collect();
+            let questions: BTreeSet<Placed> = open.map(widen).filter(|question| !asked.contains(question)).collect();
+            asked.extend(questions.iter().cloned());
             let answers = stream::iter(questions).map(|question| async move {
                 let allowed = target.access_review(question.0.as_deref(), &question.1).await?;
                 Ok(allowed.then_some(question))
@@ -69,7 +78,8 @@ impl Held {
         let granted = |namespace: Option<&str>, atom: &Atom| {
             !self.granted.is_empty() && self.granted.contains(&(namespace.map(str::to_owned), atom.clone()))
         };
-        self.rules(namespace).iter().any(|rule| rule.covers(atom))
+        self.everything
+            || self.rules(namespace).iter().any(|rule| rule.covers(atom))
             || granted(namespace, atom)
             || granted(namespace, &unnamed(atom))
             || granted(None, &unnamed(atom))
@@ -98,7 +108,7 @@ impl Held {
     #[cfg(test)]
     pub fn of(rules: Vec<PolicyRule>) -> Held {
         let review = RulesReview { rules, incomplete: false };
-        Held { reviews: BTreeMap::from([(None, review)]), granted: BTreeSet::new() }
+        Held { reviews: BTreeMap::from([(None, review)]), ..Held::default() }
     }
 }
 
