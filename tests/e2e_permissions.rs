@@ -270,17 +270,3 @@ fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
     run.code(1).stdout_contains("may not get");
     assert!(Gantry::new().arg("rules").run().code(0).stdout.contains("RequestNotPermitted"));
 }
-
-#[test]
-fn lists_of_other_checks_are_asked_for_beforehand() {
-    let (cp, bed) = (control_plane(), Bed::new());
-    cp.apply_yaml(&[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));
-    bed.write("manifests.yaml", &bed.crd("first: {type: integer}"));
-    let user =
-        cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get", "patch"]}]));
-    let checks = "PermissionValidation,CustomResourceValidation";
-    let run = bed.deploy(cp.kubeconfig(&user), &["--preflight", checks, "-o", "json"]).run();
-    let finding = run.code(3).report()["checks"][0]["findings"][0].clone();
-    let said = format!("not permitted to \"list\" {}/v1, Resource=samples in the whole cluster", bed.names.group);
-    assert_eq!(finding["message"], said);
-}

@@ -9,12 +9,13 @@ use super::Host;
 use super::flow::{complete, connection, read_input, until};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
-use crate::plan::{self, Ahead, Plan, PlanOptions, upgraded_crds};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, upgraded_crds};
 use crate::preflight::crd_upgrade_safety::Proven;
 use crate::preflight::permission_validation::{Grants, Occasion, Subject, needs_of};
 use crate::preflight::proofs::Proofs;
-use crate::preflight::registry;
+use crate::preflight::{Check, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
+use crate::resource::Live;
 use crate::target::Target;
 use crate::text;
 
@@ -92,9 +93,8 @@ async fn print(
         let entry = registry::find(&selected.name)?;
         Some((entry.build)(&selected.config))
     });
-    let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
-    let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
-    let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
+    let checks: Vec<Box<dyn Check>> = checks.collect();
+    let needs = needs_of(plan, target, &lookups(&checks, plan), Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
@@ -103,4 +103,27 @@ async fn print(
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
     Ok(format!("{head}{yaml}"))
+}
+
+/// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
+fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
+    let with = |action, live: fn(&Change) -> Option<Live>| {
+        let changes = plan.changes.iter().map(|change| Change { action, live: live(change), ..change.clone() });
+        Plan { changes: changes.collect(), ..Plan::default() }
+    };
+    let before = with(Action::Create, |_| None);
+    let after = with(Action::Unchanged, |change| {
+        let raw = change.desired.raw.clone();
+        Some(Live { raw, uid: String::new(), resource_version: String::new() })
+    });
+    let mut lookups: Vec<Lookup> = Vec::new();
+    for plan in [plan, &before, &after] {
+        let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
+        for lookup in checks.iter().flat_map(|check| check.lookups(plan, &proofs)) {
+            if !lookups.contains(&lookup) {
+                lookups.push(lookup);
+            }
+        }
+    }
+    lookups
 }

@@ -25,8 +25,13 @@ pub fn binding(bed: &Bed, kind: &str, name: &str, role_kind: &str, role: &str) -
 
 /// What `gantry permissions` prints for a user, as told by the admin.
 pub fn printed(bed: &Bed, cp: &ControlPlane, user: &str) -> String {
+    printed_with(bed, cp, user, &[])
+}
+
+/// The same with more flags.
+pub fn printed_with(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) -> String {
     let arguments = ["permissions", "-f", "manifests.yaml", "--name", &bed.names.namespace, "--as", user];
-    let run = bed.gantry(cp.kubeconfig("admin"), &arguments).run();
+    let run = bed.gantry(cp.kubeconfig("admin"), &arguments).args(flags).run();
     run.code(0);
     run.stdout.clone()
 }

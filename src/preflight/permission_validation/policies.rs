@@ -41,7 +41,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     let mut bindings = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
         let is_written = occasion == Occasion::Always || change.action != Action::Unchanged;
-        if change.resource.group != GROUP || !is_written || change.action == Action::Delete {
+        if change.resource.group != GROUP || !is_written {
             continue;
         }
         let desired = spec(&change.desired.raw);
