@@ -348,6 +348,23 @@ fn policies_of_an_older_server_are_found_at_its_version() {
 }
 
 #[test]
+fn whoever_may_not_read_crds_deploys_their_objects_all_the_same() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(
+        &bed.crd("first: {type: string}").replace("    served: true\n", "    served: true\n    deprecated: true\n"),
+    );
+    bed.write("manifests.yaml", &bed.sample());
+    let user = cp.user(
+        &json!([{"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["get", "create", "patch"]}]),
+    );
+    let output = bed.deploy(cp.kubeconfig(&user), &CHECK).run();
+    output.code(0).stderr_contains("only the API server's own warnings tell");
+    output.stderr_contains(&format!("the API server warns: {}/v1 Sample is deprecated", bed.names.group));
+    assert_eq!(cp.get(&bed.sample_path()).0, 200);
+}
+
+#[test]
 fn the_table_of_ends_is_that_of_the_server() {
     let cp = control_plane();
     let (status, discovery) = cp.get("/apis");
