@@ -270,3 +270,35 @@ fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
     run.code(1).stdout_contains("may not get");
     assert!(Gantry::new().arg("rules").run().code(0).stdout.contains("RequestNotPermitted"));
 }
+
+#[test]
+fn what_each_finding_says_to_grant_adds_up() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let ns = &bed.names.namespace;
+    cp.apply_yaml(&[bed.namespace(), bed.config_map("old", "x")].join("---\n"));
+    let manifests =
+        |names: &[&str]| names.iter().map(|name| bed.config_map(name, "y")).collect::<Vec<_>>().join("---\n");
+    let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
+    let check = || {
+        let arguments = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation", "-o", "json"];
+        bed.gantry(cp.kubeconfig(&user), &arguments).run()
+    };
+    // An update and a create miss other verbs, and so will what comes later.
+    for (names, findings) in [(&["old", "new"][..], 2), (&["old", "new", "later"], 1)] {
+        bed.write("manifests.yaml", &manifests(names));
+        let report = check().report();
+        let found = report["checks"][0]["findings"].as_array().unwrap();
+        assert_eq!(found.len(), findings, "{found:#?}");
+        for finding in found {
+            let (_, role) = finding["help"].as_str().unwrap().split_once('\n').unwrap();
+            let role = cp.apply_yaml(role).remove(0);
+            let name = role["metadata"]["name"].as_str().unwrap();
+            cp.apply_yaml(&format!(
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: {name}, namespace: {ns}}}\n\
+                 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {name}}}\n\
+                 subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]\n"
+            ));
+        }
+        eventually("all of it is granted", || (check().code == Some(0)).then_some(()));
+    }
+}
