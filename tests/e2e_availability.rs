@@ -365,6 +365,26 @@ fn whoever_may_not_read_crds_deploys_their_objects_all_the_same() {
 }
 
 #[test]
+fn a_kind_that_is_asked_and_not_kept_is_found_before_anything_is_written() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    for (kind, verbs) in [
+        ("apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview", "create"),
+        ("apiVersion: v1\nkind: ComponentStatus", "get, list"),
+    ] {
+        let odd = format!(
+            "{kind}\nmetadata: {{name: x}}\nspec: {{user: jane, nonResourceAttributes: {{path: /, verb: get}}}}\n"
+        );
+        bed.write("manifests.yaml", &[bed.namespace(), odd].join("---\n"));
+        let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
+        assert_eq!(findings(output.code(3))[0].0, "ApiNotServed");
+        let said = format!("the target takes no patch of it (only {verbs})");
+        output.stdout_contains(&said);
+        bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(1).stderr_contains(&said);
+        assert_eq!(cp.get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404, "nothing was written");
+    }
+}
+
+#[test]
 fn the_table_of_ends_is_that_of_the_server() {
     let cp = control_plane();
     let (status, discovery) = cp.get("/apis");

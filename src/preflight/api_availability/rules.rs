@@ -61,7 +61,7 @@ pub static NOT_SERVED: RuleDoc = RuleDoc {
     name: "ApiNotServed",
     summary: "the kind of an object is neither served by the target nor defined by the manifests",
     forbids: "An object whose group, version and kind neither the target's discovery nor a CRD of the same manifests has \
-        as served.",
+        as served; and one of a kind that is served, but only to ask or to read: a SubjectAccessReview, a ComponentStatus.",
     why: "No request can be sent for it, and the deploy would end before it writes anything.",
     example: Example::Objects {
         live: "",

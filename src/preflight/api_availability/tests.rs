@@ -128,6 +128,12 @@ fn what_is_meant_is_found_near_by() {
 #[test]
 fn a_crd_at_an_old_version_is_told_as_any_other_object() {
     let mut old = crd(&[("v1", true)]);
+    old["apiVersion"] = "apiextensions.k8s.io/v2".into();
+    assert_eq!(
+        said(&[], &[old.clone()]),
+        ["ApiNotServed customresourcedefinition/samples.test.example.com: CustomResourceDefinition of \
+          apiextensions.k8s.io/v2 is served by no release"]
+    );
     old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
     assert_eq!(
         said(&[], &[old]),
