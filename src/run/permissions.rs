@@ -5,8 +5,8 @@
 
 use std::io::Write;
 
-use super::Host;
-use super::flow::{complete, connection, read_input, until};
+use super::flow::{complete, connection, overrides, read_input, until};
+use super::{Host, loader};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, upgraded_crds};
@@ -21,22 +21,9 @@ use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
-    let input = read_input(&args.files, host).await?;
-    let loader = Loader {
-        environment: host.environment.clone(),
-        working_directory: host.working_directory.clone(),
-        files: args.config.config_files.clone(),
-        overrides: Overrides {
-            preflight: args.preflight.clone(),
-            target: args.target.clone(),
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.context.clone(),
-            user: args.user.clone(),
-            groups: args.groups.clone(),
-            namespace: args.namespace.clone(),
-            ..Overrides::default()
-        },
-    };
+    let input = read_input(&args.input.files, host).await?;
+    let overrides = Overrides { user: args.user.clone(), groups: args.groups.clone(), ..overrides(&args.input) };
+    let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let settings = loader.load(input.configs(), &registry::known())?.settings;
     let configs = input.configs().count();
     let manifests = complete(input.read().map_err(Error::Failed)?, configs)?.manifests;
