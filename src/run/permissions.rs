@@ -3,6 +3,7 @@
 //! What is printed goes for any state of the target: it holds for the first deploy of these manifests and for the next
 //! ones. So live objects are looked at only where a binding refers to a role that is there, and for the lists of checks.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::flow::{complete, connection, overrides, read_input, until};
@@ -11,10 +12,11 @@ use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, upgraded_crds};
 use crate::preflight::crd_upgrade_safety::Proven;
-use crate::preflight::permission_validation::{Grants, Occasion, Subject, needs_of};
+use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Check, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
+use crate::rbac::{self, Atom};
 use crate::resource::Live;
 use crate::target::Target;
 use crate::text;
@@ -89,7 +91,21 @@ async fn print(
         text::count(plan.changes.len(), "object"),
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
-    Ok(format!("{head}{yaml}"))
+    Ok(format!("{head}{}{yaml}", unknown_parameters(plan, &needs)))
+}
+
+/// A word on rights that go further than whoever grants them will expect.
+fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
+    let is_any = |right: &Right| matches!(right, Right::Request { atom: Atom::Resource { resource, .. }, .. } if resource == rbac::ALL);
+    let changes: BTreeSet<usize> = needs.iter().filter(|need| is_any(&need.right)).map(|need| need.change).collect();
+    let word = |change: usize| {
+        format!(
+            "# {}: nobody can tell what kind its parameters are of, so that the API server asks for\n\
+             # the right to read everything. Deploy its policy, or the CRD of its parameters, first and print again.\n",
+            text::sanitize(&plan.changes[change].desired.object.to_string())
+        )
+    };
+    changes.into_iter().map(word).collect()
 }
 
 /// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
