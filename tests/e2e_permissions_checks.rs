@@ -65,6 +65,50 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
     deploy().code(3).stdout_contains(&said);
 }
 
+/// Of each set of rules, and a manifest that hands something on: what we say is what the server says to its dry run.
+#[test]
+fn what_may_be_handed_on_is_what_the_server_lets_pass() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let ns = &bed.names.namespace;
+    cp.apply_yaml(&bed.namespace());
+    let rbac = "rbac.authorization.k8s.io";
+    let role = |rule: Value| json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": "r", "namespace": ns}, "rules": [rule]});
+    let cluster_role = |rule: Value| json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": ns}, "rules": [rule]});
+    let binding = |role: &str| {
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": {"name": "b", "namespace": ns},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role}, "subjects": []})
+    };
+    let pods = |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["pods"], "verbs": verbs});
+    let named =
+        |names: &[&str]| json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names});
+    let logs = |resource: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": ["get"]});
+    let url = |url: &str| json!({"nonResourceURLs": [url], "verbs": ["get"]});
+    let may = |verb: &str, resource: &str, name: &str| json!({"apiGroups": [rbac], "resources": [resource], "verbs": [verb], "resourceNames": [name]});
+    let cases = [
+        (vec![], role(pods(&["get"])), 3),
+        (vec![pods(&["get"]), pods(&["list"])], role(pods(&["get", "list"])), 0),
+        (vec![pods(&["get", "list", "watch", "create", "update", "patch", "delete"])], role(pods(&["*"])), 3),
+        (vec![named(&["a"]), named(&["b"])], role(named(&["a", "b"])), 0),
+        (vec![named(&["a"])], role(pods(&["get"])), 3),
+        (vec![logs("*/log")], role(logs("pods/log")), 0),
+        (vec![url("/x*")], cluster_role(url("/x/y")), 0),
+        (vec![url("/x")], cluster_role(url("/x*")), 3),
+        (vec![may("escalate", "roles", "r")], role(pods(&["get"])), 0),
+        (vec![may("escalate", "clusterroles", "r")], role(pods(&["get"])), 3),
+        (vec![may("bind", "clusterroles", "cluster-admin")], binding("cluster-admin"), 0),
+        (vec![may("bind", "clusterroles", "view")], binding("cluster-admin"), 3),
+    ];
+    for (mut rules, manifest, expected) in cases {
+        rules.push(json!({"apiGroups": [rbac], "resources": ["*"], "verbs": ["get", "create", "patch"]}));
+        bed.write("manifests.yaml", &manifest.to_string());
+        let user = cp.user(&json!(rules));
+        for check in ["PermissionValidation", "AdmissionDryRun"] {
+            let arguments = ["check", "-f", "manifests.yaml", "--preflight", check];
+            bed.gantry(cp.kubeconfig(&user), &arguments).run().code(expected);
+        }
+    }
+}
+
 #[test]
 fn lists_of_other_checks_are_asked_for_beforehand() {
     let (cp, bed) = (control_plane(), Bed::new());
