@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Bed, Output, Proxy, When, control_plane, eventually};
+use support::{Bed, ControlPlane, Output, Proxy, When, control_plane, eventually};
 
 fn findings(output: &Output) -> Vec<(String, u64, String)> {
     let report = output.report();
@@ -144,20 +144,33 @@ fn deprecated_kinds_are_warned_of_as_the_server_does_and_block_nothing() {
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{namespace}/endpoints/e")).0, 200);
 }
 
+/// The CRD of [`Bed::crd`] with v1alpha1 beside v1.
+fn two_versions(bed: &Bed, old_is_served: bool) -> String {
+    bed.crd("first: {type: string}").replace(
+        "  versions:\n",
+        &format!(
+            "  versions:\n  - name: v1alpha1\n    served: {old_is_served}\n    storage: false\n    schema: \
+             {{openAPIV3Schema: {{type: object, properties: {{first: {{type: string}}}}}}}}\n"
+        ),
+    )
+}
+
+/// What ApiGoesAway says.
+fn going(output: &Output) -> Vec<String> {
+    let report = output.report();
+    let found = report["checks"][0]["findings"].as_array().expect("findings");
+    let of_rule = found.iter().filter(|finding| finding["rule"] == "ApiGoesAway");
+    of_rule.map(|finding| finding["message"].as_str().expect("a message").to_owned()).collect()
+}
+
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
 #[test]
 fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
     let cp = control_plane();
     let bed = Bed::new();
     let (group, namespace) = (&bed.names.group, &bed.names.namespace);
-    let crd = |old_is_served: bool| {
-        bed.crd("first: {type: string}").replace(
-            "  versions:\n",
-            &format!(
-                "  versions:\n  - name: v1alpha1\n    served: {old_is_served}\n    storage: false\n    schema: \
-                 {{openAPIV3Schema: {{type: object, properties: {{first: {{type: string}}}}}}}}\n"
-            ),
-        )
-    };
+    let crd = |old_is_served: bool| two_versions(&bed, old_is_served);
     cp.apply_yaml(&bed.namespace());
     cp.apply_yaml(&crd(true));
     let object = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "Sample",
@@ -165,10 +178,10 @@ fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
     let path = format!("/apis/{group}/v1alpha1/namespaces/{namespace}/samples/one");
     assert_eq!(cp.server_side_apply(&path, "old-controller", &object).0, 201);
     let webhook = json!({"metadata": {"name": group}, "webhooks": [{"name": "w.example.com", "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "matchPolicy": "Exact", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"},
         "rules": [{"apiGroups": [group], "apiVersions": ["v1alpha1"], "operations": ["*"], "resources": ["samples"]}]}]});
-    let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-    assert_eq!(cp.post(webhooks, &webhook).0, 201);
+    let webhooks = format!("{ADMISSION}/validatingwebhookconfigurations");
+    assert_eq!(cp.post(&webhooks, &webhook).0, 201);
     let sample = bed.sample().replace("/v1\n", "/v1alpha1\n").replace("name: one", "name: two");
     bed.write("manifests.yaml", &format!("{}---\n{sample}", crd(false)));
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
@@ -198,6 +211,177 @@ fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
             ),
         ]
     );
+}
+
+/// A policy that denies what is named `bad`, in force on return, with this in its spec.
+fn denying(cp: &ControlPlane, bed: &Bed, more: &Value) {
+    let group = &bed.names.group;
+    let mut policy = json!({"metadata": {"name": group}, "spec": {
+        "validations": [{"expression": "object.metadata.name != 'bad'"}],
+        "matchConstraints": {"resourceRules": [
+            {"apiGroups": [group], "apiVersions": ["v1alpha1"], "operations": ["CREATE"], "resources": ["samples"]}]}}});
+    policy["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut binding =
+        json!({"metadata": {"name": group}, "spec": {"policyName": group, "validationActions": ["Deny"]}});
+    if more["paramKind"].is_object() {
+        binding["spec"]["paramRef"] = json!({"name": "x", "namespace": "default", "parameterNotFoundAction": "Allow"});
+    }
+    assert_eq!(cp.post(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy).0, 201);
+    assert_eq!(cp.post(&format!("{ADMISSION}/validatingadmissionpolicybindings"), &binding).0, 201);
+    eventually("the policy denies", || (create(cp, bed, "bad").0 == 422).then_some(()));
+}
+
+fn create(cp: &ControlPlane, bed: &Bed, name: &str) -> (u16, Value) {
+    let (group, namespace) = (&bed.names.group, &bed.names.namespace);
+    let object = json!({"apiVersion": format!("{group}/v1"), "kind": "Sample", "metadata": {"name": name}});
+    cp.post(&format!("/apis/{group}/v1/namespaces/{namespace}/samples?dryRun=All"), &object)
+}
+
+/// What the API server does is what the findings say: a policy goes on where the CRD keeps the version, and is lost with it.
+#[test]
+fn a_policy_is_lost_with_its_version_and_not_before() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let group = &bed.names.group;
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&two_versions(&bed, true));
+    denying(cp, &bed, &json!({}));
+
+    bed.write("manifests.yaml", &two_versions(&bed, false));
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
+    assert_eq!(going(output.code(0)), [""; 0]);
+    eventually("v1alpha1 is gone", || (cp.get(&format!("/apis/{group}/v1alpha1")).0 == 404).then_some(()));
+    // It is judged as v1alpha1, which nobody serves.
+    for _ in 0..20 {
+        assert_eq!(create(cp, &bed, "bad").0, 422);
+    }
+
+    cp.apply_yaml(&two_versions(&bed, true));
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
+    let said = format!(
+        "the policy {group} names v1alpha1 of samples.{group} and nothing that stays: it is not asked any more then"
+    );
+    assert_eq!(going(output.code(3)), [said]);
+    bed.deploy(cp.kubeconfig("admin"), &["--force-conflicts", "--warn-only"]).run().code(0);
+    eventually("nothing is denied any more", || (create(cp, &bed, "bad").0 == 201).then_some(()));
+}
+
+/// Must not share its server: it is started anew.
+#[test]
+fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
+    let (cp, bed) = (&ControlPlane::start(), Bed::new());
+    let group = &bed.names.group;
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&two_versions(&bed, true));
+    let params = json!({"paramKind": {"apiVersion": format!("{group}/v1alpha1"), "kind": "Sample"}, "matchConstraints":
+        {"resourceRules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["samples"]}]}});
+    // Without one there is nothing to judge by.
+    let object = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "Sample", "metadata": {"name": "x"}});
+    let path = format!("/apis/{group}/v1alpha1/namespaces/default/samples/x");
+    assert_eq!(cp.server_side_apply(&path, "old-controller", &object).0, 201);
+    denying(cp, &bed, &params);
+    eventually("what is good passes", || (create(cp, &bed, "good").0 == 201).then_some(()));
+    bed.write("manifests.yaml", &two_versions(&bed, false));
+    let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
+    let said = format!(
+        "the policy {group} takes its parameters at v1alpha1 of samples.{group}, where the API server will not find them: \
+         it refuses all that it matches, from the server's next start at the latest"
+    );
+    assert_eq!(going(output.code(3))[0], said);
+    bed.deploy(cp.kubeconfig("admin"), &["--force-conflicts", "--warn-only"]).run().code(0);
+    cp.kill_api_server();
+    cp.restart_api_server();
+    eventually("what is good is refused", || {
+        let (status, answer) = create(cp, &bed, "good");
+        let message = answer["message"].as_str().unwrap_or_default();
+        (status == 422 && message.contains("failed to find resource referenced by paramKind")).then_some(())
+    });
+}
+
+#[test]
+fn a_crd_that_serves_nothing_any_more_is_held_against_the_roles_that_are_aggregated() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let group = &bed.names.group;
+    cp.apply_yaml(&bed.crd("first: {type: string}"));
+    let role = format!("samples-{}", bed.names.namespace);
+    cp.apply_yaml(&format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n\
+         metadata: {{name: {role}, labels: {{rbac.authorization.k8s.io/aggregate-to-view: 'true'}}}}\n\
+         rules: [{{apiGroups: [{group}], resources: [samples], verbs: [get]}}]\n"
+    ));
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}").replace("served: true", "served: false"));
+    let check = |kubeconfig, more: &[&str]| bed.gantry(kubeconfig, &["check", "-f", "manifests.yaml"]).args(more).run();
+    let output = check(cp.kubeconfig("admin"), &CHECK);
+    let said = format!(
+        "the aggregated ClusterRole {role} names v1 of samples.{group} and nothing that stays: its rules are about nothing then"
+    );
+    assert_eq!(going(output.code(3)), [said]);
+    // What is listed for this takes rights, which are told beforehand.
+    let user =
+        cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get", "patch"]}]));
+    let output = check(cp.kubeconfig(&user), &["--preflight", "APIAvailability,PermissionValidation"]);
+    output.code(3);
+    for resource in ["clusterroles", "validatingwebhookconfigurations", "mutatingadmissionpolicybindings", "samples"] {
+        assert!(output.stdout.contains(&format!("Resource={resource} in the whole cluster")), "{}", output.stdout);
+    }
+}
+
+#[test]
+fn policies_of_an_older_server_are_found_at_its_version() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let group = &bed.names.group;
+    cp.apply_yaml(&two_versions(&bed, true));
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
+    let proxy = Proxy::start(cp);
+    let missing =
+        json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "the server could not find it"});
+    proxy.answer(When::new("GET", "/v1/mutatingadmissionpolicies"), 404, missing);
+    let rule = json!({"apiGroups": [group], "apiVersions": ["v1alpha1"], "operations": ["*"], "resources": ["*"]});
+    let list = json!({"kind": "MutatingAdmissionPolicyList", "metadata": {}, "items": [
+        {"metadata": {"name": "older"}, "spec": {"matchConstraints": {"resourceRules": [rule]}}}]});
+    proxy.answer(When::new("GET", "/v1beta1/mutatingadmissionpolicies"), 200, list);
+    let output = bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml"]).args(CHECK).run();
+    let said = format!(
+        "the policy older names v1alpha1 of samples.{group} and nothing that stays: it is not asked any more then"
+    );
+    assert_eq!(going(output.code(3)), [said]);
+}
+
+#[test]
+fn whoever_may_not_read_crds_deploys_their_objects_all_the_same() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(
+        &bed.crd("first: {type: string}").replace("    served: true\n", "    served: true\n    deprecated: true\n"),
+    );
+    bed.write("manifests.yaml", &bed.sample());
+    let user = cp.user(
+        &json!([{"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["get", "create", "patch"]}]),
+    );
+    let output = bed.deploy(cp.kubeconfig(&user), &CHECK).run();
+    output.code(0).stderr_contains("only the API server's own warnings tell");
+    output.stderr_contains(&format!("the API server warns: {}/v1 Sample is deprecated", bed.names.group));
+    assert_eq!(cp.get(&bed.sample_path()).0, 200);
+}
+
+#[test]
+fn a_kind_that_is_asked_and_not_kept_is_found_before_anything_is_written() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    for (kind, verbs) in [
+        ("apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview", "create"),
+        ("apiVersion: v1\nkind: ComponentStatus", "get, list"),
+    ] {
+        let odd = format!(
+            "{kind}\nmetadata: {{name: x}}\nspec: {{user: jane, nonResourceAttributes: {{path: /, verb: get}}}}\n"
+        );
+        bed.write("manifests.yaml", &[bed.namespace(), odd].join("---\n"));
+        let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
+        assert_eq!(findings(output.code(3))[0].0, "ApiNotServed");
+        let said = format!("the target takes no patch of it (only {verbs})");
+        output.stdout_contains(&said);
+        bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(1).stderr_contains(&said);
+        assert_eq!(cp.get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404, "nothing was written");
+    }
 }
 
 #[test]

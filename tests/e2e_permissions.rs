@@ -4,12 +4,11 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use support::rights::{REVIEWS, binding, grant, in_force, offered, printed, replace, subjects_of};
 use support::{Bed, ControlPlane, Gantry, Proxy, When, control_plane, eventually};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubject";
 
 /// A manifest set with one of everything that takes rights of a kind of its own.
 fn everything(bed: &Bed) -> String {
@@ -49,77 +48,6 @@ fn everything(bed: &Bed) -> String {
     .join("---\n")
 }
 
-fn binding(bed: &Bed, kind: &str, name: &str, role_kind: &str, role: &str) -> String {
-    let namespace = match kind {
-        "RoleBinding" => format!(", namespace: {}", bed.names.namespace),
-        _ => String::new(),
-    };
-    format!(
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: {name}{namespace}}}\n\
-         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {role_kind}, name: {role}}}\n\
-         subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: nobody-{}}}]\n",
-        bed.names.namespace
-    )
-}
-
-/// What `gantry permissions` prints for a user, as told by the admin.
-fn printed(bed: &Bed, cp: &ControlPlane, user: &str) -> String {
-    let arguments = ["permissions", "-f", "manifests.yaml", "--name", &bed.names.namespace, "--as", user];
-    let run = bed.gantry(cp.kubeconfig("admin"), &arguments).run();
-    run.code(0);
-    run.stdout.clone()
-}
-
-/// Waits until the authorizer answers a user with just these rules of a Role or ClusterRole.
-fn in_force(cp: &ControlPlane, user: &str, namespace: &str, holds: impl Fn(&[Value]) -> bool) {
-    let api = cp.api_as(user);
-    eventually(&format!("the rights of {user} are in force"), || {
-        let review = json!({"spec": {"namespace": namespace}});
-        let (_, answer) = api.post(&format!("{REVIEWS}rulesreviews"), &review);
-        let rules = [&answer["status"]["resourceRules"], &answer["status"]["nonResourceRules"]];
-        let rules: Vec<Value> = rules.iter().filter_map(|rules| rules.as_array()).flatten().cloned().collect();
-        holds(&rules).then_some(())
-    });
-}
-
-/// Grants what was printed and waits until it is in force. Returns the roles as they were created.
-fn grant(cp: &ControlPlane, user: &str, printed: &str) -> Vec<Value> {
-    let objects = cp.apply_yaml(printed);
-    let roles: Vec<Value> = objects.into_iter().filter(|object| object["rules"].is_array()).collect();
-    for role in &roles {
-        let namespace = role["metadata"]["namespace"].as_str().unwrap_or("default");
-        in_force(cp, user, namespace, |found| {
-            role["rules"].as_array().unwrap().iter().all(|rule| found.contains(rule))
-        });
-    }
-    roles
-}
-
-/// Resource and name, or URL: what a rule is about.
-fn subjects_of(rule: &Value) -> BTreeSet<String> {
-    let texts = |key: &str| -> Vec<String> {
-        let list = rule[key].as_array().into_iter().flatten();
-        list.map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
-    };
-    let names = if rule["resourceNames"].is_array() { texts("resourceNames") } else { vec!["*".to_owned()] };
-    let resources = texts("resources")
-        .into_iter()
-        .flat_map(|resource| names.iter().map(move |name| format!("{resource} {name}")).collect::<Vec<_>>());
-    resources.chain(texts("nonResourceURLs")).collect()
-}
-
-/// The rules that the findings of a report end with.
-fn offered(report: &Value) -> Vec<Value> {
-    let findings = report["checks"][0]["findings"].as_array().unwrap();
-    let helps = findings.iter().map(|finding| finding["help"].as_str().unwrap().split_once('\n').unwrap().1);
-    let documents = helps.flat_map(|yaml| {
-        serde_yaml::Deserializer::from_str(yaml)
-            .map(|document| Value::deserialize(document).unwrap())
-            .collect::<Vec<_>>()
-    });
-    documents.flat_map(|document| document["rules"].as_array().cloned().unwrap_or_default()).collect()
-}
-
 /// A role without one of its rules (`null`), and without each verb of it where there are several.
 fn without_each(role: &Value, index: usize) -> Vec<(Value, Value)> {
     let mut without = vec![(Value::Null, role.clone())];
@@ -134,17 +62,6 @@ fn without_each(role: &Value, index: usize) -> Vec<(Value, Value)> {
         without.push((verb.clone(), less));
     }
     without
-}
-
-/// Replaces a role, and waits until its rules are in force and the one that it was rid of is not.
-fn replace(cp: &ControlPlane, user: &str, role: &Value, gone: &Value) {
-    let path = cp.path_of(role);
-    let mut role = role.clone();
-    role["metadata"]["resourceVersion"] = cp.get(&path).1["metadata"]["resourceVersion"].clone();
-    assert_eq!(cp.put(&path, &role).0, 200);
-    let namespace = role["metadata"]["namespace"].as_str().unwrap_or("default");
-    let rules = role["rules"].as_array().unwrap();
-    in_force(cp, user, namespace, |found| !found.contains(gone) && rules.iter().all(|rule| found.contains(rule)));
 }
 
 #[test]
@@ -355,50 +272,33 @@ fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
 }
 
 #[test]
-fn lists_of_other_checks_are_asked_for_beforehand() {
+fn what_each_finding_says_to_grant_adds_up() {
     let (cp, bed) = (control_plane(), Bed::new());
-    cp.apply_yaml(&[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));
-    bed.write("manifests.yaml", &bed.crd("first: {type: integer}"));
-    let user =
-        cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get", "patch"]}]));
-    let checks = "PermissionValidation,CustomResourceValidation";
-    let run = bed.deploy(cp.kubeconfig(&user), &["--preflight", checks, "-o", "json"]).run();
-    let finding = run.code(3).report()["checks"][0]["findings"][0].clone();
-    let said = format!("not permitted to \"list\" {}/v1, Resource=samples in the whole cluster", bed.names.group);
-    assert_eq!(finding["message"], said);
-}
-
-#[test]
-fn parameters_of_policies_must_be_readable_as_the_server_has_it() {
-    let (cp, bed) = (control_plane(), Bed::new());
-    let (group, ns) = (&bed.names.group, &bed.names.namespace);
-    let policies = "apiVersion: admissionregistration.k8s.io/v1";
-    let policy = format!(
-        "{policies}\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {ns}}}\n\
-         spec: {{paramKind: {{apiVersion: v1, kind: ConfigMap}}, validations: [{{expression: 'true'}}], \
-         matchConstraints: {{resourceRules: [{{apiGroups: [{group}], apiVersions: ['*'], operations: [CREATE], \
-         resources: ['*']}}]}}}}\n"
-    );
-    let binding = format!(
-        "{policies}\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: {ns}}}\n\
-         spec: {{policyName: {ns}, validationActions: [Deny], \
-         paramRef: {{name: limits, namespace: {ns}, parameterNotFoundAction: Allow}}}}\n"
-    );
-    bed.write("manifests.yaml", &[policy, binding].join("---\n"));
-    let user = cp.user(&json!([]));
-    let roles = grant(cp, &user, &printed(&bed, cp, &user));
-    let [role] = &roles[..] else { panic!("one role: {roles:#?}") };
-    let deploy = |check: &str| bed.deploy(cp.kubeconfig(&user), &["--preflight", check]).run();
-
-    let params = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
-    let mut without = role.clone();
-    without["rules"].as_array_mut().unwrap().retain(|rule| *rule != params);
-    assert_ne!(without, *role, "the parameters are granted for all names: {role:#}");
-    replace(cp, &user, &without, &params);
-    deploy("PermissionValidation")
-        .code(3)
-        .stdout_contains("not permitted to \"get\" /v1, Resource=configmaps in the whole cluster");
-    deploy("CRDUpgradeSafety").code(1).stdout_contains("must have \"get\" permission on all objects");
-    replace(cp, &user, role, &Value::Null);
-    deploy("PermissionValidation").code(0);
+    let ns = &bed.names.namespace;
+    cp.apply_yaml(&[bed.namespace(), bed.config_map("old", "x")].join("---\n"));
+    let manifests =
+        |names: &[&str]| names.iter().map(|name| bed.config_map(name, "y")).collect::<Vec<_>>().join("---\n");
+    let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
+    let check = || {
+        let arguments = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation", "-o", "json"];
+        bed.gantry(cp.kubeconfig(&user), &arguments).run()
+    };
+    // An update and a create miss other verbs, and so will what comes later.
+    for (names, findings) in [(&["old", "new"][..], 2), (&["old", "new", "later"], 1)] {
+        bed.write("manifests.yaml", &manifests(names));
+        let report = check().report();
+        let found = report["checks"][0]["findings"].as_array().unwrap();
+        assert_eq!(found.len(), findings, "{found:#?}");
+        for finding in found {
+            let (_, role) = finding["help"].as_str().unwrap().split_once('\n').unwrap();
+            let role = cp.apply_yaml(role).remove(0);
+            let name = role["metadata"]["name"].as_str().unwrap();
+            cp.apply_yaml(&format!(
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: {name}, namespace: {ns}}}\n\
+                 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {name}}}\n\
+                 subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]\n"
+            ));
+        }
+        eventually("all of it is granted", || (check().code == Some(0)).then_some(()));
+    }
 }

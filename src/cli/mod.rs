@@ -37,9 +37,9 @@ pub enum Command {
     Config(ConfigArgs),
 }
 
-/// What `deploy` and `check` have in common.
+/// What every command that looks at a target has in common: what is read, and where it goes.
 #[derive(Debug, Args)]
-pub struct FlowArgs {
+pub struct InputArgs {
     /// Manifests: a file, a directory (read recursively) or - for standard input; may be given again
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     pub files: Vec<String>,
@@ -47,13 +47,9 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub config: ConfigFlags,
 
-    /// Exactly these preflight checks run, whatever the configuration enables; may be given again
+    /// Exactly these preflight checks, whatever the configuration enables; may be given again
     #[arg(long, value_name = "CHECK,…")]
     pub preflight: Vec<String>,
-
-    /// Every finding of this run is a warning ("could not check" stays an error)
-    #[arg(long)]
-    pub warn_only: bool,
 
     /// Where to go: a cluster, or a folder of manifests that stands in for one
     #[arg(long, value_name = "kube|dir:PATH")]
@@ -67,12 +63,23 @@ pub struct FlowArgs {
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub identity: IdentityArgs,
-
     /// The namespace for namespaced objects whose manifest names none
     #[arg(short = 'n', long, value_name = "NAME")]
     pub namespace: Option<String>,
+}
+
+/// What `deploy` and `check` have in common.
+#[derive(Debug, Args)]
+pub struct FlowArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    /// Every finding of this run is a warning ("could not check" stays an error)
+    #[arg(long)]
+    pub warn_only: bool,
 
     /// The report's format, and a file for it; may be given again [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
@@ -144,28 +151,8 @@ pub struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub struct PermissionsArgs {
-    /// The manifests to deploy: a file, a directory (read recursively) or -; may be given again
-    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
-    pub files: Vec<String>,
-
     #[command(flatten)]
-    pub config: ConfigFlags,
-
-    /// The preflight checks of the deploy, which need rights, too; may be given again
-    #[arg(long, value_name = "CHECK,…")]
-    pub preflight: Vec<String>,
-
-    /// Where the manifests are to go: a cluster, or a folder of manifests that stands in for one
-    #[arg(long, value_name = "kube|dir:PATH")]
-    pub target: Option<TargetSpec>,
-
-    /// The kubeconfig context
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-
-    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
+    pub input: InputArgs,
 
     /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: whoever runs this]
     ///
@@ -176,10 +163,6 @@ pub struct PermissionsArgs {
     /// For this group, where --as names nobody; may be given again
     #[arg(long = "as-group", value_name = "GROUP")]
     pub groups: Vec<String>,
-
-    /// The namespace for namespaced objects whose manifest names none
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub namespace: Option<String>,
 
     /// The name of the Roles, ClusterRoles and bindings
     #[arg(long, value_name = "NAME", default_value = "gantry-deploy")]
@@ -276,6 +259,23 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_read_and_where_it_goes_is_said_alike_to_every_command() {
+        for command in ["deploy", "check", "permissions"] {
+            let flags = "-f a -f b -c c.yaml --preflight A,B --target dir:x --context y --kubeconfig z -n n";
+            let parsed = Cli::try_parse_from(["gantry", command].into_iter().chain(flags.split(' ')));
+            let input = match parsed.expect(command).command {
+                Command::Deploy(DeployArgs { flow, .. }) | Command::Check(CheckArgs { flow }) => flow.input,
+                Command::Permissions(PermissionsArgs { input, .. }) => input,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((input.files.len(), input.preflight.len(), input.config.config_files.len()), (2, 1, 1));
+            assert_eq!((input.context.as_deref(), input.namespace.as_deref()), (Some("y"), Some("n")));
+            assert_eq!(input.target, Some(TargetSpec::Dir("x".into())));
+            assert_eq!(input.kubeconfig, Some("z".into()));
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Kinds {
     found: BTreeMap<Gvk, Kind>,
     /// Why nobody knows of the others; those that are in neither are not served.
     unanswered: BTreeMap<Gvk, Problem>,
+    /// Kinds that are served and take no patch, with the verbs that they take.
+    unwritable: BTreeMap<Gvk, Vec<String>>,
 }
 
 /// The few fields of a CRD that say what it serves; everything else is skipped over.
@@ -129,7 +131,7 @@ pub(super) async fn resolve(
     let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
     let mut kinds = BTreeMap::new();
     if needed.is_empty() {
-        return Ok(Kinds { found: kinds, unanswered: BTreeMap::new() });
+        return Ok(Kinds { found: kinds, unanswered: BTreeMap::new(), unwritable: BTreeMap::new() });
     }
     for (manifest, live) in crds.iter().zip(live_crds) {
         let Some(desired) = CrdHead::of(&manifest.raw) else { continue };
@@ -148,11 +150,11 @@ pub(super) async fn resolve(
             }
         }
     }
-    let Discovered { served, unanswered } = target.discover(&needed).await?;
-    for (gvk, resource) in served {
+    let Discovered { served, unanswered, unwritable } = target.discover(&needed).await?;
+    for (gvk, resource) in served.into_iter().filter(|(gvk, _)| !unwritable.contains_key(gvk)) {
         kinds.insert(gvk, Kind { read_as: Some(resource.clone()), resource });
     }
-    Ok(Kinds { found: kinds, unanswered })
+    Ok(Kinds { found: kinds, unanswered, unwritable })
 }
 
 /// A manifest and the kind that it is of.
@@ -169,10 +171,13 @@ pub(super) fn place<'k>(
     for mut manifest in manifests {
         match kinds.found.get(&gvk_of(&manifest.object)) {
             None => {
-                let unanswered = kinds.unanswered.get(&gvk_of(&manifest.object)).cloned();
-                let is_down = unanswered.is_some();
-                let problem = unanswered.unwrap_or_else(|| not_served(&manifest, kinds));
-                unplaced.push(Unplaced { manifest, problem, is_down });
+                let gvk = gvk_of(&manifest.object);
+                let (unanswered, verbs) = (kinds.unanswered.get(&gvk).cloned(), kinds.unwritable.get(&gvk));
+                let (is_down, is_unwritable) = (unanswered.is_some(), verbs.is_some());
+                let problem = unanswered
+                    .or_else(|| Some(not_written(&manifest, verbs?)))
+                    .unwrap_or_else(|| not_served(&manifest, kinds));
+                unplaced.push(Unplaced { manifest, problem, is_down, is_unwritable });
             }
             Some(kind) => {
                 manifest.object.namespace = match (kind.resource.namespaced, manifest.object.namespace.take()) {
@@ -188,6 +193,18 @@ pub(super) fn place<'k>(
         Some(error) => Err(error),
         None => Ok((placed, unplaced)),
     }
+}
+
+fn not_written(manifest: &Manifest, verbs: &[String]) -> Problem {
+    let object = &manifest.object;
+    Problem::new(format!(
+        "{} of {} cannot be applied: the target takes no patch of it (only {})",
+        object.kind,
+        object.api_version,
+        crate::text::sanitize(&verbs.join(", "))
+    ))
+    .at(manifest.origin.location())
+    .help("take it out of the manifests: it is asked or read, and nothing that a deploy could keep")
 }
 
 fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {

@@ -119,6 +119,8 @@ pub struct Unplaced {
     pub problem: Problem,
     /// The API that would serve it gives no answer.
     pub is_down: bool,
+    /// It is served, but nothing of it can be written.
+    pub is_unwritable: bool,
 }
 
 /// Every object of the manifests, in apply order.

@@ -126,8 +126,22 @@ pub struct Lookup {
     pub resource: Resource,
     /// `None`: in all namespaces, or of a kind that has none.
     pub namespace: Option<String>,
-    /// One object by name; `None`: a list of all.
+    /// One object; `None`: any.
     pub name: Option<String>,
+    /// What is asked, as RBAC has it: `get`, `list`, or `patch` for a dry run.
+    pub verb: &'static str,
+}
+
+impl Lookup {
+    /// The live object of this name.
+    pub fn get(change: usize, resource: Resource, namespace: Option<String>, name: String) -> Self {
+        Lookup { change, resource, namespace, name: Some(name), verb: "get" }
+    }
+
+    /// Every object, in all namespaces.
+    pub fn list(change: usize, resource: Resource) -> Self {
+        Lookup { change, resource, namespace: None, name: None, verb: "list" }
+    }
 }
 
 impl Violation {

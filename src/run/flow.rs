@@ -9,9 +9,9 @@ use futures::{FutureExt, try_join};
 use tokio::sync::watch;
 
 use super::output::Output;
-use super::{Exit, Host};
+use super::{Exit, Host, loader};
 use crate::apply::{self, Applied, ApplyOptions, Event};
-use crate::cli::{DeployArgs, FlowArgs};
+use crate::cli::{DeployArgs, FlowArgs, InputArgs};
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
@@ -64,7 +64,7 @@ async fn steps(
     report: &mut Report,
 ) -> Result<Exit> {
     // Everything that can be wrong in the configuration is said before the first request.
-    let input = read_input(&args.files, host).await?;
+    let input = read_input(&args.input.files, host).await?;
     let (settings, enabled, input) = configure(args, deploy, input, host, output)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
@@ -167,6 +167,18 @@ pub(super) async fn read_input(files: &[String], host: &mut Host) -> Result<Inpu
     Ok(input)
 }
 
+/// What the flags say that all commands on a target share.
+pub fn overrides(input: &InputArgs) -> Overrides {
+    Overrides {
+        preflight: input.preflight.clone(),
+        target: input.target.clone(),
+        kubeconfig: input.kubeconfig.clone(),
+        context: input.context.clone(),
+        namespace: input.namespace.clone(),
+        ..Overrides::default()
+    }
+}
+
 /// Reads the configuration, of which the manifests may hold some.
 fn configure(
     args: &FlowArgs,
@@ -175,26 +187,18 @@ fn configure(
     host: &mut Host,
     output: &mut Output,
 ) -> Result<(Settings, Vec<Enabled>, Input)> {
-    let loader = Loader {
-        environment: host.environment.clone(),
-        working_directory: host.working_directory.clone(),
-        files: args.config.config_files.clone(),
-        overrides: Overrides {
-            preflight: args.preflight.clone(),
-            warn_only: args.warn_only,
-            target: args.target.clone(),
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.context.clone(),
-            user: args.identity.user.clone(),
-            groups: args.identity.groups.clone(),
-            namespace: args.namespace.clone(),
-            field_manager: deploy.and_then(|deploy| deploy.field_manager.clone()),
-            force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
-            output: args.output.clone(),
-            color: args.color,
-            redact: args.redact,
-        },
+    let overrides = Overrides {
+        warn_only: args.warn_only,
+        user: args.identity.user.clone(),
+        groups: args.identity.groups.clone(),
+        field_manager: deploy.and_then(|deploy| deploy.field_manager.clone()),
+        force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
+        output: args.output.clone(),
+        color: args.color,
+        redact: args.redact,
+        ..overrides(&args.input)
     };
+    let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.redact, host)?;

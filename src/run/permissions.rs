@@ -3,39 +3,29 @@
 //! What is printed goes for any state of the target: it holds for the first deploy of these manifests and for the next
 //! ones. So live objects are looked at only where a binding refers to a role that is there, and for the lists of checks.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
-use super::Host;
-use super::flow::{complete, connection, read_input, until};
+use super::flow::{complete, connection, overrides, read_input, until};
+use super::{Host, loader};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
-use crate::plan::{self, Ahead, Plan, PlanOptions, upgraded_crds};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, upgraded_crds};
 use crate::preflight::crd_upgrade_safety::Proven;
-use crate::preflight::permission_validation::{Grants, Occasion, Subject, needs_of};
+use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
 use crate::preflight::proofs::Proofs;
-use crate::preflight::registry;
+use crate::preflight::{Check, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
+use crate::rbac::{self, Atom};
+use crate::resource::Live;
 use crate::target::Target;
 use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
-    let input = read_input(&args.files, host).await?;
-    let loader = Loader {
-        environment: host.environment.clone(),
-        working_directory: host.working_directory.clone(),
-        files: args.config.config_files.clone(),
-        overrides: Overrides {
-            preflight: args.preflight.clone(),
-            target: args.target.clone(),
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.context.clone(),
-            user: args.user.clone(),
-            groups: args.groups.clone(),
-            namespace: args.namespace.clone(),
-            ..Overrides::default()
-        },
-    };
+    let input = read_input(&args.input.files, host).await?;
+    let overrides = Overrides { user: args.user.clone(), groups: args.groups.clone(), ..overrides(&args.input) };
+    let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let settings = loader.load(input.configs(), &registry::known())?.settings;
     let configs = input.configs().count();
     let manifests = complete(input.read().map_err(Error::Failed)?, configs)?.manifests;
@@ -92,9 +82,8 @@ async fn print(
         let entry = registry::find(&selected.name)?;
         Some((entry.build)(&selected.config))
     });
-    let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
-    let lookups: Vec<_> = checks.flat_map(|check| check.lookups(plan, &proofs)).collect();
-    let needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
+    let checks: Vec<Box<dyn Check>> = checks.collect();
+    let needs = needs_of(plan, target, &lookups(&checks, plan), Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
@@ -102,5 +91,42 @@ async fn print(
         text::count(plan.changes.len(), "object"),
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
-    Ok(format!("{head}{yaml}"))
+    Ok(format!("{head}{}{yaml}", unknown_parameters(plan, &needs)))
+}
+
+/// A word on rights that go further than whoever grants them will expect.
+fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
+    let is_any = |right: &Right| matches!(right, Right::Request { atom: Atom::Resource { resource, .. }, .. } if resource == rbac::ALL);
+    let changes: BTreeSet<usize> = needs.iter().filter(|need| is_any(&need.right)).map(|need| need.change).collect();
+    let word = |change: usize| {
+        format!(
+            "# {}: nobody can tell what kind its parameters are of, so that the API server asks for\n\
+             # the right to read everything. Deploy its policy, or the CRD of its parameters, first and print again.\n",
+            text::sanitize(&plan.changes[change].desired.object.to_string())
+        )
+    };
+    changes.into_iter().map(word).collect()
+}
+
+/// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
+fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
+    let with = |action, live: fn(&Change) -> Option<Live>| {
+        let changes = plan.changes.iter().map(|change| Change { action, live: live(change), ..change.clone() });
+        Plan { changes: changes.collect(), ..Plan::default() }
+    };
+    let before = with(Action::Create, |_| None);
+    let after = with(Action::Unchanged, |change| {
+        let raw = change.desired.raw.clone();
+        Some(Live { raw, uid: String::new(), resource_version: String::new() })
+    });
+    let mut lookups: Vec<Lookup> = Vec::new();
+    for plan in [plan, &before, &after] {
+        let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
+        for lookup in checks.iter().flat_map(|check| check.lookups(plan, &proofs)) {
+            if !lookups.contains(&lookup) {
+                lookups.push(lookup);
+            }
+        }
+    }
+    lookups
 }

@@ -75,6 +75,9 @@ pub struct Discovered {
     pub served: BTreeMap<Gvk, Resource>,
     /// Kinds of API groups that gave no answer, as when an aggregated API is down: nobody knows whether they are there.
     pub unanswered: BTreeMap<Gvk, Problem>,
+    /// Kinds that are served without the verb `patch`, with the verbs that there are: reviews and the like, which are asked
+    /// and not kept.
+    pub unwritable: BTreeMap<Gvk, Vec<String>>,
 }
 
 /// A release of Kubernetes: `1.36`.
@@ -260,7 +263,7 @@ impl Target {
     pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
         match self {
             Target::Kube(target) => target.discover(kinds).await,
-            Target::Dir(target) => Ok(Discovered { served: target.discover(kinds), unanswered: BTreeMap::new() }),
+            Target::Dir(target) => Ok(Discovered { served: target.discover(kinds), ..Discovered::default() }),
         }
     }
 

@@ -14,6 +14,7 @@ mod binaries;
 mod control_plane;
 mod gantry;
 mod proxy;
+pub mod rights;
 mod supervisor;
 #[cfg(unix)]
 mod terminal;

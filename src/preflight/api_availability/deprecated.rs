@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
-use super::{Found, rules};
+use super::{Found, NAME, rules};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::target::Wanted;
 
@@ -70,13 +71,23 @@ async fn of_crds(context: &Context<'_>) -> Found {
         }
     }
     let wanted: Vec<Wanted> = objects.keys().map(|name| crd(name)).collect();
-    match context.target.read(&wanted, &|_, _| ()).await {
+    match context.target.read_each(&wanted, &|_, _| ()).await {
         Ok(live) => {
-            // Where there is no CRD an aggregated API serves the kind.
+            let mut unread: Vec<Problem> = Vec::new();
             for (indices, live) in objects.into_values().zip(live) {
-                if let Some(live) = live {
-                    judge(&live.raw, indices);
+                match live {
+                    Ok(Some(live)) => judge(&live.raw, indices),
+                    // Where there is no CRD an aggregated API serves the kind.
+                    Ok(None) => {}
+                    Err(problem) => unread.push(problem),
                 }
+            }
+            // No reason to stop a deploy: the server warns of each of these versions in every answer.
+            if let Some(first) = unread.first() {
+                context.notices.add(format!(
+                    "{NAME}: only the API server's own warnings tell which custom resources are at deprecated versions: {}",
+                    first.message
+                ));
             }
         }
         Err(error) => found.unchecked.extend(error.problems().iter().map(|problem| CouldNotCheck {

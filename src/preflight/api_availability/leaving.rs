@@ -1,10 +1,11 @@
-//! The APIs that a deploy takes away: versions that a CRD no longer serves, and all of them where it is deleted.
+//! The APIs that a deploy takes away: versions that a CRD no longer serves. A deploy never deletes a CRD, but one that
+//! serves no version at all is as good as gone.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::plan::{Action, Change, CrdHead};
+use crate::plan::{Change, CrdHead};
 use crate::resource::{Resource, Step};
 
 /// A custom kind that loses versions.
@@ -18,25 +19,26 @@ pub struct Leaving {
     pub versions: Vec<String>,
     /// Those that will be served.
     pub staying: BTreeSet<String>,
+    /// Those that the CRD will have, served or not: what is written at another one is still converted to them.
+    pub kept: BTreeSet<String>,
 }
 
 impl Leaving {
     /// `None` for a CRD that keeps what it serves.
     pub fn of(index: usize, change: &Change) -> Option<Self> {
         let live: Vec<Resource> = CrdHead::of(&change.live.as_ref()?.raw)?.served().collect();
-        let staying: BTreeSet<String> = match change.action {
-            Action::Delete => BTreeSet::new(),
-            // A CRD that cannot be read takes nothing away: the server refuses it.
-            _ => CrdHead::of(&change.desired.raw)?.served().map(|resource| resource.version).collect(),
-        };
+        // A CRD that cannot be read takes nothing away: the server refuses it.
+        let desired = CrdHead::of(&change.desired.raw)?;
+        let staying: BTreeSet<String> = desired.served().map(|resource| resource.version).collect();
+        let kept = desired.spec.versions.into_iter().map(|version| version.name).collect();
         let versions: Vec<String> =
             live.iter().map(|r| r.version.clone()).filter(|version| !staying.contains(version)).collect();
         let resource = live.iter().find(|r| staying.contains(&r.version)).or(live.first())?.clone();
-        (!versions.is_empty()).then_some(Leaving { change: index, resource, versions, staying })
+        (!versions.is_empty()).then_some(Leaving { change: index, resource, versions, staying, kept })
     }
 
     /// Whether the whole kind goes.
-    pub fn is_deleted(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.staying.is_empty()
     }
 

@@ -20,8 +20,10 @@ mod scope;
 mod tests;
 mod unserved;
 
+use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Check, CheckFuture, Context, Found};
+use super::{Check, CheckFuture, Context, Found, Lookup};
+use crate::plan::Plan;
 
 const NAME: &str = "APIAvailability";
 
@@ -48,6 +50,10 @@ impl Check for ApiAvailability {
             found.extend(named_by::check(&context).await);
             Ok(found.into())
         })
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
+        named_by::lookups(&plan.changes)
     }
 
     fn tells_unplaced(&self) -> bool {

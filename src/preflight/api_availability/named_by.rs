@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::leaving::Leaving;
 use super::{Found, rules};
-use crate::plan::{Action, Change};
-use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::plan::Change;
+use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::Problem;
 use crate::report::Severity;
 use crate::resource::{Resource, Step};
@@ -25,43 +25,62 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The kinds whose objects speak of other kinds by group and version.
-const NAMING: [(&str, &str, &str); 5] = [
+const NAMING: [(&str, &str, &str); 7] = [
     (ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    (ADMISSION, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
     (ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
     (ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    (ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     (ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
     (RBAC, "ClusterRole", "clusterroles"),
 ];
 
+/// The versions of those kinds, newest first: an older server has not all of them.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+
 pub async fn check(context: &Context<'_>) -> Found {
     let changes = &context.plan.changes;
-    let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
-    let leaving: Vec<Leaving> = crds.filter_map(|(index, change)| Leaving::of(index, change)).collect();
+    let leaving = leaving(changes);
     let mut found = Found::default();
     if leaving.is_empty() {
         return found;
     }
-    for (index, change) in changes.iter().enumerate().filter(|(_, change)| change.action != Action::Delete) {
+    for (index, change) in changes.iter().enumerate() {
         of_deploy(&leaving, index, change, &mut found.violations);
     }
-    for (group, kind, plural) in NAMING {
-        // Versions do not matter to roles.
-        if group == RBAC && !leaving.iter().any(Leaving::is_deleted) {
-            continue;
-        }
-        let resource = Resource {
-            group: group.into(),
-            version: "v1".into(),
-            kind: kind.into(),
-            plural: plural.into(),
-            namespaced: false,
-        };
-        live_naming(context, &leaving, &resource, &mut found).await;
+    for resource in naming_kinds(&leaving) {
+        live_naming(context, &leaving, resource, &mut found).await;
     }
     for gone in &leaving {
         managers(context, gone, &mut found).await;
     }
     found
+}
+
+/// What is listed to find out who names an API that goes.
+pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
+    let leaving = leaving(changes);
+    let Some(Leaving { change, .. }) = leaving.first() else { return Vec::new() };
+    let naming = naming_kinds(&leaving).map(|resource| Lookup::list(*change, resource));
+    naming.chain(leaving.iter().map(|gone| Lookup::list(gone.change, gone.resource.clone()))).collect()
+}
+
+fn leaving(changes: &[Change]) -> Vec<Leaving> {
+    let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
+    crds.filter_map(|(index, change)| Leaving::of(index, change)).collect()
+}
+
+/// The kinds that may name what goes.
+fn naming_kinds(leaving: &[Leaving]) -> impl Iterator<Item = Resource> {
+    // Versions do not matter to roles.
+    let is_gone = leaving.iter().any(Leaving::is_gone);
+    NAMING.into_iter().filter(move |(group, ..)| *group != RBAC || is_gone).map(|(group, kind, plural)| Resource {
+        group: group.into(),
+        version: VERSIONS[0].into(),
+        kind: kind.into(),
+        plural: plural.into(),
+        namespaced: false,
+    })
 }
 
 /// An object of the deploy that is of a kind that goes, or speaks of one.
@@ -82,7 +101,7 @@ fn of_deploy(leaving: &[Leaving], index: usize, change: &Change, violations: &mu
     }
     let value = change.desired.raw.value();
     for gone in leaving {
-        for Naming { versions, at } in naming(&object.kind, &value, gone) {
+        for Naming { versions, at, .. } in naming(&object.kind, &value, gone) {
             let message =
                 format!("this deploy stops serving {} of {}, which this names", versions.join(", "), name(gone));
             let version = versions.first().cloned();
@@ -98,49 +117,52 @@ fn name(gone: &Leaving) -> String {
 fn advice(gone: &Leaving) -> String {
     match gone.staying.iter().next_back() {
         Some(version) => format!("move it to {}, or keep serving the old version for now", gone.api_version(version)),
-        None => "take it out, or keep the CRD".to_owned(),
+        None => "take it out, or keep serving a version".to_owned(),
     }
 }
 
 /// Live objects that speak of a kind that goes and are not part of the deploy.
-async fn live_naming(context: &Context<'_>, leaving: &[Leaving], resource: &Resource, found: &mut Found) {
+async fn live_naming(context: &Context<'_>, leaving: &[Leaving], mut resource: Resource, found: &mut Found) {
     let changes = &context.plan.changes;
     let planned: BTreeSet<&str> = changes
         .iter()
         .filter(|change| change.desired.object.group() == resource.group && change.resource.kind == resource.kind)
         .map(|change| change.desired.object.name.as_str())
         .collect();
-    let look = |named: &mut Vec<(usize, Vec<String>, String)>, json: &str| {
+    let kind = resource.kind.clone();
+    let look = |named: &mut Vec<(usize, Naming, String)>, json: &str| {
         let Ok(object) = serde_json::from_str::<Value>(json) else { return };
         let object_name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         if planned.contains(object_name) {
             return;
         }
+        let shown = text::sanitize(object_name).into_owned();
         for (index, gone) in leaving.iter().enumerate() {
-            let mut versions: Vec<String> =
-                naming(&resource.kind, &object, gone).into_iter().flat_map(|naming| naming.versions).collect();
-            versions.dedup();
-            if !versions.is_empty() {
-                named.push((index, versions, text::sanitize(object_name).into_owned()));
+            let mut by_hurt: BTreeMap<Hurt, Naming> = BTreeMap::new();
+            for naming in naming(&kind, &object, gone) {
+                let all = by_hurt.entry(naming.hurt).or_insert(Naming { versions: Vec::new(), ..naming });
+                all.versions.extend(naming.versions);
+                all.versions.sort();
+                all.versions.dedup();
             }
+            named.extend(by_hurt.into_values().map(|naming| (index, naming, shown.clone())));
         }
     };
-    let named = match each(context, resource, look).await {
-        Ok(named) => named,
-        // An older server has no such kind.
-        Err(ListError::NotServed(_)) => return,
-        Err(error) => return found.unchecked.push(unlisted(&error, &resource.plural)),
+    let mut versions = VERSIONS.into_iter();
+    let named = loop {
+        // A server that has none of them has no such objects.
+        let Some(version) = versions.next() else { return };
+        version.clone_into(&mut resource.version);
+        match each(context, &resource, look).await {
+            Ok(named) => break named,
+            Err(ListError::NotServed(_)) => {}
+            Err(error) => return found.unchecked.push(unlisted(&error, &resource.plural)),
+        }
     };
-    for (index, versions, object) in named {
+    for (index, Naming { versions, hurt, .. }, object) in named {
         let gone = &leaving[index];
-        let (who, hurt) = match resource.group.as_str() {
-            RBAC => ("the aggregated ClusterRole", "its rules are about nothing then"),
-            _ if resource.kind.ends_with("Policy") => ("the policy", "it is not asked any more then"),
-            _ => ("the webhook configuration", "its webhook is not called any more then"),
-        };
-        let versions_text = versions.join(", ");
-        let message = format!("{who} {object} names {versions_text} of {} and nothing that stays: {hurt}", name(gone));
-        let help = format!("change {} {object} first: {}", resource.kind.to_lowercase(), advice(gone));
+        let message = hurt.said(&kind, &object, &versions.join(", "), &name(gone));
+        let help = format!("change {} {object} first: {}", kind.to_lowercase(), advice(gone));
         let version = versions[0].clone();
         let at = gone.at(&changes[gone.change], &version);
         let violation = Violation::of(&rules::GOES_AWAY, gone.change, Some(version), message, help, at);
@@ -152,12 +174,52 @@ async fn live_naming(context: &Context<'_>, leaving: &[Leaving], resource: &Reso
 struct Naming {
     versions: Vec<String>,
     at: Vec<Step>,
+    hurt: Hurt,
+}
+
+/// What becomes of whoever names what goes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Hurt {
+    /// A webhook or a policy matches nothing any more.
+    NotCalled,
+    /// A policy finds no parameters: it refuses what it matches.
+    Refuses,
+    /// The same, with `failurePolicy: Ignore`.
+    NotAsked,
+    /// The rules of a role are about nothing.
+    Empty,
+}
+
+impl Hurt {
+    fn said(self, kind: &str, object: &str, versions: &str, crd: &str) -> String {
+        let who = match kind {
+            "ClusterRole" => "the aggregated ClusterRole",
+            kind if kind.ends_with("Policy") => "the policy",
+            kind if kind.ends_with("PolicyBinding") => "the policy binding",
+            _ => "the webhook configuration",
+        };
+        let what = match self {
+            Hurt::NotCalled | Hurt::Empty => format!("names {versions} of {crd} and nothing that stays"),
+            Hurt::Refuses | Hurt::NotAsked => {
+                format!("takes its parameters at {versions} of {crd}, where the API server will not find them")
+            }
+        };
+        let hurt = match self {
+            Hurt::NotCalled if kind.ends_with("WebhookConfiguration") => "its webhook is not called any more then",
+            Hurt::NotCalled => "it is not asked any more then",
+            Hurt::Refuses => "it refuses all that it matches, from the server's next start at the latest",
+            Hurt::NotAsked => "all that it matches passes unasked, from the server's next start at the latest",
+            Hurt::Empty => "its rules are about nothing then",
+        };
+        format!("{who} {object} {what}: {hurt}")
+    }
 }
 
 fn naming(kind: &str, object: &Value, gone: &Leaving) -> Vec<Naming> {
     match kind {
         "ClusterRole" => roles(object, gone),
         kind if kind.ends_with("Policy") => policies(object, gone),
+        kind if kind.ends_with("PolicyBinding") => resource_rules(&object["spec"], "matchResources", gone),
         _ => webhooks(object, gone),
     }
 }
@@ -175,7 +237,7 @@ fn webhooks(object: &Value, gone: &Leaving) -> Vec<Naming> {
     for (index, webhook) in list(object, "/webhooks") {
         for (number, rule) in list(webhook, "/rules") {
             let at = [Step::from("webhooks"), Step::from(index), Step::from("rules"), Step::from(number)];
-            found.extend(rule_naming(rule, gone, &at));
+            found.extend(rule_naming(rule, webhook, gone, &at));
         }
     }
     found
@@ -188,25 +250,36 @@ fn policies(object: &Value, gone: &Leaving) -> Vec<Naming> {
         && let Some(version) = param["apiVersion"].as_str().and_then(|api_version| gone.version_of(api_version))
     {
         let at = ["spec", "paramKind", "apiVersion"].map(Step::from).to_vec();
-        found.push(Naming { versions: vec![version.to_owned()], at });
+        let hurt = if object["spec"]["failurePolicy"] == "Ignore" { Hurt::NotAsked } else { Hurt::Refuses };
+        found.push(Naming { versions: vec![version.to_owned()], at, hurt });
     }
-    for (index, rule) in list(object, "/spec/matchConstraints/resourceRules") {
-        let at = [Step::from("spec"), Step::from("matchConstraints"), Step::from("resourceRules"), Step::from(index)];
-        found.extend(rule_naming(rule, gone, &at));
-    }
+    found.extend(resource_rules(&object["spec"], "matchConstraints", gone));
     found
 }
 
-/// Rules match a request at any served version of the kind that they name one of (`matchPolicy: Equivalent`). One that
-/// names only versions that are not served matches nothing.
-fn rule_naming(rule: &Value, gone: &Leaving, at: &[Step]) -> Option<Naming> {
+fn resource_rules(spec: &Value, key: &str, gone: &Leaving) -> Vec<Naming> {
+    let rules = list(&spec[key], "/resourceRules").filter_map(|(index, rule)| {
+        let at = [Step::from("spec"), Step::from(key), Step::from("resourceRules"), Step::from(index)];
+        rule_naming(rule, &spec[key], gone, &at)
+    });
+    rules.collect()
+}
+
+/// A rule that names one version of a kind matches requests at any of them (`matchPolicy: Equivalent`, the default), as
+/// long as the CRD has that version: served or not, objects are converted to it. With `Exact` it matches just the versions
+/// that it names. One that names none of either matches nothing.
+///
+/// Source: `getOrCreateServingInfoFor` in `k8s.io/apiextensions-apiserver/pkg/apiserver` registers every version as equivalent.
+fn rule_naming(rule: &Value, matching: &Value, gone: &Leaving, at: &[Step]) -> Option<Naming> {
     let Resource { group, plural, .. } = &gone.resource;
+    let is_exact = matching["matchPolicy"] == "Exact";
+    let matched = if is_exact || gone.is_gone() { &gone.staying } else { &gone.kept };
     let of_group = texts(rule, "apiGroups").any(|name| name == "*" || name == group);
     let of_kind = texts(rule, "resources").any(|name| {
         let resource = name.split_once('/').map_or(name, |(resource, _)| resource);
         resource == "*" || resource == plural
     });
-    let stays = texts(rule, "apiVersions").any(|version| version == "*" || gone.staying.contains(version));
+    let stays = texts(rule, "apiVersions").any(|version| version == "*" || matched.contains(version));
     let versions: Vec<String> = gone
         .versions
         .iter()
@@ -214,14 +287,14 @@ fn rule_naming(rule: &Value, gone: &Leaving, at: &[Step]) -> Option<Naming> {
         .cloned()
         .collect();
     let at = at.iter().cloned().chain([Step::from("apiVersions")]).collect();
-    (of_group && of_kind && !stays && !versions.is_empty()).then_some(Naming { versions, at })
+    (of_group && of_kind && !stays && !versions.is_empty()).then_some(Naming { versions, at, hurt: Hurt::NotCalled })
 }
 
-/// Roles that are part of an aggregated one, and the aggregated ones themselves, that name a kind that is deleted.
+/// Roles that are part of an aggregated one, and the aggregated ones themselves, that name a kind that goes as a whole.
 fn roles(object: &Value, gone: &Leaving) -> Vec<Naming> {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     let is_part = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(AGGREGATE_TO)));
-    if !gone.is_deleted() || !is_part && object.get("aggregationRule").is_none() {
+    if !gone.is_gone() || !is_part && object.get("aggregationRule").is_none() {
         return Vec::new();
     }
     let Resource { group, plural, .. } = &gone.resource;
@@ -234,6 +307,7 @@ fn roles(object: &Value, gone: &Leaving) -> Vec<Naming> {
         .map(|(index, _)| Naming {
             versions: gone.versions.clone(),
             at: vec![Step::from("rules"), Step::from(index), Step::from("resources")],
+            hurt: Hurt::Empty,
         })
         .collect()
 }

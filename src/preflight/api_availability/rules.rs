@@ -26,12 +26,15 @@ metadata: {name: legacy}
 pub static GOES_AWAY: RuleDoc = RuleDoc {
     name: "ApiGoesAway",
     summary: "this deploy takes an API away that others still name",
-    forbids: "A CRD version that is served today and no longer after this deploy (or a whole CRD that it deletes) while it \
-        is named by another object of the same deploy, by a webhook configuration or an admission policy that names no \
-        version that stays, by an aggregated ClusterRole (of a CRD that is deleted), or, as a warning, by the records of \
-        the managers of live objects: those do not tell whether a manager still writes at that version.",
-    why: "Whoever writes at the version gets a 404. A webhook or a policy that names only versions that are gone is \
-        called for nothing any more, without a word: what it enforced is not enforced.",
+    forbids: "A CRD version that is served today and no longer after this deploy while it is named by another object of the \
+        same deploy, by a webhook configuration, an admission policy or its binding that matches no version that stays, by \
+        the `paramKind` of a policy, by an aggregated ClusterRole (of a CRD that serves nothing any more), or, as a \
+        warning, by the records of the managers of live objects: those do not tell whether a manager still writes at that \
+        version. With `matchPolicy: Equivalent`, the default, a rule goes on to match as long as the CRD has the version, \
+        served or not; with `Exact` only while it is served.",
+    why: "Whoever writes at the version gets a 404. A webhook or a policy that matches only versions that are gone is \
+        called for nothing any more, without a word: what it enforced is not enforced. A policy that finds no parameters \
+        refuses all that it matches.",
     example: Example::Objects {
         live: "\
 # samples.test.example.com serves v1alpha1 and v1
@@ -58,7 +61,7 @@ pub static NOT_SERVED: RuleDoc = RuleDoc {
     name: "ApiNotServed",
     summary: "the kind of an object is neither served by the target nor defined by the manifests",
     forbids: "An object whose group, version and kind neither the target's discovery nor a CRD of the same manifests has \
-        as served.",
+        as served; and one of a kind that is served, but only to ask or to read: a SubjectAccessReview, a ComponentStatus.",
     why: "No request can be sent for it, and the deploy would end before it writes anything.",
     example: Example::Objects {
         live: "",

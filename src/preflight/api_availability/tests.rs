@@ -85,9 +85,14 @@ fn rule(groups: &[&str], versions: &[&str], resources: &[&str]) -> Value {
     json!({"apiGroups": groups, "apiVersions": versions, "resources": resources, "operations": ["*"]})
 }
 
+/// That matches the versions that its rule names and no other.
 fn webhook(name: &str, rule: &Value) -> Value {
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name}, "webhooks": [{"name": "w.example.com", "rules": [rule]}]})
+        "metadata": {"name": name}, "webhooks": [{"name": "w.example.com", "matchPolicy": "Exact", "rules": [rule]}]})
+}
+
+fn policy(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
 #[test]
@@ -123,6 +128,12 @@ fn what_is_meant_is_found_near_by() {
 #[test]
 fn a_crd_at_an_old_version_is_told_as_any_other_object() {
     let mut old = crd(&[("v1", true)]);
+    old["apiVersion"] = "apiextensions.k8s.io/v2".into();
+    assert_eq!(
+        said(&[], &[old.clone()]),
+        ["ApiNotServed customresourcedefinition/samples.test.example.com: CustomResourceDefinition of \
+          apiextensions.k8s.io/v2 is served by no release"]
+    );
     old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
     assert_eq!(
         said(&[], &[old]),
@@ -181,10 +192,6 @@ fn whoever_names_a_version_that_goes_is_told() {
     let live = crd(&[("v1alpha1", true), ("v1", true)]);
     let desired = crd(&[("v1alpha1", false), ("v1", true)]);
     let group = ["test.example.com"];
-    let policy = |name: &str, spec: Value| {
-        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name}, "spec": spec})
-    };
     let mut stored = object("test.example.com/v1", "Sample", "live");
     stored["metadata"]["managedFields"] = json!([
         {"manager": "old-controller", "operation": "Update", "apiVersion": "test.example.com/v1alpha1", "fieldsV1": {}},
@@ -197,8 +204,16 @@ fn whoever_names_a_version_that_goes_is_told() {
         webhook("all-versions", &rule(&["*"], &["*"], &["*"])),
         webhook("another-kind", &rule(&group, &["v1alpha1"], &["others"])),
         webhook("moved-by-the-deploy", &rule(&group, &["v1alpha1"], &["samples"])),
-        policy("by-parameter", json!({"paramKind": {"apiVersion": "test.example.com/v1alpha1", "kind": "Sample"}})),
-        policy("by-rule", json!({"matchConstraints": {"resourceRules": [rule(&group, &["v1alpha1"], &["*"])]}})),
+        policy(
+            "ValidatingAdmissionPolicy",
+            "by-parameter",
+            json!({"paramKind": {"apiVersion": "test.example.com/v1alpha1", "kind": "Sample"}}),
+        ),
+        policy(
+            "ValidatingAdmissionPolicy",
+            "by-rule",
+            json!({"matchConstraints": {"matchPolicy": "Exact", "resourceRules": [rule(&group, &["v1alpha1"], &["*"])]}}),
+        ),
     ];
     let manifests = [
         desired,
@@ -213,13 +228,59 @@ fn whoever_names_a_version_that_goes_is_told() {
         [
             "ApiGoesAway sample.test.example.com/written -n n: this deploy stops serving v1alpha1 of samples.test.example.com, at which the object is written".to_owned(),
             "ApiGoesAway validatingwebhookconfiguration.admissionregistration.k8s.io/new-and-old: this deploy stops serving v1alpha1 of samples.test.example.com, which this names".to_owned(),
-            format!("{crd}: the policy by-parameter names v1alpha1 {of}: it is not asked any more then"),
+            format!("{crd}: the policy by-parameter takes its parameters at v1alpha1 of samples.test.example.com, where the API server will not find them: it refuses all that it matches, from the server's next start at the latest"),
             format!("{crd}: the policy by-rule names v1alpha1 {of}: it is not asked any more then"),
             format!("{crd}: the webhook configuration only-old names v1alpha1 {of}: its webhook is not called any more then"),
             format!("{crd}: live objects of samples.test.example.com were written at v1alpha1 by old-controller (1) (objects)"),
         ]
     );
     assert_eq!(said(&cluster, &[live]), [""; 0], "a CRD that keeps its versions takes nothing away");
+}
+
+#[test]
+fn a_version_that_the_crd_keeps_unserved_is_still_matched_by_whoever_matches_equivalents() {
+    let live = crd(&[("v1alpha1", true), ("v1", true)]);
+    let of_old = rule(&["test.example.com"], &["v1alpha1"], &["samples"]);
+    let equivalent = json!({"resourceRules": [of_old]});
+    let mut hook = webhook("hook", &of_old);
+    hook["webhooks"][0].as_object_mut().unwrap().shift_remove("matchPolicy");
+    let cluster = [
+        live,
+        hook,
+        policy("MutatingAdmissionPolicy", "mutating", json!({"matchConstraints": equivalent})),
+        policy("ValidatingAdmissionPolicyBinding", "bound", json!({"matchResources": equivalent})),
+    ];
+    assert_eq!(said(&cluster, &[crd(&[("v1alpha1", false), ("v1", true)])]), [""; 0]);
+    let crd_is = "ApiGoesAway customresourcedefinition/samples.test.example.com";
+    let of = "names v1alpha1 of samples.test.example.com and nothing that stays";
+    assert_eq!(
+        said(&cluster, &[crd(&[("v1", true)])]),
+        [
+            format!("{crd_is}: the policy mutating {of}: it is not asked any more then"),
+            format!("{crd_is}: the policy binding bound {of}: it is not asked any more then"),
+            format!("{crd_is}: the webhook configuration hook {of}: its webhook is not called any more then"),
+        ]
+    );
+}
+
+#[test]
+fn a_crd_that_serves_nothing_any_more_is_held_against_aggregated_roles_too() {
+    let role = |name: &str, label: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name, "labels": {label: "true"}},
+            "rules": [{"apiGroups": ["test.example.com"], "resources": ["samples/status"], "verbs": ["get"]}]})
+    };
+    let cluster = [
+        crd(&[("v1alpha1", true), ("v1", true)]),
+        role("part", "rbac.authorization.k8s.io/aggregate-to-view"),
+        role("other", "team"),
+    ];
+    assert_eq!(
+        said(&cluster, &[crd(&[("v1alpha1", false), ("v1", false)])]),
+        ["ApiGoesAway customresourcedefinition/samples.test.example.com: the aggregated ClusterRole part names v1, \
+          v1alpha1 of samples.test.example.com and nothing that stays: its rules are about nothing then"]
+    );
+    assert_eq!(said(&cluster, &[crd(&[("v1alpha1", false), ("v1", true)])]), [""; 0], "roles name no versions");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, rules};
 use crate::plan::{CrdHead, Plan, Unplaced};
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
-use crate::problem::did_you_mean;
+use crate::problem::{Problem, did_you_mean};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Release;
 
@@ -15,6 +15,10 @@ pub async fn check(context: &Context<'_>) -> Found {
     for (index, unplaced) in plan.unplaced.iter().enumerate() {
         if unplaced.is_down {
             found.unchecked.push(down(unplaced));
+        } else if unplaced.is_unwritable {
+            let Problem { message, help, .. } = unplaced.problem.clone();
+            let help = help.unwrap_or_default();
+            found.violations.push(violation(&rules::NOT_SERVED, Subject::Unplaced(index), message, help, None, "kind"));
         } else {
             unknown.push((Subject::Unplaced(index), &unplaced.manifest.object));
         }
@@ -49,8 +53,18 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
     let crds = plan.changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
     crds.filter_map(|(index, change)| {
         let object = &change.desired.object;
-        let entry = Lifecycle::of(&object.api_version, &object.kind)?;
-        Some(removed(index.into(), object, entry))
+        if object.version() == Resource::crd().version {
+            return None;
+        }
+        Some(match Lifecycle::of(&object.api_version, &object.kind) {
+            Some(entry) => removed(index.into(), object, entry),
+            None => {
+                let message = format!("{} of {} is served by no release", object.kind, object.api_version);
+                let help = "write it at apiextensions.k8s.io/v1".to_owned();
+                let label = Some("there is only v1".to_owned());
+                violation(&rules::NOT_SERVED, index.into(), message, help, label, "apiVersion")
+            }
+        })
     })
     .collect()
 }

@@ -132,8 +132,13 @@ impl Check for ConversionWebhook {
             }
         }
         if let Some(change) = workload::first(plan) {
-            lookups.push(Lookup { change, resource: Resource::crd(), namespace: None, name: None });
+            lookups.push(Lookup::list(change, Resource::crd()));
         }
+        // Which of their Services stands before a webhook only the list of CRDs tells.
+        lookups.extend(workload::namespaces(plan).into_iter().map(|(namespace, change)| {
+            let any = Lookup::list(change, service::services());
+            Lookup { namespace: Some(namespace.to_owned()), verb: "get", ..any }
+        }));
         lookups
     }
 }
@@ -145,24 +150,20 @@ fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
     let live = of.live.as_ref().and_then(|live| parse(&live.raw));
     let webhook = |crd: &Option<Crd>| crd.as_ref().and_then(Crd::webhook).is_some();
     if let Some(live) = live.as_ref().filter(|live| live.webhook().is_some() || webhook(&desired)) {
-        let converted = live.converted().filter(|_| live.webhook().is_some());
-        lookups.extend(live.storage().into_iter().chain(converted).map(|version| Lookup {
-            change,
-            resource: live.resource(&version.name),
-            namespace: None,
-            name: None,
-        }));
+        let list = |version: &crd::Version| Lookup::list(change, live.resource(&version.name));
+        lookups.extend(live.storage().map(list));
+        for converted in live.converted().filter(|_| live.webhook().is_some()) {
+            // The dry run that writes an object as it is.
+            lookups.extend([list(converted), Lookup { verb: "patch", ..list(converted) }]);
+        }
     }
     let found = desired.as_ref().and_then(Crd::webhook).or(live.as_ref().and_then(Crd::webhook));
-    if let Some(reference) = found.and_then(|webhook| webhook.client_config.service.as_ref()) {
-        let namespace = Some(reference.namespace.clone());
-        lookups.push(Lookup {
-            change,
-            resource: service::services(),
-            namespace: namespace.clone(),
-            name: Some(reference.name.clone()),
-        });
-        lookups.push(Lookup { change, resource: service::endpoint_slices(), namespace, name: None });
+    if let Some(ServiceReference { namespace, name, .. }) =
+        found.and_then(|webhook| webhook.client_config.service.as_ref())
+    {
+        let namespace = Some(namespace.clone());
+        lookups.push(Lookup::get(change, service::services(), namespace.clone(), name.clone()));
+        lookups.push(Lookup { namespace, ..Lookup::list(change, service::endpoint_slices()) });
     }
 }
 
@@ -384,8 +385,12 @@ async fn others(context: &Context<'_>, found: &mut Found) {
             Err(error) => return found.add(Err(unlisted(&error))),
         }
     }
+    let namespaces = workload::namespaces(context.plan);
     for crd in &crds {
-        let Some(reference) = crd.webhook().and_then(|webhook| webhook.client_config.service.as_ref()) else {
+        let reference = crd.webhook().and_then(|webhook| webhook.client_config.service.as_ref());
+        // A Service selects Pods of its own namespace.
+        let Some(reference) = reference.filter(|reference| namespaces.contains_key(reference.namespace.as_str()))
+        else {
             continue;
         };
         let service = match Service::find(reference, context).await {

@@ -23,6 +23,19 @@ pub fn first(plan: &Plan) -> Option<usize> {
     plan.changes.iter().position(|change| pods(change).is_some() && restarts(change))
 }
 
+/// The namespaces in which the plan starts or replaces Pods, each with the first change that does.
+pub fn namespaces(plan: &Plan) -> BTreeMap<&str, usize> {
+    let mut namespaces = BTreeMap::new();
+    for (index, change) in
+        plan.changes.iter().enumerate().filter(|(_, change)| pods(change).is_some() && restarts(change))
+    {
+        if let Some(namespace) = change.desired.object.namespace.as_deref() {
+            namespaces.entry(namespace).or_insert(index);
+        }
+    }
+    namespaces
+}
+
 /// The workloads behind the Service that the plan starts or replaces.
 pub fn behind(service: &Service, namespace: &str, plan: &Plan) -> Vec<Replaced> {
     let is_behind = |change: &Change| {

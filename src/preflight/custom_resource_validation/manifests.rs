@@ -51,13 +51,7 @@ fn by_crd(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> BTreeMap<Str
 pub fn lookups(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> Vec<Lookup> {
     let is_among = |name: &String| changes.iter().any(|c| c.desired.object.is_crd() && c.desired.object.name == *name);
     let others = by_crd(changes, is_wanted).into_iter().filter(|(name, _)| !is_among(name));
-    let lookup = |(name, objects): (String, Vec<usize>)| Lookup {
-        change: objects[0],
-        resource: Resource::crd(),
-        namespace: None,
-        name: Some(name),
-    };
-    others.map(lookup).collect()
+    others.map(|(name, objects)| Lookup::get(objects[0], Resource::crd(), None, name)).collect()
 }
 
 /// Judges the custom resources of the plan that `is_wanted` says yes to, given their index in it.

@@ -120,12 +120,8 @@ impl Check for CustomResourceValidation {
                 true => vec![None],
                 false => self.options.namespaces.iter().cloned().map(Some).collect(),
             };
-            Some(namespaces.into_iter().map(move |namespace| Lookup {
-                change: upgrade.change,
-                resource: resource.clone(),
-                namespace,
-                name: None,
-            }))
+            let list = Lookup::list(upgrade.change, resource);
+            Some(namespaces.into_iter().map(move |namespace| Lookup { namespace, ..list.clone() }))
         });
         listed.flatten().chain(manifests::lookups(&plan.changes, &|_| true)).collect()
     }

@@ -110,6 +110,9 @@ fn asked((group, resource, version, namespace, is_list): Kind<'_>, verbs: &BTree
         None if is_list => text.push_str(" in the whole cluster"),
         _ => {}
     }
+    if resource == rbac::ALL {
+        text.push_str(", as the API server cannot tell what kind the parameters are of");
+    }
     text
 }
 
@@ -209,7 +212,7 @@ fn violation(
     atom: &Atom,
     at: Vec<Step>,
 ) -> Violation {
-    let yaml = grants.yaml(&name_for(atom), &[]);
+    let yaml = grants.yaml(&name_for(atom, &grants), &[]);
     let help = format!(
         "grant this, bound to whoever deploys (gantry permissions prints all that the deploy needs; gantry rules {}):\n{}",
         rule.name,
@@ -233,16 +236,24 @@ fn violation(
     }
 }
 
-/// A name of their own for the rights of one finding, so that those of several can be applied one after the other.
-fn name_for(atom: &Atom) -> String {
-    match atom {
+/// A name of their own for just these rights, so that those of several findings, and of the next run, can be applied one
+/// after the other and none replaces another.
+fn name_for(atom: &Atom, grants: &Grants) -> String {
+    let about = match atom {
+        Atom::Resource { resource, .. } if resource == rbac::ALL => "all".to_owned(),
         Atom::Resource { group, resource, verb, name } => {
             let dot = if group.is_empty() { "" } else { "." };
             match (verb.as_str(), name) {
-                ("escalate" | "bind", Some(name)) => format!("gantry-{verb}-{resource}-{name}"),
-                _ => format!("gantry-{resource}{dot}{group}"),
+                ("escalate" | "bind", Some(name)) => format!("{verb}-{resource}-{name}"),
+                _ => format!("{resource}{dot}{group}"),
             }
         }
-        Atom::Url { .. } => "gantry".to_owned(),
-    }
+        Atom::Url { .. } => "urls".to_owned(),
+    };
+    format!("gantry-{about}-{:08x}", fnv(&grants.yaml("", &[])))
+}
+
+/// FNV-1a, as the hashes in the names of Pods: the same on every machine.
+fn fnv(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -51,14 +51,14 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
         let name = &change.desired.object.name;
         needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, Some(name), verb))));
         let is_written = occasion == Occasion::Always || change.action != Action::Unchanged;
-        if is_written && change.action != Action::Delete && change.resource.group == rbac::GROUP {
+        if is_written && change.resource.group == rbac::GROUP {
             needs.extend(escalation(change).map(need));
         }
     }
-    needs.extend(lookups.iter().map(|Lookup { change, resource, namespace, name }| Need {
+    needs.extend(lookups.iter().map(|Lookup { change, resource, namespace, name, verb }| Need {
         change: *change,
         namespace: namespace.clone(),
-        right: request(resource, name.as_deref(), if name.is_some() { "get" } else { "list" }),
+        right: request(resource, name.as_deref(), verb),
     }));
     needs
 }
@@ -77,7 +77,6 @@ fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
     match (occasion, change.action) {
         (Occasion::Now, Action::Unchanged) => &["get"],
         (Occasion::Now, Action::Update) => &["get", "patch"],
-        (_, Action::Delete) => &["get", "delete"],
         // What was not there has been read, or is of a kind that nobody serves yet.
         (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
         _ => &["get", "create", "patch"],

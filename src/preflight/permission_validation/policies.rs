@@ -1,6 +1,9 @@
 //! Admission policies with parameters. Whoever writes one makes the API server read them on his behalf, so the server
 //! asks for the right to read them: `get` on every object of a policy's `paramKind`; on what a binding's `paramRef` names
-//! `get`, or `list` where it selects. What stays as it is live is not asked for again.
+//! `get`, or `list` where it selects. Of a kind that it cannot find out it asks for the right to all that it may be.
+//!
+//! A policy whose `paramKind` stays is not judged again. A binding is, whenever it is written: the server compares its
+//! `paramRef` by address, and two of them are never the same.
 //!
 //! Source: `k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go`, and beside it those
 //! of its binding and of mutating policies.
@@ -12,6 +15,7 @@ use serde_json::Value;
 use super::needs::{Need, Occasion, Right, atom};
 use crate::plan::{Action, Change, CrdHead, Plan};
 use crate::problem::{Error, Problem};
+use crate::rbac::ALL;
 use crate::resource::{ObjectRef, RawObject, Resource};
 use crate::target::{Gvk, Target, Wanted};
 
@@ -20,7 +24,8 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The parameters of one policy or binding.
 struct Params {
     change: usize,
-    kind: Gvk,
+    /// `None`: nobody can tell.
+    kind: Option<Gvk>,
     verb: &'static str,
     namespace: Option<String>,
     name: Option<String>,
@@ -36,37 +41,48 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     let mut bindings = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
         let is_written = occasion == Occasion::Always || change.action != Action::Unchanged;
-        if change.resource.group != GROUP || !is_written || change.action == Action::Delete {
+        if change.resource.group != GROUP || !is_written {
             continue;
         }
         let desired = spec(&change.desired.raw);
         let live = change.live.as_ref().filter(|_| occasion == Occasion::Now).map(|live| spec(&live.raw));
-        let stays = |key: &str| live.as_ref().is_some_and(|live| live[key] == desired[key]);
-        if let Some(kind) = kind_of(&desired["paramKind"]).filter(|_| !stays("paramKind")) {
+        let stays = live.is_some_and(|live| live["paramKind"] == desired["paramKind"]);
+        if desired["paramKind"].is_object() && !stays {
+            let kind = kind_of(&desired["paramKind"]);
             params.push(Params { change: index, kind, verb: "get", namespace: None, name: None });
         }
-        if desired["paramRef"].is_object() && !(stays("paramRef") && stays("policyName")) {
+        if desired["paramRef"].is_object() {
             bindings.extend(policy(change, &desired).map(|policy| (index, policy, desired["paramRef"].clone())));
         }
     }
     let wanted: BTreeMap<ObjectRef, Wanted> =
         bindings.iter().map(|(_, policy, _)| (policy.object.clone(), policy.clone())).collect();
-    let kinds = kinds_of(plan, target, wanted).await.map_err(first)?;
+    let policies = kinds_of(plan, target, wanted).await.map_err(first)?;
+    let mut unread = Vec::new();
     for (change, policy, param_ref) in bindings {
-        // Without its policy nobody can tell what a binding's parameters are.
-        let Some(kind) = kinds.get(&policy.object) else { continue };
+        let Some(kind) = policies.get(&policy.object) else {
+            unread.push(read(change, &policy));
+            continue;
+        };
         let text = |key: &str| param_ref[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let verb = if text("name").is_some() { "get" } else { "list" };
         params.push(Params { change, kind: kind.clone(), verb, namespace: text("namespace"), name: text("name") });
     }
-    let served =
-        served(plan, target, params.iter().map(|params| params.kind.clone()).collect()).await.map_err(first)?;
+    let kinds = params.iter().filter_map(|params| params.kind.clone()).collect();
+    let served = served(plan, target, kinds).await.map_err(first)?;
     let need = |Params { change, kind, verb, namespace, name }: Params| {
-        let (plural, version) = served.get(&kind).map(|plural| (plural, kind.version.clone()))?;
-        let atom = atom(&kind.group, plural, name.as_deref(), verb);
-        Some(Need { change, namespace, right: Right::Request { atom, version } })
+        let plural = kind.as_ref().and_then(|kind| served.get(kind)).map_or(ALL, String::as_str);
+        let (group, version) = kind.as_ref().map_or((ALL, ALL), |kind| (kind.group.as_str(), kind.version.as_str()));
+        let atom = atom(group, plural, name.as_deref(), verb);
+        Need { change, namespace, right: Right::Request { atom, version: version.to_owned() } }
     };
-    Ok(params.into_iter().filter_map(need).collect())
+    Ok(unread.into_iter().chain(params.into_iter().map(need)).collect())
+}
+
+/// Without reading its policy nobody can tell what a binding's parameters are, and so what the server will ask for.
+fn read(change: usize, Wanted { resource, object }: &Wanted) -> Need {
+    let atom = atom(&resource.group, &resource.plural, Some(&object.name), "get");
+    Need { change, namespace: None, right: Right::Request { atom, version: resource.version.clone() } }
 }
 
 fn spec(raw: &RawObject) -> Value {
@@ -96,13 +112,13 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
     Some(Wanted { resource, object })
 }
 
-/// The kind of parameter of each policy: of the manifests, else of the target. One that nobody has, or that may not be
-/// read, is missing.
+/// The kind of parameter of each policy, of the manifests or else of the target; `None` where there is no such policy, or
+/// it has none. A policy that may not be read is missing.
 async fn kinds_of(
     plan: &Plan,
     target: &Target,
     mut wanted: BTreeMap<ObjectRef, Wanted>,
-) -> Result<BTreeMap<ObjectRef, Gvk>, Error> {
+) -> Result<BTreeMap<ObjectRef, Option<Gvk>>, Error> {
     let mut kinds = BTreeMap::new();
     for change in &plan.changes {
         let object = &change.desired.object;
@@ -110,14 +126,15 @@ async fn kinds_of(
             wanted.keys().filter(|wanted| wanted.identity() == object.identity()).cloned().collect();
         for policy in found {
             wanted.remove(&policy);
-            kinds.extend(kind_of(&spec(&change.desired.raw)["paramKind"]).map(|kind| (policy, kind)));
+            kinds.insert(policy, kind_of(&spec(&change.desired.raw)["paramKind"]));
         }
     }
     let asked: Vec<Wanted> = wanted.into_values().collect();
     let read = target.read_each(&asked, &|_, _| ()).await?;
     for (policy, read) in asked.into_iter().zip(read) {
-        let kind = read.ok().flatten().and_then(|live| kind_of(&spec(&live.raw)["paramKind"]));
-        kinds.extend(kind.map(|kind| (policy.object, kind)));
+        if let Ok(live) = read {
+            kinds.insert(policy.object, live.and_then(|live| kind_of(&spec(&live.raw)["paramKind"])));
+        }
     }
     Ok(kinds)
 }

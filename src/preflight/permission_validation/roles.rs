@@ -116,7 +116,13 @@ pub struct RoleRef {
 }
 
 impl RoleRef {
+    /// Of a binding as the deploy leaves it: what the manifest does not name stays as it is.
     pub fn of(binding: &Change) -> Option<RoleRef> {
+        Self::in_binding(binding, &binding.desired.raw)
+            .or_else(|| Self::in_binding(binding, &binding.live.as_ref()?.raw))
+    }
+
+    fn in_binding(binding: &Change, raw: &RawObject) -> Option<RoleRef> {
         #[derive(Deserialize)]
         struct Binding {
             #[serde(rename = "roleRef")]
@@ -127,7 +133,7 @@ impl RoleRef {
             kind: String,
             name: String,
         }
-        let Binding { role } = serde_json::from_str(binding.desired.raw.json()).ok()?;
+        let Binding { role } = serde_json::from_str(raw.json()).ok()?;
         let is_cluster_role = match role.kind.as_str() {
             "ClusterRole" => true,
             "Role" => false,

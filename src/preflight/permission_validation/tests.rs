@@ -90,7 +90,11 @@ fn a_request_is_told_in_kapps_words_and_one_cause_once() {
         [json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["m0", "m1", "m2"],
             "verbs": ["create", "patch"]})]
     );
-    assert!(missing[0].help.contains("kind: Role\nmetadata: {name: gantry-configmaps, namespace: a}"));
+    assert!(
+        missing[0].help.contains("kind: Role\nmetadata: {name: gantry-configmaps-e34dcb14, namespace: a}"),
+        "{}",
+        missing[0].help
+    );
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: prod}\n";
     let missing = found("", deployment, "[{apiGroups: [apps], resources: ['*'], verbs: [patch]}]");
     assert_eq!(messages(&missing), [r#"not permitted to "create" apps/v1, Resource=deployments in namespace "prod""#]);

@@ -26,6 +26,9 @@ pub(super) struct Served {
     pub name: String,
     pub kind: String,
     pub namespaced: bool,
+    /// Empty where the server does not say.
+    #[serde(default)]
+    pub verbs: Vec<String>,
 }
 
 /// Where each kind is served.
@@ -58,9 +61,7 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Di
         if is_crd(kind) {
             return Some(crd.clone());
         }
-        let resources = served.get(&(kind.group.as_str(), kind.version.as_str()))?;
-        // `pods/status` and the like are of some kind, too, but hold no objects.
-        let resource = resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))?;
+        let resource = entry(&served, kind)?;
         Some(Resource {
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -70,10 +71,21 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Di
         })
     };
     let unanswered = |kind: &Gvk| down.get(&(kind.group.as_str(), kind.version.as_str())).cloned();
+    let unwritable = |kind: &Gvk| {
+        let verbs = &entry(&served, kind)?.verbs;
+        (!verbs.is_empty() && !verbs.iter().any(|verb| verb == "patch")).then(|| verbs.clone())
+    };
     Ok(Discovered {
         served: kinds.iter().filter_map(|kind| Some((kind.clone(), place(kind)?))).collect(),
         unanswered: kinds.iter().filter_map(|kind| Some((kind.clone(), unanswered(kind)?))).collect(),
+        unwritable: kinds.iter().filter_map(|kind| Some((kind.clone(), unwritable(kind)?))).collect(),
     })
+}
+
+fn entry<'s>(served: &'s BTreeMap<(&str, &str), Vec<Served>>, kind: &'s Gvk) -> Option<&'s Served> {
+    let resources = served.get(&(kind.group.as_str(), kind.version.as_str()))?;
+    // `pods/status` and the like are of some kind, too, but hold no objects.
+    resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))
 }
 
 pub(super) enum Unserved {
