@@ -8,6 +8,7 @@
 //!
 //! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
 
+mod fill;
 mod look;
 mod ranges;
 pub mod repair;
@@ -24,10 +25,10 @@ use super::keywords::has_defaults;
 use super::strings::STEPS_PER_UNIT;
 use crate::validation::Schema;
 use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
+pub use fill::fill;
 pub use look::look;
 use repair::{Kept, Repairs};
 use values::Maker;
-pub use values::fill;
 use view::Looked;
 pub use view::{Key, View};
 

@@ -9,8 +9,9 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::fill::fill;
 use super::look::look;
-use super::values::{Maker, fill};
+use super::values::Maker;
 use super::view::{Key, View};
 use crate::proof::automaton::Budget as Steps;
 use crate::proof::keywords as kw;

@@ -13,7 +13,7 @@ use crate::proof::strings::{self, StringSet};
 /// Kinds of text at one place at most.
 const CELLS: usize = 48;
 /// Items at most in lists that are made for a size.
-const ITEMS: u64 = 12;
+pub(super) const ITEMS: u64 = 12;
 
 /// Makes representatives.
 pub struct Maker<'a> {
@@ -29,7 +29,7 @@ pub struct Maker<'a> {
 }
 
 /// A number of items, properties or characters.
-fn bound(schema: &Value, keyword: &str) -> Option<u64> {
+pub(super) fn bound(schema: &Value, keyword: &str) -> Option<u64> {
     kw::count(schema, keyword).and_then(|count| u64::try_from(count).ok())
 }
 
@@ -455,52 +455,4 @@ pub fn text_set(schema: &Value) -> StringSet {
         set.enumeration = Some(kw::names(schema, "enum").map(str::to_owned).collect());
     }
     set
-}
-
-/// Adds what the schema demands of a value and nothing has given yet.
-pub fn fill(value: &mut Value, schema: &Value) {
-    match value {
-        Value::Object(map) => {
-            let properties = schema.get("properties").and_then(Value::as_object);
-            for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-            {
-                let of = properties.and_then(|properties| properties.get(name));
-                if let Some(of) = of.filter(|of| of.get("default").is_none())
-                    && !map.contains_key(name)
-                {
-                    map.insert(name.to_owned(), simplest(of));
-                }
-            }
-            for (name, value) in map.iter_mut() {
-                let of = properties
-                    .and_then(|properties| properties.get(name))
-                    .or_else(|| schema.get("additionalProperties"));
-                if let Some(of) = of {
-                    fill(value, of);
-                }
-            }
-        }
-        Value::Array(items) => {
-            if let Some(of) = schema.get("items") {
-                items.iter_mut().for_each(|item| fill(item, of));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn simplest(schema: &Value) -> Value {
-    let mut budget = Budget::new(100_000);
-    let nothing = BTreeSet::new();
-    let mut maker = Maker::new(&mut budget, &nothing, false, 100);
-    let mut value = maker.values(schema, &View::default()).into_iter().next().unwrap_or(Value::Null);
-    if let (Value::Array(items), Some(least)) = (&value, bound(schema, "minItems"))
-        && items.is_empty()
-        && least > 0
-    {
-        let item = schema.get("items").map_or(Value::Null, simplest);
-        value = Value::Array(vec![item; usize::try_from(least.min(ITEMS)).unwrap_or(0)]);
-    }
-    fill(&mut value, schema);
-    value
 }
