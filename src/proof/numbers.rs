@@ -153,9 +153,11 @@ fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The values that an enum lets pass: its own, and the numbers that count as one of them.
-pub fn enum_values(options: &[Value], holds: &[Part]) -> Vec<Value> {
+/// The values that an enum may let pass: its own, and the numbers that count as one of them. `kinds` are those that the
+/// types let pass.
+pub fn enum_values(options: &[Value], facts: &Facts, kinds: Kinds) -> Representatives {
     let mut values: Vec<Value> = options.to_vec();
+    let mut are_all = true;
     // A CRD that was stored has 2 where it was written 2.0.
     for option in options {
         let mut stored = option.clone();
@@ -164,14 +166,13 @@ pub fn enum_values(options: &[Value], holds: &[Part]) -> Vec<Value> {
             values.push(stored);
         }
     }
-    let kinds = holds.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
+    // A fraction is cut to an integer before it is compared with one: all between two integers pass, or none.
+    if kinds.contains(Kinds::FRACTION) && values.iter().any(Value::is_i64) {
+        let fractions = representatives(facts, Kinds::FRACTION);
+        values.extend(fractions.values);
+        are_all = fractions.are_all;
+    }
     for option in options {
-        // A fraction is cut to an integer before it is compared with one.
-        if let Some(i) = option.as_i64().filter(|i| i.abs() < 1 << 50)
-            && kinds.contains(Kinds::FRACTION)
-        {
-            values.push(json!(if i < 0 { i as f64 - 0.5 } else { i as f64 + 0.5 }));
-        }
         if let Some(text) = option.as_str()
             && kinds.contains(Kinds::INTEGER)
         {
@@ -181,5 +182,5 @@ pub fn enum_values(options: &[Value], holds: &[Part]) -> Vec<Value> {
             }
         }
     }
-    values
+    Representatives { values, are_all }
 }

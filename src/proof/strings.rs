@@ -47,7 +47,7 @@ impl StringSet {
         }
         for pattern in &self.patterns {
             let compiled = re2::compile(pattern).map_err(|reason| format!("the pattern {pattern}: {reason}"))?;
-            if !compiled.is_match(text.as_bytes()) {
+            if !compiled.is_match(text) {
                 return Ok(false);
             }
         }

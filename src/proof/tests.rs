@@ -74,6 +74,14 @@ fn bounds() {
             Equal,
             Equal,
         ),
+        // The server cuts a fraction before it compares it with an integer: -0.5 counts as 0, and 98.5 as 98.
+        (
+            json!({"type": "number", "enum": [0, 2]}),
+            json!({"type": "number", "enum": [0, 2], "minimum": 0}),
+            Narrowing,
+            Widening,
+        ),
+        (json!({"type": "integer", "enum": [98.0]}), json!({"type": "number", "enum": [98.0]}), Widening, Narrowing),
         (
             json!({"type": "integer", "enum": [1, 3]}),
             json!({"type": "integer", "maximum": 2}),

@@ -37,8 +37,8 @@ fn a_pattern_that_allows_more_is_told_from_one_that_allows_less() {
         assert_eq!(differs(narrow, wide), None, "{narrow} is within {wide}");
         let found = differs(wide, narrow).unwrap_or_else(|| panic!("{wide} is not within {narrow}"));
         assert_eq!(found.chars().count(), witness.chars().count(), "{wide} against {narrow}: {found:?}");
-        assert!(re2::compile(wide).is_ok_and(|p| p.is_match(found.as_bytes())), "{wide} matches {found:?}");
-        assert!(re2::compile(narrow).is_ok_and(|p| !p.is_match(found.as_bytes())), "{narrow} refuses {found:?}");
+        assert!(re2::compile(wide).is_ok_and(|p| p.is_match(found.as_str())), "{wide} matches {found:?}");
+        assert!(re2::compile(narrow).is_ok_and(|p| !p.is_match(found.as_str())), "{narrow} refuses {found:?}");
     }
 }
 
@@ -128,7 +128,7 @@ proptest! {
     fn a_text_matches_here_as_it_does_there(pattern in pattern(), text in text()) {
         let exactly = alternatives([text.as_str()]);
         let here = search(&Query { all: vec![&pattern, &exactly], ..Query::default() }).expect("decided");
-        let there = re2::compile(&pattern).expect("a pattern").is_match(text.as_bytes());
+        let there = re2::compile(&pattern).expect("a pattern").is_match(&text);
         prop_assert_eq!(here.is_some(), there);
         let outside = search(&Query { all: vec![&exactly], none: vec![&pattern], ..Query::default() }).expect("decided");
         prop_assert_eq!(outside.is_some(), !there);
@@ -141,11 +141,11 @@ proptest! {
         let (matches_one, matches_other) = (compile(&one), compile(&other));
         match search(&Query { all: vec![&one], none: vec![&other], ..Query::default() }) {
             Ok(Some(text)) => {
-                prop_assert!(matches_one.is_match(text.as_bytes()), "{:?}", text);
-                prop_assert!(!matches_other.is_match(text.as_bytes()), "{:?}", text);
+                prop_assert!(matches_one.is_match(&text), "{:?}", text);
+                prop_assert!(!matches_other.is_match(&text), "{:?}", text);
             }
             Ok(None) => for text in texts {
-                prop_assert!(!matches_one.is_match(text.as_bytes()) || matches_other.is_match(text.as_bytes()), "{:?}", text);
+                prop_assert!(!matches_one.is_match(&text) || matches_other.is_match(&text), "{:?}", text);
             },
             Err(_) => {}
         }

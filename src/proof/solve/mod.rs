@@ -197,13 +197,18 @@ impl<'s> Solver<'s> {
 
     fn by_kind(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
         let all = facts.all_holds();
+        let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
         if pin.is_none()
             && let Some(options) =
                 all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len())
         {
-            return self.among(facts, &numbers::enum_values(options, &all), want);
+            let values = numbers::enum_values(options, facts, kinds);
+            let mut answer = self.among(facts, &values.values, want);
+            if answer.values.is_empty() && !values.are_all {
+                answer.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
+            }
+            return answer;
         }
-        let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
         let mut answer = Answer::default();
         for kind in
             [Kinds::STRING, Kinds::INTEGER, Kinds::BOOLEAN, Kinds::OBJECT, Kinds::ARRAY, Kinds::FRACTION, Kinds::NULL]

@@ -4,7 +4,7 @@
 //! lists, so that neither parsing nor evaluating a long rule needs a deep stack.
 
 use super::library::Function;
-use regex::bytes::Regex;
+use regex::Regex;
 
 /// An expression.
 #[derive(Debug, Clone)]

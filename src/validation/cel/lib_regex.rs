@@ -1,6 +1,6 @@
 //! Regular expressions.
 
-use regex::bytes::Regex;
+use regex::Regex;
 
 use super::budget::Budget;
 use super::fault::{Fault, Result};
@@ -22,14 +22,9 @@ type Answer<'a> = Option<Result<Value<'a>>>;
 pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>> {
     let Some(Value::String(text)) = args.first() else { return Err(Fault::no_such_overload()) };
     budget.take(1 + text.len() as u64 / 10)?;
-    let found = |most: usize| {
-        pattern
-            .find_iter(text.as_bytes())
-            .take(most)
-            .map(|found| String::from_utf8_lossy(found.as_bytes()).into_owned())
-    };
+    let found = |most: usize| pattern.find_iter(text).take(most).map(|found| found.as_str().to_owned());
     match (function, args.get(2)) {
-        ("matches", None) => Ok(Value::Bool(pattern.is_match(text.as_bytes()))),
+        ("matches", None) => Ok(Value::Bool(pattern.is_match(text))),
         ("find", None) => Ok(Value::from(found(1).next().unwrap_or_default())),
         ("findAll", None) => Ok(Value::strings(found(usize::MAX))),
         // A negative limit is none.
