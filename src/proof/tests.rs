@@ -242,6 +242,13 @@ fn lists() {
         (list(json!({})), map(json!(["a"])), Narrowing, Widening),
         (map(json!(["a", "b"])), map(json!(["a"])), Narrowing, Widening),
         (of_texts("atomic"), of_texts("set"), Narrowing, Widening),
+        // An item without a type may be a null, which a default replaces.
+        (
+            json!({"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true}}),
+            json!({"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true, "default": 1}}),
+            DataLoss,
+            Widening,
+        ),
         (
             json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
             json!({"type": "array", "items": {"type": "string"}, "maxItems": 1, "x-kubernetes-list-type": "set"}),
@@ -496,4 +503,26 @@ fn a_sum_that_the_bounds_of_lists_keep_small_breaks_nobody() {
     let desired = side(64, json!([{"rule": rule}]));
     assert_eq!(judge(&side(8, json!([])), &desired).verdict, Widening);
     assert_ne!(judge(&side(9, json!([])), &desired).verdict, Widening);
+}
+
+#[test]
+fn a_large_schema_that_differs_everywhere_is_decided_in_few_steps() {
+    let leaf = |n: usize, step: usize| match n % 4 {
+        0 => json!({"type": "string", "maxLength": 100 - step}),
+        1 => json!({"type": "integer", "minimum": step}),
+        2 => json!({"type": "string", "enum": ["a", "b", if step == 0 { "c" } else { "d" }]}),
+        _ => json!({"type": "array", "maxItems": 20 - step, "items": {"type": "string"}}),
+    };
+    let side = |step: usize| -> Value {
+        let group = || (0..50).map(|n| (format!("f{n}"), leaf(n, step))).collect::<Map<String, Value>>();
+        let groups: Map<String, Value> =
+            (0..20).map(|n| (format!("g{n}"), json!({"type": "object", "properties": group()}))).collect();
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": groups}}})
+    };
+    const LEAVES: usize = 1000;
+    let limits = Limits { steps: 200 * LEAVES as u64 };
+    let (live, desired) = (side(0), side(1));
+    let proof = prove(&version(&live), &version(&desired), limits);
+    assert_eq!(proof.nodes.len(), LEAVES);
+    assert!(proof.nodes.iter().all(|node| !node.witnesses.is_empty()), "within {} steps", limits.steps);
 }

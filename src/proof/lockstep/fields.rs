@@ -187,6 +187,11 @@ impl<'s> Lockstep<'_, 's> {
             target_keeps,
             ..self.below((&Rc::new(source.clone()), target), place, Step::Item, ".items")
         };
+        // A null that the source keeps is filled in where the target has a default and takes no null.
+        if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
+            let reason = format!("default: {} for an item that is null", shown(default));
+            self.doubt(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);
+        }
         self.node(&item, other, &at);
     }
 }
