@@ -97,19 +97,8 @@ impl<'a> Ranges<'a> {
                 Some(any)
             }
             Expr::Conditional { cases, otherwise } => {
-                let mut found: Option<Truth> = None;
-                let mut add = |truth: Truth| found = Some(found.map_or(truth, |known| join(known, truth)));
-                for (when, then) in cases {
-                    let when_true = self.truth(when, known)?;
-                    if when_true != Truth::False {
-                        add(self.truth(then, &beside(known, when))?);
-                    }
-                    if when_true == Truth::True {
-                        return found;
-                    }
-                }
-                add(self.truth(otherwise, known)?);
-                found
+                let reached = self.reached(cases, otherwise, known)?.into_iter();
+                reached.map(|(expr, known)| self.truth(expr, &known)).reduce(|a, b| Some(join(a?, b?)))?
             }
             Expr::Binary { first, rest } => {
                 let [(operator, second)] = &rest[..] else { return None };
@@ -136,24 +125,33 @@ impl<'a> Ranges<'a> {
                 Some(range)
             }
             Expr::Conditional { cases, otherwise } => {
-                let mut range: Option<Range> = None;
-                let mut add = |(low, high): Range| {
-                    range = Some(range.map_or((low, high), |known| (known.0.min(low), known.1.max(high))));
-                };
-                for (when, then) in cases {
-                    let when_true = self.truth(when, known)?;
-                    if when_true != Truth::False {
-                        add(self.range(then, &beside(known, when))?);
-                    }
-                    if when_true == Truth::True {
-                        return range;
-                    }
-                }
-                add(self.range(otherwise, known)?);
-                range
+                let reached = self.reached(cases, otherwise, known)?.into_iter();
+                let ranges = reached.map(|(expr, known)| self.range(expr, &known));
+                ranges.reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))))?
             }
             _ => self.size(&self.place(sized(expr)?, known)?),
         }
+    }
+
+    /// The branches of a conditional that may be taken, with what is known in each.
+    fn reached<'e>(
+        &self,
+        cases: &'e [(Expr, Expr)],
+        otherwise: &'e Expr,
+        known: &[Known],
+    ) -> Option<Vec<(&'e Expr, Vec<Known>)>> {
+        let mut reached = Vec::new();
+        for (when, then) in cases {
+            let truth = self.truth(when, known)?;
+            if truth != Truth::False {
+                reached.push((then, known.iter().cloned().chain(learned(when)).collect()));
+            }
+            if truth == Truth::True {
+                return Some(reached);
+            }
+        }
+        reached.push((otherwise, known.to_vec()));
+        Some(reached)
     }
 
     /// The value at a path, where it is there for certain and neither side takes a null for it.
@@ -270,10 +268,6 @@ fn learned(condition: &Expr) -> Vec<Known> {
         }
         _ => Vec::new(),
     }
-}
-
-fn beside(known: &[Known], condition: &Expr) -> Vec<Known> {
-    known.iter().cloned().chain(learned(condition)).collect()
 }
 
 fn join(a: Truth, b: Truth) -> Truth {
