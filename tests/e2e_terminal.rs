@@ -152,8 +152,7 @@ fn manifests_can_be_typed_but_then_nobody_can_be_asked() {
     let mut waits = typed(&[]);
     waits.press("# typed");
     waits.wait_for("# typed");
-    waits.press("\u{3}");
-    let run = waits.wait();
+    let run = waits.press_until_end("\u{3}");
     assert!(run.code.is_none() || run.code == Some(1), "{run}");
 }
 

@@ -233,7 +233,12 @@ impl Stream {
 
     /// Whether `condition` (the bytes so far, whether it has ended) became true. Gives up at the end of the stream.
     pub fn wait_until(&self, condition: impl Fn(&[u8], bool) -> bool) -> bool {
-        let deadline = Instant::now() + DEADLINE;
+        self.wait_within(DEADLINE, condition)
+    }
+
+    /// [`Self::wait_until`], with less patience.
+    pub fn wait_within(&self, limit: Duration, condition: impl Fn(&[u8], bool) -> bool) -> bool {
+        let deadline = Instant::now() + limit;
         let mut state = self.state.lock().expect("nobody panics with it");
         loop {
             if condition(&state.0, state.1) {

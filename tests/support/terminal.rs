@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
@@ -71,6 +72,20 @@ impl Terminal {
     /// Types; `\n` is Return, `\u{3}` is Ctrl-C, `\u{4}` is Ctrl-D.
     pub fn press(&mut self, keys: &str) {
         self.pty.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Types the keys until it ends: a program that has just started may not hear the first of them.
+    #[track_caller]
+    pub fn press_until_end(mut self, keys: &str) -> Output {
+        let deadline = Instant::now() + DEADLINE;
+        while Instant::now() < deadline {
+            // Once nobody reads them the terminal may refuse keys.
+            let _ = self.pty.write_all(keys.as_bytes());
+            if self.screen.wait_within(Duration::from_millis(300), |_, ended| ended) {
+                break;
+            }
+        }
+        self.wait()
     }
 
     /// How it ended: what was shown on the terminal as standard error, what was piped as standard output.
