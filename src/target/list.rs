@@ -165,6 +165,20 @@ impl Pages {
             Source::Dir(pages) => pages.next_page(),
         }
     }
+
+    /// Shows every object, as JSON, to `look` and answers what that has gathered. A list that expires starts anew, and so
+    /// does what is gathered.
+    pub async fn gather<T: Default>(&mut self, look: impl Fn(&mut T, &str)) -> Result<T, ListError> {
+        let mut gathered = T::default();
+        loop {
+            match self.next().await {
+                Ok(Some(page)) => page.items().for_each(|object| look(&mut gathered, object)),
+                Ok(None) => return Ok(gathered),
+                Err(ListError::Expired) => gathered = T::default(),
+                Err(error) => return Err(error),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{Found, rules};
 use crate::plan::Change;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::Problem;
+use crate::rbac;
 use crate::report::Severity;
 use crate::resource::{Resource, Step};
 use crate::target::{ListError, ListRequest};
@@ -22,7 +23,6 @@ const PAGE: u32 = 250;
 const MANAGERS_SHOWN: usize = 10;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The kinds whose objects speak of other kinds by group and version.
 const NAMING: [(&str, &str, &str); 7] = [
@@ -32,7 +32,7 @@ const NAMING: [(&str, &str, &str); 7] = [
     (ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
     (ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     (ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-    (RBAC, "ClusterRole", "clusterroles"),
+    (rbac::GROUP, "ClusterRole", "clusterroles"),
 ];
 
 /// The versions of those kinds, newest first: an older server has not all of them.
@@ -74,12 +74,14 @@ fn leaving(changes: &[Change]) -> Vec<Leaving> {
 fn naming_kinds(leaving: &[Leaving]) -> impl Iterator<Item = Resource> {
     // Versions do not matter to roles.
     let is_gone = leaving.iter().any(Leaving::is_gone);
-    NAMING.into_iter().filter(move |(group, ..)| *group != RBAC || is_gone).map(|(group, kind, plural)| Resource {
-        group: group.into(),
-        version: VERSIONS[0].into(),
-        kind: kind.into(),
-        plural: plural.into(),
-        namespaced: false,
+    NAMING.into_iter().filter(move |(group, ..)| *group != rbac::GROUP || is_gone).map(|(group, kind, plural)| {
+        Resource {
+            group: group.into(),
+            version: VERSIONS[0].into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            namespaced: false,
+        }
     })
 }
 
@@ -378,18 +380,8 @@ async fn each<T: Default>(
     resource: &Resource,
     look: impl Fn(&mut T, &str),
 ) -> Result<T, ListError> {
-    let mut gathered = T::default();
     let request = ListRequest { resource, namespace: None, label_selector: None, page_size: PAGE };
-    let mut pages = context.target.list(&request);
-    loop {
-        match pages.next().await {
-            Ok(Some(page)) => page.items().for_each(|object| look(&mut gathered, object)),
-            Ok(None) => return Ok(gathered),
-            // It starts anew.
-            Err(ListError::Expired) => gathered = T::default(),
-            Err(error) => return Err(error),
-        }
-    }
+    context.target.list(&request).gather(look).await
 }
 
 fn unlisted(error: &ListError, what: &str) -> CouldNotCheck {

@@ -369,22 +369,15 @@ async fn others(context: &Context<'_>, found: &mut Found) {
         .collect();
     let resource = Resource::crd();
     let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
-    let mut pages = context.target.list(&request);
-    let mut crds = Vec::new();
-    loop {
-        match pages.next().await {
-            // Most have no webhook: they are not read any further.
-            Ok(Some(page)) => crds.extend(
-                page.items()
-                    .filter(|item| item.contains("\"Webhook\""))
-                    .filter_map(|item| Crd::parse(&RawObject::new(item)).ok())
-                    .filter(|crd| !planned.contains(crd.name())),
-            ),
-            Ok(None) => break,
-            Err(crate::target::ListError::Expired) => crds.clear(),
-            Err(error) => return found.add(Err(unlisted(&error))),
-        }
-    }
+    let crd_of = |crds: &mut Vec<Crd>, item: &str| {
+        // Most have no webhook: they are not read any further.
+        let crd = item.contains("\"Webhook\"").then(|| Crd::parse(&RawObject::new(item)).ok()).flatten();
+        crds.extend(crd.filter(|crd| !planned.contains(crd.name())));
+    };
+    let crds = match context.target.list(&request).gather(crd_of).await {
+        Ok(crds) => crds,
+        Err(error) => return found.add(Err(unlisted(&error))),
+    };
     let namespaces = workload::namespaces(context.plan);
     for crd in &crds {
         let reference = crd.webhook().and_then(|webhook| webhook.client_config.service.as_ref());

@@ -244,17 +244,8 @@ async fn gathered_live(target: &Target, selector: &str) -> Result<BTreeSet<Atom>
     let any = RoleRef { is_cluster_role: true, name: String::new(), namespace: None };
     let resource = any.resource();
     let request = ListRequest { resource: &resource, namespace: None, label_selector: Some(selector), page_size: PAGE };
-    let mut pages = target.list(&request);
-    let mut atoms = BTreeSet::new();
-    loop {
-        match pages.next().await {
-            Ok(Some(page)) => {
-                let roles = page.items().filter_map(|json| serde_json::from_str::<Role>(json).ok());
-                atoms.extend(roles.flat_map(|role| role.atoms()));
-            }
-            Ok(None) => return Ok(atoms),
-            Err(ListError::Expired) => atoms.clear(),
-            Err(error) => return Err(error),
-        }
-    }
+    let atoms_of = |atoms: &mut BTreeSet<Atom>, json: &str| {
+        atoms.extend(serde_json::from_str::<Role>(json).into_iter().flat_map(|role| role.atoms()));
+    };
+    target.list(&request).gather(atoms_of).await
 }

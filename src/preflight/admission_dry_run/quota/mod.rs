@@ -140,16 +140,8 @@ async fn quotas(context: &Context<'_>, namespace: &str) -> Result<Vec<Quota>, Li
     };
     let request =
         ListRequest { resource: &resource, namespace: Some(namespace), label_selector: None, page_size: PAGE };
-    let mut pages = context.target.list(&request);
-    let mut quotas = Vec::new();
-    loop {
-        match pages.next().await {
-            Ok(Some(page)) => quotas.extend(page.items().filter_map(|json| serde_json::from_str(json).ok())),
-            Ok(None) => return Ok(quotas),
-            Err(ListError::Expired) => quotas.clear(),
-            Err(error) => return Err(error),
-        }
-    }
+    let quota_of = |quotas: &mut Vec<Quota>, json: &str| quotas.extend(serde_json::from_str::<Quota>(json).ok());
+    context.target.list(&request).gather(quota_of).await
 }
 
 /// What one object takes.
