@@ -62,40 +62,12 @@ impl<'a> Ranges<'a> {
                 let is_there = known.iter().any(|fact| matches!(fact, Known::There(known) if *known == name));
                 Some(if is_there { Truth::True } else { Truth::Either })
             }
-            Expr::Not(inner) => Some(match self.truth(inner, known)? {
-                Truth::True => Truth::False,
-                Truth::False => Truth::True,
-                Truth::Either => Truth::Either,
+            Expr::Not(inner) => Some(opposite(self.truth(inner, known)?)),
+            Expr::And(operands) => self.chain(operands, known, Truth::False, &learned),
+            Expr::Or(operands) => self.chain(operands, known, Truth::True, &|operand| match operand {
+                Expr::Not(refused) => learned(refused),
+                _ => Vec::new(),
             }),
-            // What stands behind a condition is asked only where it holds: else the whole is decided.
-            Expr::And(operands) => {
-                let mut known = known.to_vec();
-                let mut all = Truth::True;
-                for operand in operands {
-                    match self.truth(operand, &known)? {
-                        Truth::False => return Some(Truth::False),
-                        Truth::Either => all = Truth::Either,
-                        Truth::True => {}
-                    }
-                    known.extend(learned(operand));
-                }
-                Some(all)
-            }
-            Expr::Or(operands) => {
-                let mut known = known.to_vec();
-                let mut any = Truth::False;
-                for operand in operands {
-                    match self.truth(operand, &known)? {
-                        Truth::True => return Some(Truth::True),
-                        Truth::Either => any = Truth::Either,
-                        Truth::False => {}
-                    }
-                    if let Expr::Not(refused) = operand {
-                        known.extend(learned(refused));
-                    }
-                }
-                Some(any)
-            }
             Expr::Conditional { cases, otherwise } => {
                 let reached = self.reached(cases, otherwise, known)?.into_iter();
                 reached.map(|(expr, known)| self.truth(expr, &known)).reduce(|a, b| Some(join(a?, b?)))?
@@ -106,6 +78,28 @@ impl<'a> Ranges<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Operands of which one that comes to `deciding` decides the whole. What stands behind an operand is asked only where
+    /// that one does not: then there is something to be learned from it.
+    fn chain(
+        &self,
+        operands: &[Expr],
+        known: &[Known],
+        deciding: Truth,
+        learned: &dyn Fn(&Expr) -> Vec<Known>,
+    ) -> Option<Truth> {
+        let mut known = known.to_vec();
+        let mut all = opposite(deciding);
+        for operand in operands {
+            match self.truth(operand, &known)? {
+                truth if truth == deciding => return Some(deciding),
+                Truth::Either => all = Truth::Either,
+                _ => {}
+            }
+            known.extend(learned(operand));
+        }
+        Some(all)
     }
 
     /// The range that an integer expression lies in. None: not known, no integer, or perhaps an error.
@@ -267,6 +261,14 @@ fn learned(condition: &Expr) -> Vec<Known> {
             list.zip(least).map(|(list, least)| Known::Longer(list, least)).into_iter().collect()
         }
         _ => Vec::new(),
+    }
+}
+
+fn opposite(truth: Truth) -> Truth {
+    match truth {
+        Truth::True => Truth::False,
+        Truth::False => Truth::True,
+        Truth::Either => Truth::Either,
     }
 }
 
