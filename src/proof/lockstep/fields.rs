@@ -50,12 +50,13 @@ impl<'s> Lockstep<'_, 's> {
             let kid = self.kid_facts(source, own, name);
             let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
-            match other.or_else(|| kw::additional(target)) {
-                Some(other) => self.node(&kid, other, &at),
-                None if is_resource(target) && is_meta(name) => {}
+            match (other, kw::additional(target)) {
+                (Some(other), _) => self.differing(&kid, own, other, &at),
+                (None, Some(other)) => self.node(&kid, other, &at),
+                _ if is_resource(target) && is_meta(name) => {}
                 // Kept, but nothing inside of it is filled in any more.
-                None if target_keeps => self.node(&kid, &ANY, &at),
-                None => self.dropped(&kid, &at, "removed"),
+                _ if target_keeps => self.node(&kid, &ANY, &at),
+                _ => self.dropped(&kid, &at, "removed"),
             }
             self.default(source, Some(own), other, name, target, place);
         }

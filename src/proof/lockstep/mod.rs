@@ -117,9 +117,13 @@ pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Wa
 impl<'s> Lockstep<'_, 's> {
     fn node(&mut self, source: &Facts<'s>, target: &'s Value, place: &Place<'s>) {
         let Some(Part::Ref(structure)) = source.holds.first().cloned() else { return };
-        if kw::same(structure, target) && place.source_keeps == place.target_keeps {
-            return;
+        if !kw::same(structure, target) || place.source_keeps != place.target_keeps {
+            self.differing(source, structure, target, place);
         }
+    }
+
+    /// Two nodes that do not say the same.
+    fn differing(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let differing = kw::differing(structure, target);
         if let Some(what) = own_changes(&differing, structure, target) {
             self.walked.changed.push((place.path.clone(), what));
