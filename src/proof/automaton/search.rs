@@ -8,11 +8,11 @@ use super::{Budget, Query, parse};
 
 /// A shortest string that fits the query, or none where there is none. An error says why that is unknown.
 pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, String> {
+    if query.max.is_some_and(|max| max < query.min) {
+        return Ok(None);
+    }
     // Without patterns the length is all there is.
     if query.all.is_empty() && query.none.is_empty() {
-        if query.max.is_some_and(|max| max < query.min) {
-            return Ok(None);
-        }
         let length = usize::try_from(query.min).unwrap_or(usize::MAX);
         budget.spend(length)?;
         return Ok(Some("a".repeat(length)));
@@ -40,9 +40,6 @@ struct Product<'b> {
 
 impl Product<'_> {
     fn find(&mut self, min: u64, max: Option<u64>) -> Result<Option<String>, String> {
-        if max.is_some_and(|max| max < min) {
-            return Ok(None);
-        }
         let start: States = vec![Machine::START; self.machines.len()].into();
         // Every state with a way to it; ways are followed back at the end.
         let mut reached: Vec<(States, Option<Step>)> = vec![(start, None)];
