@@ -18,6 +18,7 @@ pub mod plan;
 pub mod preflight;
 pub mod problem;
 pub mod proof;
+pub mod quantity;
 pub mod rbac;
 pub mod report;
 pub mod resource;

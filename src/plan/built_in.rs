@@ -1,6 +1,9 @@
 //! What the API server adds to objects of its own kinds, and how it rewrites their values.
 
+use std::borrow::Cow;
+
 use crate::json::Json;
+use crate::quantity::Quantity;
 
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
 /// write its default mean the same, so taking one for the other is never wrong.
@@ -171,39 +174,15 @@ pub fn number(value: &Json<'_>) -> Option<f64> {
 /// Whether two scalars are the same Kubernetes quantity (`1000m` and `1`, `0.5` and `500m`), as the server rewrites
 /// them in its own types. Source: `k8s.io/apimachinery/pkg/api/resource`.
 pub fn same_quantity(a: &Json<'_>, b: &Json<'_>) -> bool {
-    fn parse(value: &Json<'_>) -> Option<f64> {
-        const SUFFIXES: &[(&str, f64)] = &[
-            ("Ki", 1024.0),
-            ("Mi", 1_048_576.0),
-            ("Gi", 1_073_741_824.0),
-            ("Ti", 1_099_511_627_776.0),
-            ("Pi", 1_125_899_906_842_624.0),
-            ("Ei", 1_152_921_504_606_846_976.0),
-            ("n", 1e-9),
-            ("u", 1e-6),
-            ("m", 1e-3),
-            ("k", 1e3),
-            ("M", 1e6),
-            ("G", 1e9),
-            ("T", 1e12),
-            ("P", 1e15),
-            ("E", 1e18),
-        ];
+    let nanos = |value: &Json<'_>| {
         let text = match value {
-            Json::Text(text) => text.as_ref(),
-            other => return number(other),
+            Json::Text(text) => Cow::Borrowed(text.as_ref()),
+            // Written out, without an exponent.
+            Json::Int(number) => Cow::Owned(number.to_string()),
+            Json::Float(number) => Cow::Owned(number.to_string()),
+            _ => return None,
         };
-        if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
-            return None;
-        }
-        let (digits, scale) = SUFFIXES
-            .iter()
-            .find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|digits| (digits, *scale)))
-            .unwrap_or((text, 1.0));
-        digits.parse::<f64>().ok().map(|number| number * scale)
-    }
-    match (parse(a), parse(b)) {
-        (Some(a), Some(b)) => (a - b).abs() <= f64::EPSILON * a.abs().max(b.abs()),
-        _ => false,
-    }
+        Quantity::parse(&text).ok().map(|quantity| quantity.nanos())
+    };
+    nanos(a).is_some_and(|a| nanos(b) == Some(a))
 }

@@ -147,6 +147,13 @@ fn quantities_are_compared_by_value_and_nothing_else_is() {
     assert!(is_unchanged(json!(1)));
     assert!(!is_unchanged(json!("100m")));
     assert!(!is_unchanged(json!("x1")));
+    assert!(!is_unchanged(json!("1.000000000000000001")), "it is rounded up, to more than 1");
+    let large = json!({"limits": {"memory": "9007199254740992"}});
+    let large = self::live(&json!({"f:spec": {"f:limits": {}}}), &large);
+    let is_unchanged =
+        |memory: &str| unchanged("X", &json!({"spec": {"limits": {"memory": memory}}}), &large, &BUILT_IN);
+    assert!(is_unchanged("8Pi"));
+    assert!(!is_unchanged("9007199254740993"), "more than a float tells apart");
     let config = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply", "apiVersion": "v1",
         "fieldsV1": {"f:data": {"f:version": {}}}}]}, "data": {"version": "1.10"}});
     assert!(!unchanged("ConfigMap", &json!({"data": {"version": "1.1"}}), &config, &BUILT_IN));

@@ -33,7 +33,7 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
             (left, right) => left.is_none() && right.is_none(),
         },
         (Value::Unknown(left), Value::Unknown(right)) => json_equal(left, right),
-        (Value::Quantity(left), Value::Quantity(right)) if !right.computed => left.compare(right)? == Ordering::Equal,
+        (Value::Quantity(left), Value::Quantity(right)) if !right.computed => left.compare(right) == Ordering::Equal,
         (Value::Url(left), Value::Url(right)) => left.to_string() == right.to_string(),
         (Value::Ip(left), Value::Ip(right)) => left == right,
         (Value::Cidr(left), Value::Cidr(right)) => left == right,

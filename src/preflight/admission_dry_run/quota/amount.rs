@@ -2,6 +2,8 @@
 
 use std::ops::{Add, Sub};
 
+use crate::quantity::Quantity;
+
 /// Exact to a billionth, which is as precise as quantities are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(i128);
@@ -17,33 +19,7 @@ impl Amount {
 
     /// Reads a quantity; `None` where it is none, or larger than can be added up.
     pub fn parse(text: &str) -> Option<Self> {
-        let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '-' | '+')).unwrap_or(text.len());
-        let (number, suffix) = text.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
-        let unit = match suffix {
-            "n" => 1,
-            "u" => 1_000,
-            "m" => 1_000_000,
-            "" => ONE,
-            "k" => 1_000 * ONE,
-            "M" => 1_000_000 * ONE,
-            "G" => ONE * ONE,
-            "T" => 1_000 * ONE * ONE,
-            "P" => 1_000_000 * ONE * ONE,
-            "E" => ONE * ONE * ONE,
-            _ => match BINARY.iter().find(|(name, _)| *name == suffix) {
-                Some((_, bits)) => ONE << bits,
-                None => {
-                    let exponent: u32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-                    10_i128.checked_pow(exponent)?.checked_mul(ONE)?
-                }
-            },
-        };
-        let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-        let scaled = digits.checked_mul(unit)?;
-        // What is finer than a billionth is rounded up.
-        Some(Amount(scaled.div_euclid(scale) + i128::from(scaled.rem_euclid(scale) > 0)))
+        Quantity::parse(text).ok().map(|quantity| Amount(quantity.nanos()))
     }
 
     /// As people write it; bytes in powers of 1024.
