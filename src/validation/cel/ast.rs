@@ -3,6 +3,8 @@
 //! Chains that a rule may repeat without nesting (`a.b.c`, `a + b + c`, `a || b || c`, `a ? b : c ? d : e`) are flat
 //! lists, so that neither parsing nor evaluating a long rule needs a deep stack.
 
+use std::sync::OnceLock;
+
 use super::library::Function;
 use regex::Regex;
 
@@ -92,6 +94,8 @@ pub(crate) struct Call {
     pub args: Vec<Expr>,
     /// What the name and number of arguments allow; filled in when the expression is resolved.
     pub overloads: Vec<&'static Function>,
+    /// The type of the elements of the first argument, where the function depends on it and the type checker knows it.
+    pub element: OnceLock<&'static str>,
     /// The pattern argument of `matches`, `find` and `findAll`, compiled once where it is a literal.
     pub pattern: Option<Regex>,
 }

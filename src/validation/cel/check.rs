@@ -9,6 +9,7 @@ use super::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
 use super::budget::Budget;
 use super::eval::literal_value;
 use super::fault::Fault;
+use super::lib_list::BY_ELEMENT;
 use super::signature::signatures;
 use super::types::{self, Kind};
 use super::typing::{BOOL, Bindings, INT, Ty};
@@ -221,6 +222,11 @@ impl<'e> Checker<'e> {
             args.push(self.expr(arg)?);
         }
         self.in_format -= usize::from(call.function == "format");
+        if BY_ELEMENT.contains(&call.function.as_str())
+            && let Some(element) = args.first().and_then(|list| self.bindings.resolve(list).element())
+        {
+            call.element.get_or_init(|| element);
+        }
         let ty = self.overload(&call.function, call.member, args)?;
         literal_argument(call)?;
         Ok(ty)

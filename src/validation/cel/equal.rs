@@ -8,10 +8,12 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::budget::Budget;
-use super::convert::typed;
+use super::convert::{native, typed};
 use super::fault::{Fault, Result};
 use super::types::{Kind, ListKind};
 use super::value::{Items, Key, List, Map, Value};
+
+type Fields = serde_json::Map<String, Json>;
 
 /// `left == right`
 pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
@@ -32,7 +34,7 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
             (Some(left), Some(right)) => return equal(left, right, budget),
             (left, right) => left.is_none() && right.is_none(),
         },
-        (Value::Unknown(left), Value::Unknown(right)) => json_equal(left, right),
+        (Value::Unknown(left), right) => is_data(left, right),
         (Value::Quantity(left), Value::Quantity(right)) if !right.computed => left.compare(right) == Ordering::Equal,
         (Value::Url(left), Value::Url(right)) => left.to_string() == right.to_string(),
         (Value::Ip(left), Value::Ip(right)) => left == right,
@@ -119,12 +121,9 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
                 budget.take(left.len() as u64)?;
                 let mut found = false;
                 match &left.items {
-                    Items::Json(items, _) => found = items.iter().any(|item| is_native(item, &value)),
-                    _ => {
-                        for item in left.iter().flatten() {
-                            found = found || equal(&item, &value, budget)?;
-                        }
-                    }
+                    Items::Json(items, _) => found = items.iter().any(|item| is_data(item, &value)),
+                    Items::Merged(items, _) => found = items.iter().any(|item| is_same(item, &value)),
+                    _ => {}
                 }
                 if !found {
                     return Ok(false);
@@ -171,34 +170,55 @@ fn elements<'a>(left: Result<Value<'a>>, right: Result<Value<'a>>, budget: &mut 
     }
 }
 
-/// Whether `value` is what the piece of data becomes when it is read as the type that it looks like.
-fn is_native(item: &Json, value: &Value) -> bool {
-    match (item, value) {
-        (Json::String(item), Value::String(value)) => **item == **value,
-        (Json::Bool(item), Value::Bool(value)) => item == value,
-        (Json::Number(item), Value::Int(value)) => item.as_i64() == Some(*value),
-        (Json::Number(item), Value::Double(value)) => !item.is_i64() && item.as_f64() == Some(*value),
+/// Whether `value` is the piece of data, whatever the schema makes of either.
+fn is_data(json: &Json, value: &Value) -> bool {
+    match (json, value) {
+        (json, Value::Unknown(value)) => json_equal(json, value),
+        (Json::String(json), Value::String(value)) => **json == **value,
+        (Json::Bool(json), Value::Bool(value)) => json == value,
+        (Json::Number(json), Value::Int(value)) => json.as_i64() == Some(*value),
+        (Json::Number(json), Value::Double(value)) => !json.is_i64() && json.as_f64() == Some(*value),
+        (Json::Array(json), Value::List(List { items: Items::Json(value, _) | Items::Plain(value), .. })) => {
+            arrays_equal(json, value)
+        }
+        (Json::Object(json), Value::Map(Map::Json { fields: value, .. } | Map::Plain(value))) => {
+            objects_equal(json, value)
+        }
+        _ => false,
+    }
+}
+
+/// Whether two pieces of data that sets hold are the same.
+pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Unknown(left), right) => is_data(left, right),
+        (left, Value::Unknown(right)) => is_data(right, left),
+        (Value::String(left), Value::String(right)) => **left == **right,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Int(left), Value::Int(right)) => left == right,
+        (Value::Double(left), Value::Double(right)) => left == right,
+        (Value::Duration(left), Value::Duration(right)) => left == right,
         _ => false,
     }
 }
 
 /// The values of an element's keys, by which elements of a list of type `map` are the same.
 pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Option<Vec<Option<&'a Json>>> {
-    match element {
-        Value::Map(Map::Json { fields, .. }) => Some(keys.iter().map(|key| fields.get(key)).collect()),
-        _ => None,
-    }
+    let fields = match element {
+        Value::Map(Map::Json { fields, .. } | Map::Plain(fields)) => fields,
+        Value::Unknown(json) => json.as_object()?,
+        _ => return None,
+    };
+    Some(keys.iter().map(|key| fields.get(key)).collect())
 }
 
 fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &mut Budget) -> Result<bool> {
-    let keys_of = |index: usize| match &left.items {
-        // What an element does not fit in does not keep it from being found.
-        Items::Json(items, _) => {
-            items.get(index)?.as_object().map(|fields| keys.iter().map(|key| fields.get(key)).collect())
-        }
-        _ => element_key(&left.get(index).ok()?, keys),
+    // What an element does not fit in does not keep it from being found.
+    let known: Vec<_> = match &left.items {
+        Items::Json(items, _) => items.iter().map(|item| element_key(&Value::Unknown(item), keys)).collect(),
+        Items::Merged(items, _) => items.iter().map(|item| element_key(item, keys)).collect(),
+        _ => Vec::new(),
     };
-    let known: Vec<_> = (0..left.len()).map(keys_of).collect();
     for element in right.iter() {
         let element = match element {
             Err(Fault::Error(_)) => return Ok(false),
@@ -223,11 +243,12 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
         return Ok(false);
     }
     match left {
-        Map::Values(entries) => {
-            for (key, value) in entries.values() {
-                let Some(other) = find(right, key).transpose() else { return Ok(false) };
+        Map::Plain(_) | Map::Values(_) => {
+            for key in left.keys() {
+                let value = find(left, &key)?.unwrap_or(Value::Null);
+                let Some(other) = find(right, &key).transpose() else { return Ok(false) };
                 // The server takes what it cannot compare for equal in a map that a rule wrote down.
-                match elements(Ok(value.clone()), other, budget) {
+                match elements(Ok(value), other, budget) {
                     Ok(false) => return Ok(false),
                     Err(fault) if fault.is_final() => return Err(fault),
                     _ => {}
@@ -264,6 +285,10 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
 /// The value at `key`, if there is one. A null field of an object counts as absent.
 pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
     match map {
+        Map::Plain(fields) => Ok(match key {
+            Value::String(name) => fields.get(&**name).map(native),
+            _ => None,
+        }),
         Map::Values(entries) => {
             let get = |key: Option<Key>| key.and_then(|key| entries.get(&key));
             Ok(get(Key::of(key)).or_else(|| get(Key::integral(key))).map(|(_, value)| value.clone()))
@@ -301,13 +326,17 @@ fn json_equal(left: &Json, right: &Json) -> bool {
         (Json::Number(left), Json::Number(right)) => {
             left.is_i64() == right.is_i64() && left.as_i64() == right.as_i64() && left.as_f64() == right.as_f64()
         }
-        (Json::Array(left), Json::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| json_equal(left, right))
-        }
-        (Json::Object(left), Json::Object(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| json_equal(left, right)))
-        }
+        (Json::Array(left), Json::Array(right)) => arrays_equal(left, right),
+        (Json::Object(left), Json::Object(right)) => objects_equal(left, right),
         (left, right) => left == right,
     }
+}
+
+fn arrays_equal(left: &[Json], right: &[Json]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| json_equal(left, right))
+}
+
+fn objects_equal(left: &Fields, right: &Fields) -> bool {
+    left.len() == right.len()
+        && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| json_equal(left, right)))
 }

@@ -239,6 +239,13 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         if let Some(pattern) = &call.pattern {
             return lib_regex::call(&call.function, pattern, &args, self.budget);
         }
+        if let (Some(element), Some(Value::List(list))) = (call.element.get(), args.first())
+            && let Some(Ok(first)) = list.iter().next()
+            && first.type_name() != *element
+        {
+            // What an optional held is no longer what the schema says.
+            return Err(Fault::error(format!("no such overload: {}(list)", call.function)));
+        }
         for overload in &call.overloads {
             if let Some(result) = (overload.call)(&args, self.budget) {
                 return result;

@@ -31,6 +31,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("optional.unwrap", 1, unwrap),
 ];
 
+/// The functions that are others for elements of another type.
+pub(crate) const BY_ELEMENT: [&str; 4] = ["isSorted", "sum", "min", "max"];
+
 type Answer<'a> = Option<Result<Value<'a>>>;
 
 /// Runs `work` with the elements of the list that is the only argument.
@@ -86,7 +89,7 @@ fn is_summable(value: &Value) -> bool {
 fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     let zero = match &list.items {
-        Items::Json(_, of) if matches!(of.kind, Kind::Duration) => Value::Duration(0),
+        Items::Json(_, of) | Items::Merged(_, of) if matches!(of.kind, Kind::Duration) => Value::Duration(0),
         _ => Value::Int(0),
     };
     let mut sum: Option<Value> = None;

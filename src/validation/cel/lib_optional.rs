@@ -42,7 +42,7 @@ fn of_non_zero<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
         Value::Duration(value) => *value == 0,
         Value::Timestamp(value) => value.seconds == super::time::MIN_SECONDS && value.nanos == 0,
         // Lists and objects of the validated object never count as empty, on the server neither.
-        Value::List(List { kind: None, .. }) | Value::Map(Map::Values(_)) => match value {
+        Value::List(List { kind: None, .. }) | Value::Map(Map::Values(_) | Map::Plain(_)) => match value {
             Value::List(list) => list.len() == 0,
             Value::Map(map) => map.len() == 0,
             _ => false,

@@ -2,7 +2,8 @@
 
 use super::ast::Operator;
 use super::budget::Budget;
-use super::equal::{compare, element_key, equal, find, is_ordered};
+use super::convert::data;
+use super::equal::{compare, element_key, equal, find, is_ordered, is_same};
 use super::fault::{Fault, Result};
 use super::types::ListKind;
 use super::value::{Items, List, Value};
@@ -122,32 +123,37 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
     if left.kind.is_none() && right.len() == 0 {
         return Ok(left);
     }
-    let mut items: Vec<Result<Value<'a>>> = left.iter().collect();
-    for value in right.iter() {
-        match (left.kind, &value) {
-            (Some(ListKind::Set), Ok(value)) => {
-                let mut known = false;
-                for item in items.iter().flatten() {
-                    known = known || equal(item, value, budget)?;
-                }
-                if known {
-                    continue;
-                }
-            }
-            (Some(ListKind::Map(keys)), Ok(value)) => {
-                budget.take(items.len() as u64)?;
-                let key = element_key(value, keys);
-                let same = |item: &Value<'a>| key.is_some() && element_key(item, keys) == key;
-                if let Some(slot) = items.iter_mut().find(|item| item.as_ref().is_ok_and(same)) {
-                    *slot = Ok(value.clone());
-                    continue;
-                }
-            }
-            _ => {}
+    let (mut items, of): (Vec<Value<'a>>, _) = match &left.items {
+        Items::Json(items, of) => (items.iter().map(Value::Unknown).collect(), *of),
+        Items::Merged(items, of) => (items.to_vec(), *of),
+        _ => {
+            let items = left.iter().chain(right.iter()).collect();
+            return Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind });
         }
-        items.push(value);
+    };
+    let known = items.len();
+    for value in right.iter() {
+        let value = match value {
+            Ok(value) => data(&value),
+            Err(Fault::Error(text)) => Value::Misfit(text.into()),
+            Err(fault) => return Err(fault),
+        };
+        budget.take(items.len() as u64)?;
+        match left.kind {
+            Some(ListKind::Set) if items.iter().any(|item| is_same(item, &value)) => {}
+            Some(ListKind::Map(keys)) => {
+                // What is added finds only what was there before it.
+                let key = element_key(&value, keys);
+                let is_it = |item: &Value<'a>| key.is_some() && element_key(item, keys) == key;
+                match items[..known].iter().rposition(is_it) {
+                    Some(at) => items[at] = value,
+                    None => items.push(value),
+                }
+            }
+            _ => items.push(value),
+        }
     }
-    Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind })
+    Ok(List { items: Items::Merged(Rc::new(items), of), kind: left.kind })
 }
 
 /// `value in container`
@@ -156,7 +162,11 @@ fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -
         Value::List(list) => {
             let mut fault = None;
             for item in list.iter() {
-                match item.and_then(|item| equal(&item, value, budget)) {
+                let is_it = match list.kind {
+                    Some(_) => item.and_then(|item| equal(&item, value, budget)),
+                    None => item.and_then(|item| equal(value, &item, budget)),
+                };
+                match is_it {
                     Ok(true) => return Ok(true),
                     Ok(false) => {}
                     Err(problem) if problem.is_final() => return Err(problem),

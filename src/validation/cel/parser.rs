@@ -3,6 +3,8 @@
 //! The grammar is small and the parser is our own on purpose: it must not bring the process down. The depth of nesting
 //! is limited, and what can be repeated without nesting is parsed in a loop.
 
+use std::sync::OnceLock;
+
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::lexer::{Kind, Token, tokens};
 use super::macros;
@@ -367,5 +369,5 @@ fn extend(expr: Expr, step: Step) -> Result<Expr, String> {
 
 /// A call that is not a macro.
 pub(crate) fn call(function: String, member: bool, args: Vec<Expr>) -> Expr {
-    Expr::Call(Call { function, member, args, overloads: Vec::new(), pattern: None })
+    Expr::Call(Call { function, member, args, overloads: Vec::new(), element: OnceLock::new(), pattern: None })
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use super::convert::typed;
+use super::convert::{native, read, typed};
 use super::fault::Result;
 use super::lib_format::NamedFormat;
 use super::lib_net::{Cidr, Ip};
@@ -78,6 +78,10 @@ pub(crate) struct List<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum Items<'a> {
     Json(&'a [Json], &'a Type),
+    /// The elements of lists of the object and of what was added to them, as data that is read as the type of the first.
+    Merged(Rc<Vec<Value<'a>>>, &'a Type),
+    /// Data without a schema.
+    Plain(&'a [Json]),
     Values(Rc<Vec<Value<'a>>>),
     /// Elements of other lists, some of which may not fit their schema: that hurts only where they are looked at.
     Taken(Rc<Vec<Result<Value<'a>>>>),
@@ -98,8 +102,8 @@ impl<'a> List<'a> {
 
     pub(crate) fn len(&self) -> usize {
         match &self.items {
-            Items::Json(items, _) => items.len(),
-            Items::Values(items) => items.len(),
+            Items::Json(items, _) | Items::Plain(items) => items.len(),
+            Items::Values(items) | Items::Merged(items, _) => items.len(),
             Items::Taken(items) | Items::Joined(items) => items.len(),
         }
     }
@@ -108,6 +112,8 @@ impl<'a> List<'a> {
     pub(crate) fn get(&self, index: usize) -> Result<Value<'a>> {
         match &self.items {
             Items::Json(items, of) => items.get(index).map_or(Ok(Value::Null), |item| typed(item, of)),
+            Items::Merged(items, of) => items.get(index).map_or(Ok(Value::Null), |item| read(item.clone(), of)),
+            Items::Plain(items) => Ok(items.get(index).map_or(Value::Null, native)),
             Items::Values(items) => Ok(items.get(index).cloned().unwrap_or(Value::Null)),
             Items::Taken(items) | Items::Joined(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
         }
@@ -126,7 +132,12 @@ impl<'a> List<'a> {
 /// A map: part of the object, or made by an expression.
 #[derive(Debug, Clone)]
 pub(crate) enum Map<'a> {
-    Json { fields: &'a serde_json::Map<String, Json>, of: &'a Type },
+    Json {
+        fields: &'a serde_json::Map<String, Json>,
+        of: &'a Type,
+    },
+    /// Data without a schema.
+    Plain(&'a serde_json::Map<String, Json>),
     Values(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
 }
 
@@ -169,7 +180,7 @@ impl Key {
 impl<'a> Map<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Map::Json { fields, .. } => fields.len(),
+            Map::Json { fields, .. } | Map::Plain(fields) => fields.len(),
             Map::Values(entries) => entries.len(),
         }
     }
@@ -185,6 +196,7 @@ impl<'a> Map<'a> {
                     _ => Value::String(Text::Borrowed(key)),
                 })
                 .collect(),
+            Map::Plain(fields) => fields.keys().map(|key| Value::String(Text::Borrowed(key))).collect(),
             Map::Values(entries) => entries.values().map(|(key, _)| key.clone()).collect(),
         }
     }

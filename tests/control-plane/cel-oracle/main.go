@@ -4,7 +4,8 @@
 //
 // rewrites each *.txt of the folder: every line `EXPRESSION ⇒ …` gets the result that the API server's environment
 // gives for the object in object.json under the schema in schema.json, `self` and `oldSelf` both, and what it cost.
-// Lines without an expression (empty, or a comment) stay.
+// In optional.txt `oldSelf` is an optional, as it is for rules with `optionalOldSelf`. Lines without an expression
+// (empty, or a comment) stay.
 //
 //	go run ./cel-oracle -signatures > ../../src/validation/cel/signatures.txt
 //
@@ -49,10 +50,14 @@ func main() {
 		signatures()
 		return
 	}
-	oracle := newOracle(os.Args[1])
+	plain, optional := newOracle(os.Args[1], false), newOracle(os.Args[1], true)
 	files, err := filepath.Glob(filepath.Join(os.Args[1], "*.txt"))
 	check(err)
 	for _, file := range files {
+		oracle := plain
+		if filepath.Base(file) == "optional.txt" {
+			oracle = optional
+		}
 		text, err := os.ReadFile(file)
 		check(err)
 		lines := strings.Split(string(text), "\n")
@@ -110,11 +115,11 @@ func typeText(t *types.Type) string {
 }
 
 type oracle struct {
-	env  *cel.Env
-	self ref.Val
+	env           *cel.Env
+	self, oldSelf ref.Val
 }
 
-func newOracle(folder string) oracle {
+func newOracle(folder string, isOptional bool) oracle {
 	var external v1.JSONSchemaProps
 	read(filepath.Join(folder, "schema.json"), &external)
 	var internal apiextensions.JSONSchemaProps
@@ -125,13 +130,18 @@ func newOracle(folder string) oracle {
 	read(filepath.Join(folder, "object.json"), &object)
 
 	of := model.SchemaDeclType(structural, false).MaybeAssignTypeName("selfType")
+	self := schemacel.UnstructuredToVal(object, structural)
+	oldSelf, oldType := self, of.CelType()
+	if isOptional {
+		oldSelf, oldType = types.OptionalOf(self), types.NewOptionalType(of.CelType())
+	}
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []cel.EnvOption{cel.Variable("self", of.CelType()), cel.Variable("oldSelf", of.CelType())},
+		EnvOptions:        []cel.EnvOption{cel.Variable("self", of.CelType()), cel.Variable("oldSelf", oldType)},
 		DeclTypes:         []*apiservercel.DeclType{of},
 	})
 	check(err)
-	return oracle{env: set.NewExpressionsEnv(), self: schemacel.UnstructuredToVal(object, structural)}
+	return oracle{env: set.NewExpressionsEnv(), self: self, oldSelf: oldSelf}
 }
 
 func (o oracle) evaluate(expression string) string {
@@ -149,7 +159,7 @@ func (o oracle) evaluate(expression string) string {
 	if err != nil {
 		return "refused: " + oneLine(err.Error())
 	}
-	value, details, err := program.Eval(map[string]any{"self": o.self, "oldSelf": o.self})
+	value, details, err := program.Eval(map[string]any{"self": o.self, "oldSelf": o.oldSelf})
 	if err != nil {
 		return fmt.Sprintf("error: %s", oneLine(err.Error()))
 	}
