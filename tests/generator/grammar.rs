@@ -160,6 +160,10 @@ impl Grammar {
         let text = |random: &mut Random| self.text(random, depth);
         let order = *random.pick(&["==", "!=", "<", "<=", ">", ">="]);
         let equality = *random.pick(&["==", "!="]);
+        // What a rule is there for that sees both, is to compare them.
+        if self.twins().len() > 1 && random.chance(25) {
+            return self.compared(random);
+        }
         match random.below(28) {
             0..=3 => format!("{} {order} {}", self.int(random, depth), self.int(random, depth)),
             4 => format!(
@@ -224,20 +228,39 @@ impl Grammar {
                 Some((path, _)) => format!("({} in {path})", text(random)),
                 None => "{'a': 1} == {'a': 1}".to_owned(),
             },
-            26 => {
-                // The same path of two variables, such as self and oldSelf.
-                let (first, schema) = random.pick(&self.scope).clone();
-                let same: Vec<_> = self.scope.iter().filter(|(_, other)| *other == schema).collect();
-                let (second, _) = *random.pick(&same);
-                let below = Grammar { scope: vec![(String::new(), schema)], bound: 0 }.paths();
-                let tail = random.pick(&below).0.clone();
-                format!("{first}{tail} {equality} {second}{tail}")
-            }
+            26 => self.compared(random),
             _ => format!(
                 "sets.{}([{}], ['a', 'b'])",
                 random.pick(&["contains", "equivalent", "intersects"]),
                 text(random)
             ),
+        }
+    }
+
+    /// The variables of the same schema as the first: `self`, and `oldSelf` where there is one.
+    fn twins(&self) -> Vec<&(String, Value)> {
+        self.scope.iter().filter(|(_, schema)| self.scope.first().is_some_and(|(_, first)| first == schema)).collect()
+    }
+
+    /// The same path of two variables, such as self and oldSelf, compared.
+    fn compared(&self, random: &mut Random) -> String {
+        let (first, schema) = random.pick(&self.scope).clone();
+        let same: Vec<_> = self.scope.iter().filter(|(_, other)| *other == schema).collect();
+        let (second, _) = *random.pick(&same);
+        let below = Grammar { scope: vec![(String::new(), schema)], bound: 0 }.paths();
+        let (tail, _, schema) = random.pick(&below).clone();
+        let (one, other) = (format!("{first}{tail}"), format!("{second}{tail}"));
+        let equality = *random.pick(&["==", "!="]);
+        match (kind(&schema), random.below(9)) {
+            (Kind::List, 0) => format!("{one} + {other} {equality} {one}"),
+            (Kind::List, 1) => format!("{one} + {other} {equality} {other} + {one}"),
+            (Kind::List, 2) => format!("{one}.all(e, e in {other})"),
+            (Kind::List, 3) => format!("{one}.all(e, {other}.exists(f, e == f))"),
+            (Kind::List, 4) => format!("sets.equivalent({one}, {other})"),
+            (Kind::List, 5) => format!("({one} + {other})[{}] {equality} {other}[0]", random.below(3)),
+            (Kind::Map, 0 | 1) => format!("{one}.all(e, e in {other} && {one}[e] == {other}[e])"),
+            (Kind::Map, 2) => format!("{one}.all(e, v, {other}[?e] == optional.of(v))"),
+            _ => format!("{one} {equality} {other}"),
         }
     }
 
