@@ -112,20 +112,16 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
     }
     match (left.kind, &left.items) {
         (Some(ListKind::Set), _) => {
+            left_data(left).try_for_each(|item| hashable(&item))?;
             for value in right.iter() {
                 let value = match value {
                     // What does not fit its schema is in no set.
                     Err(Fault::Error(_)) => return Ok(false),
                     value => value?,
                 };
+                hashable(&value)?;
                 budget.take(left.len() as u64)?;
-                let mut found = false;
-                match &left.items {
-                    Items::Json(items, _) => found = items.iter().any(|item| is_data(item, &value)),
-                    Items::Merged(items, _) => found = items.iter().any(|item| is_same(item, &value)),
-                    _ => {}
-                }
-                if !found {
+                if !left_data(left).any(|item| is_same(&item, &value)) {
                     return Ok(false);
                 }
             }
@@ -202,29 +198,51 @@ pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// The elements of a list of the validated object as they were written.
+fn left_data<'l, 'a>(list: &'l List<'a>) -> impl Iterator<Item = Value<'a>> + 'l {
+    let item = |index: usize| match &list.items {
+        Items::Json(items, _) => Value::Unknown(&items[index]),
+        Items::Merged(items, _) => items[index].clone(),
+        _ => Value::Null,
+    };
+    (0..list.len()).map(item)
+}
+
+/// The server keeps the elements of sets, and the keys of those of lists of type `map`, in a map of Go, which has no place
+/// for lists and maps: that ends the evaluation.
+pub(crate) fn hashable(data: &Value) -> Result<()> {
+    let of = match data {
+        Value::List(_) | Value::Unknown(Json::Array(_)) => "[]interface {}",
+        Value::Map(_) | Value::Unknown(Json::Object(_)) => "map[string]interface {}",
+        _ => return Ok(()),
+    };
+    Err(Fault::Abort(format!("internal error: runtime error: hash of unhashable type {of}")))
+}
+
 /// The values of an element's keys, by which elements of a list of type `map` are the same.
-pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Option<Vec<Option<&'a Json>>> {
+pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Result<Option<Vec<Option<&'a Json>>>> {
     let fields = match element {
         Value::Map(Map::Json { fields, .. } | Map::Plain(fields)) => fields,
-        Value::Unknown(json) => json.as_object()?,
-        _ => return None,
+        Value::Unknown(Json::Object(fields)) => fields,
+        _ => return Ok(None),
     };
-    Some(keys.iter().map(|key| fields.get(key)).collect())
+    let key: Vec<_> = keys.iter().map(|key| fields.get(key)).collect();
+    // More than these become a text.
+    if keys.len() <= 3 {
+        key.iter().flatten().try_for_each(|value| hashable(&Value::Unknown(value)))?;
+    }
+    Ok(Some(key))
 }
 
 fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &mut Budget) -> Result<bool> {
     // What an element does not fit in does not keep it from being found.
-    let known: Vec<_> = match &left.items {
-        Items::Json(items, _) => items.iter().map(|item| element_key(&Value::Unknown(item), keys)).collect(),
-        Items::Merged(items, _) => items.iter().map(|item| element_key(item, keys)).collect(),
-        _ => Vec::new(),
-    };
+    let known = left_data(left).map(|item| element_key(&item, keys)).collect::<Result<Vec<_>>>()?;
     for element in right.iter() {
         let element = match element {
             Err(Fault::Error(_)) => return Ok(false),
             element => element?,
         };
-        let key = element_key(&element, keys);
+        let key = element_key(&element, keys)?;
         budget.take(left.len() as u64)?;
         // The last of several elements with the same key counts.
         match known.iter().rposition(|known| key.is_some() && *known == key) {

@@ -3,7 +3,7 @@
 use super::ast::Operator;
 use super::budget::Budget;
 use super::convert::data;
-use super::equal::{compare, element_key, equal, find, is_ordered, is_same};
+use super::equal::{compare, element_key, equal, find, hashable, is_ordered, is_same};
 use super::fault::{Fault, Result};
 use super::types::ListKind;
 use super::value::{Items, List, Value};
@@ -131,7 +131,11 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
             return Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind });
         }
     };
-    let known = items.len();
+    let known_keys = match left.kind {
+        Some(ListKind::Set) => items.iter().try_for_each(hashable).map(|()| Vec::new())?,
+        Some(ListKind::Map(keys)) => items.iter().map(|item| element_key(item, keys)).collect::<Result<_>>()?,
+        _ => Vec::new(),
+    };
     for value in right.iter() {
         let value = match value {
             Ok(value) => data(&value),
@@ -140,12 +144,16 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
         };
         budget.take(items.len() as u64)?;
         match left.kind {
-            Some(ListKind::Set) if items.iter().any(|item| is_same(item, &value)) => {}
+            Some(ListKind::Set) => {
+                hashable(&value)?;
+                if !items.iter().any(|item| is_same(item, &value)) {
+                    items.push(value);
+                }
+            }
             Some(ListKind::Map(keys)) => {
                 // What is added finds only what was there before it.
-                let key = element_key(&value, keys);
-                let is_it = |item: &Value<'a>| key.is_some() && element_key(item, keys) == key;
-                match items[..known].iter().rposition(is_it) {
+                let key = element_key(&value, keys)?;
+                match known_keys.iter().rposition(|known| key.is_some() && *known == key) {
                     Some(at) => items[at] = value,
                     None => items.push(value),
                 }
