@@ -1,10 +1,11 @@
 //! Sets of strings: whether each string that one side allows is allowed by the other.
 
 use super::automaton::{self, Budget, Query};
+use super::formats;
 use crate::validation::{enforced_format_accepts, re2};
 
 /// The strings that satisfy all of these conditions at once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StringSet {
     /// RE2 patterns, unanchored: each must occur.
     pub patterns: Vec<String>,
@@ -194,6 +195,16 @@ fn refused<'a>(live: &'a StringSet, desired: &'a StringSet, enumeration: Option<
 
 /// A member of `live` that does not have the format.
 fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result<Option<String>, String> {
+    let is_outside = |text: &str| Ok(enforced_format_accepts(format, text) == Some(false));
+    if let Some(pattern) = formats::pattern_of(format)
+        && live.enumeration.is_none()
+    {
+        // What does not even look like the format; where this takes too long, other texts may do.
+        let query = Query { none: vec![pattern], ..live.query() };
+        if let Ok(Some(text)) = live.among(&query, &[], budget, is_outside) {
+            return Ok(Some(text));
+        }
+    }
     let mut tried: Vec<String> = Vec::new();
     while tried.len() < TRIES {
         let others: Vec<&str> = tried.iter().map(String::as_str).collect();
@@ -378,6 +389,15 @@ mod tests {
         assert_eq!(holds(&pattern(&[r"^\d{4}-01-01$"]), &format("date")), None);
         assert_eq!(holds(&format("date"), &pattern(&[r"^\d"])), None);
         assert_eq!(example(&format("uuid")).map(|found| found.is_some()), Ok(true));
+    }
+
+    /// Patterns for addresses let zones and other things through that are none to the server.
+    #[test]
+    fn a_pattern_that_is_wider_than_the_format_is_shown_to_be() {
+        let octet = "(25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)";
+        let v4 = format!(r"^({octet}\.){{3}}{octet}/([0-9]|[1-2][0-9]|3[0-2])$");
+        let v6 = "^s*((([0-9A-Fa-f]{1,4}:){7}(:|([0-9A-Fa-f]{1,4})))|(:(:|((:[0-9A-Fa-f]{1,4}){1,7}))))(%.+)?s*/([0-9]|[1-9][0-9])$";
+        assert_eq!(holds(&pattern(&[&format!("{v4}|{v6}")]), &self::format("cidr")), Some(false));
     }
 
     #[test]
