@@ -82,6 +82,7 @@ pub struct Solver<'s> {
     latest: RefCell<Option<(Rc<Value>, Compiled)>>,
     simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
     defaults: RefCell<HashMap<*const Value, Defaults>>,
+    subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     schemas: std::marker::PhantomData<&'s Value>,
 }
 
@@ -104,6 +105,7 @@ impl<'s> Solver<'s> {
             latest: RefCell::default(),
             simplest: RefCell::default(),
             defaults: RefCell::default(),
+            subsets: RefCell::default(),
             schemas: std::marker::PhantomData,
         }
     }
@@ -333,18 +335,28 @@ impl<'s> Solver<'s> {
         value
     }
 
+    /// Whether every string of `live` is in `desired`. The same two sets meet in many places of a schema.
+    fn subset(&self, live: &StringSet, desired: &StringSet) -> Subset {
+        let question = (live.clone(), desired.clone());
+        if let Some(known) = self.subsets.borrow().get(&question) {
+            return known.clone();
+        }
+        // The search is paid for, and none is begun that could not be.
+        let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
+        let mut budget = Budget::new(most);
+        let answer = subset_within(live, desired, &mut budget);
+        self.spend((most - budget.left()) / strings::STEPS_PER_UNIT);
+        self.subsets.borrow_mut().insert(question, answer.clone());
+        answer
+    }
+
     fn text(&self, leaf: &Leaf<'s>) -> Answer {
         let mut why = None;
         let mut pool = Vec::new();
         let nothing = [StringSet::empty()];
         let refused = if leaf.not_text.is_empty() { &nothing[..] } else { &leaf.not_text[..] };
         for set in refused {
-            // The search is paid for, and none is begun that could not be.
-            let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
-            let mut budget = Budget::new(most);
-            let answer = subset_within(&leaf.text, set, &mut budget);
-            self.spend((most - budget.left()) / strings::STEPS_PER_UNIT);
-            match answer {
+            match self.subset(&leaf.text, set) {
                 Subset::Yes => return Answer::default(),
                 Subset::No(text) => pool.push(text),
                 Subset::Unknown(reason) => why = Some(reason),
