@@ -8,8 +8,10 @@ use super::{Answer, Pin, Solver, is_meta};
 use crate::proof::facts::{Facts, Leaf, Part};
 use crate::proof::keywords::{self as kw, ANY};
 
-/// Fields and items that are made up at most to reach a bound.
+/// Fields, and items that take some thought, that are made up at most to reach a bound.
 const MADE_UP: i64 = 64;
+/// Items at most that are all alike, or differ in a number alone.
+const ITEMS: i64 = 10_001;
 
 impl<'s> Solver<'s> {
     pub(super) fn array(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
@@ -43,13 +45,28 @@ impl<'s> Solver<'s> {
         if leaf.max.is_some_and(|max| max < leaf.min.max(i64::from(!leaf.some.is_empty())).max(items.len() as i64)) {
             return Answer::default();
         }
-        if least > MADE_UP {
+        if least > ITEMS || bad.len() as i64 > MADE_UP {
             return Answer::open("a list too long to build");
+        }
+        if least > MADE_UP && !self.spend(least as u64) {
+            return Answer::open("the limit of steps is reached");
         }
         let mut bad = bad.into_iter();
         let mut plain: Option<Value> = None;
+        let mut numbered: Option<Numbered> = None;
         while (items.len() as i64) < least {
             let bad = bad.next();
+            if bad.is_none()
+                && let Some(numbered) = &mut numbered
+                && let Some(item) =
+                    numbered.next(&items, |item| each.iter().all(|part| self.takes(part, item) == Some(true)))
+            {
+                items.push(item);
+                continue;
+            }
+            if items.len() as i64 >= MADE_UP && list_type != "atomic" {
+                return Answer::open("a list too long to build");
+            }
             let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
             match list_type {
                 "set" if !items.is_empty() => fails.push(Part::own(json!({"enum": items.clone()}))),
@@ -71,6 +88,9 @@ impl<'s> Solver<'s> {
             match answer.values.into_iter().next() {
                 Some(item) => {
                     plain = plain.or_else(|| is_plain.then(|| item.clone()));
+                    if bad.is_none() && list_type != "atomic" {
+                        numbered = Some(Numbered { like: item.clone(), key: keys.first().copied(), next: 1 });
+                    }
                     items.push(item);
                 }
                 // Nothing at all fits, or no bad item does, or all that fit are in the set already.
@@ -188,6 +208,38 @@ impl<'s> Solver<'s> {
         let null = kw::flag(&own, "nullable");
         let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
         Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
+    }
+}
+
+/// Items of a set or of a list of type `map` that differ in a number.
+struct Numbered<'k> {
+    like: Value,
+    /// What items of a list of type `map` are told apart by; none in a set.
+    key: Option<&'k str>,
+    next: u32,
+}
+
+impl Numbered<'_> {
+    /// The next item, where it is taken and differs from those before it that were not made in this way.
+    fn next(&mut self, before: &[Value], is_taken: impl Fn(&Value) -> bool) -> Option<Value> {
+        let varied = |value: &Value| match value {
+            Value::String(text) => Some(json!(format!("{text}{}", self.next))),
+            Value::Number(number) => number.as_i64()?.checked_add(self.next.into()).map(Value::from),
+            _ => None,
+        };
+        let item = match self.key {
+            Some(key) => {
+                let mut item = self.like.clone();
+                *item.get_mut(key)? = varied(self.like.get(key)?)?;
+                item
+            }
+            None => varied(&self.like)?,
+        };
+        self.next += 1;
+        let told_by =
+            |item: &Value| self.key.map_or_else(|| item.clone(), |key| item.get(key).cloned().unwrap_or_default());
+        let is_new = !before.iter().take(MADE_UP as usize).any(|other| told_by(other) == told_by(&item));
+        (is_new && is_taken(&item)).then_some(item)
     }
 }
 
