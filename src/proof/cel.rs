@@ -1,12 +1,14 @@
 //! CEL rules (`x-kubernetes-validations`): whether the rules of one side follow from those of the other.
 
+use std::cell::OnceCell;
+
 use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
 use super::rules::{self, Node, View};
 use super::solve::NoRules;
 use crate::validation::Schema;
-use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
+use crate::validation::cel::{Answer, Budget, Rule, compile_rules, parse_rule};
 
 /// The rules of one schema node, with the node they belong to.
 #[derive(Clone, Copy, Debug)]
@@ -50,11 +52,17 @@ pub enum Implied {
 /// `spend` is told of the steps that are taken and answers whether there are any left.
 pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> Implied {
     let known: Vec<_> = live.rules.iter().map(judging_part).collect();
+    let meanings: OnceCell<Vec<_>> = OnceCell::new();
+    let is_known = |rule: &Value| {
+        known.contains(&judging_part(rule))
+            || meaning(rule).is_some_and(|wanted| {
+                meanings.get_or_init(|| live.rules.iter().filter_map(meaning).collect()).contains(&wanted)
+            })
+    };
     let is_same_typed = same_types(live.schema, desired.schema);
     // Of a rule that both have, only the types that it sees may differ.
-    let follows = |rule: &Value| {
-        known.contains(&judging_part(rule)) && (is_same_typed || sees_same_types(rule, live.schema, desired.schema))
-    };
+    let follows =
+        |rule: &Value| is_known(rule) && (is_same_typed || sees_same_types(rule, live.schema, desired.schema));
     let mut new: Vec<Value> = Vec::new();
     let mut why = String::new();
     let mut node = None;
@@ -336,6 +344,13 @@ fn objects(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
 pub fn judging_part(rule: &Value) -> (String, bool) {
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
     (without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
+}
+
+/// What the rule says, however it is written: as a tree, without spaces, parentheses and quotes. None where it cannot be
+/// read.
+fn meaning(rule: &Value) -> Option<(String, bool)> {
+    let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
+    Some((format!("{:?}", parse_rule(text).ok()??), optional_old))
 }
 
 /// The text without the spaces that only lay it out.

@@ -1,5 +1,6 @@
 //! Reading a rule for what it looks at.
 
+mod normal;
 mod place;
 mod shape;
 
@@ -8,6 +9,7 @@ use serde_json::Value;
 use super::view::{Key, Looked, View};
 use crate::validation::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
 use crate::validation::cel::parse_rule;
+use normal::normal;
 use place::{Place, is_absent, item, kind, plain, text_schema, value};
 use shape::{is_of_each, is_paired, mentions};
 
@@ -20,10 +22,18 @@ enum Term<'a> {
     /// A place that no object of live has: reading it fails, whatever else there is.
     Absent,
     Size(Place<'a>),
+    /// A text with all its ASCII letters large, or small.
+    Cased(Place<'a>, Case),
     /// How many items of a list fit a condition that is recorded already.
     Count(Place<'a>),
     /// Anything else.
     Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Upper,
+    Lower,
 }
 
 struct Looker<'a, 'l> {
@@ -47,6 +57,22 @@ impl Looked {
     }
 }
 
+/// Texts on which a function makes a difference, for guesses.
+fn examples(function: &str) -> &'static [&'static str] {
+    match function {
+        "isIP" | "ip" | "ip.isCanonical" => &["127.0.0.1", "::1", "::0001"],
+        "isCIDR" | "cidr" => &["10.0.0.0/8", "10.0.0.1/8", "2001:db8::/32"],
+        "isURL" | "url" => &["http://a.b/c?d=e", "ftp://a:1", "/a"],
+        "isQuantity" | "quantity" => &["0", "1", "-1", "500m", "1Gi"],
+        "isSemver" | "semver" => &["1.2.3", "v1.2.3", "1.2.3-a"],
+        "duration" => &["0s", "1s", "-1s", "1h"],
+        "timestamp" => &["2001-02-03T04:05:06Z"],
+        "int" | "uint" | "double" => &["0", "1", "-1", "1.5"],
+        "bool" => &["true", "false"],
+        _ => &[],
+    }
+}
+
 /// Looks through the rule of a node that live describes by `live` and desired by `desired`.
 ///
 /// `keeps` says that fields that `live` does not describe are kept because of what is around the node.
@@ -61,7 +87,7 @@ pub fn look(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: boo
     looked.is_hereditary = is_paired || is_of_each(&expr);
     let root = Place { way: Vec::new(), schema: live, desired: Some(desired), keeps };
     let mut looker = Looker { root, is_root, is_paired, looked: &mut looked, scope: Vec::new() };
-    looker.truth(&expr);
+    looker.truth(&normal(expr));
     if is_paired {
         // Whatever fails of it fails for two of the items.
         looked.view.kept = 2;
@@ -85,7 +111,7 @@ impl<'a> Looker<'a, '_> {
             Term::Place(place) if kind(place.schema) == "boolean" => {
                 self.view(&place);
             }
-            Term::Place(_) | Term::Size(_) | Term::Count(_) | Term::Unknown => {
+            Term::Place(_) | Term::Size(_) | Term::Cased(..) | Term::Count(_) | Term::Unknown => {
                 self.gap("an expression that is not compared with a constant")
             }
         }
@@ -100,6 +126,7 @@ impl<'a> Looker<'a, '_> {
                 Term::Constant(literal.clone())
             }
             Expr::TypeName(_) => Term::Decided,
+            Expr::Path { root, steps } if matches!(**root, Expr::Map(_)) => self.looked_up(root, steps),
             Expr::Variable(_) | Expr::Path { .. } => match self.place(expr) {
                 Some(place) if is_absent(&place) => Term::Absent,
                 Some(place) => {
@@ -126,17 +153,28 @@ impl<'a> Looker<'a, '_> {
                     Term::Unknown
                 }
             },
+            Expr::And(_) | Expr::Or(_) if self.known(expr).is_some() => Term::Decided,
             Expr::And(operands) | Expr::Or(operands) => {
                 operands.iter().for_each(|operand| self.truth(operand));
                 Term::Decided
             }
             Expr::Conditional { cases, otherwise } => {
                 let mut results = Vec::with_capacity(cases.len() + 1);
+                let mut is_always = false;
                 for (condition, value) in cases {
-                    self.truth(condition);
+                    match self.known(condition) {
+                        Some(false) => continue,
+                        Some(true) => is_always = true,
+                        None => self.truth(condition),
+                    }
                     results.push(value);
+                    if is_always {
+                        break;
+                    }
                 }
-                results.push(otherwise);
+                if !is_always {
+                    results.push(otherwise);
+                }
                 for result in results {
                     match self.term(result) {
                         Term::Decided | Term::Constant(_) | Term::Absent => {}
@@ -165,6 +203,55 @@ impl<'a> Looker<'a, '_> {
             Expr::Call(call) => self.call(call),
             Expr::Macro(of) => self.run_over(of, false),
         }
+    }
+
+    /// What the condition always is, because no object of live has the fields that it asks for: nothing that stands beside
+    /// it can change that.
+    fn known(&mut self, expr: &Expr) -> Option<bool> {
+        match expr {
+            Expr::Literal(Literal::Bool(value)) => Some(*value),
+            Expr::Has { operand, field } => {
+                let step = [Step::Field { name: field.clone(), optional: false }];
+                let place = self.place(operand).and_then(|place| self.follow(place, &step))?;
+                // Of an object that is not there nothing can be asked, not even that.
+                let owner = self.place(operand)?;
+                (is_absent(&place) && !is_absent(&owner)).then_some(false)
+            }
+            Expr::Not(operand) => self.known(operand).map(|value| !value),
+            Expr::And(operands) | Expr::Or(operands) => {
+                let deciding = matches!(expr, Expr::Or(_));
+                let known: Vec<_> = operands.iter().map(|operand| self.known(operand)).collect();
+                if known.contains(&Some(deciding)) {
+                    return Some(deciding);
+                }
+                known.iter().all(Option::is_some).then_some(!deciding)
+            }
+            _ => None,
+        }
+    }
+
+    /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, told by which of the keys the value is.
+    fn looked_up(&mut self, map: &Expr, steps: &[Step]) -> Term<'a> {
+        let constants = |entries: &[(Expr, Expr, bool)]| -> Option<Vec<Literal>> {
+            let entry = |(key, value, optional): &(Expr, Expr, bool)| match (key, value) {
+                (Expr::Literal(key), Expr::Literal(_)) if !optional => Some(key.clone()),
+                _ => None,
+            };
+            entries.iter().map(entry).collect()
+        };
+        if let (Expr::Map(entries), [Step::Index { index, optional: false }]) = (map, steps)
+            && let Some(keys) = constants(entries)
+        {
+            match self.term(index) {
+                Term::Place(place) => keys.iter().for_each(|key| self.constant(&place, key, false)),
+                Term::Absent => return Term::Absent,
+                Term::Constant(_) | Term::Decided => {}
+                _ => self.gap("a map that is made by the rule"),
+            }
+            return Term::Decided;
+        }
+        self.gap("a selection that is not followed");
+        Term::Unknown
     }
 
     fn has(&mut self, operand: &Expr, field: &str) -> Term<'a> {
@@ -220,6 +307,12 @@ impl<'a> Looker<'a, '_> {
             | (Term::Constant(Literal::Int(count)), Term::Count(place)) => {
                 self.view(&place).kept += usize::try_from(count.clamp(0, 100)).unwrap_or(0) + 1;
             }
+            (Term::Cased(place, case), Term::Constant(Literal::String(text)))
+            | (Term::Constant(Literal::String(text)), Term::Cased(place, case))
+                if !is_order =>
+            {
+                self.cased(&place, case, &text, |text| format!(r"\A{text}\z"));
+            }
             (Term::Place(left), Term::Place(right)) => self.rivals(&left, &right, is_order),
             (Term::Size(_), _) | (_, Term::Size(_)) => self.gap("sizes that are not compared with a constant"),
             _ => self.gap("values that are not compared with a constant"),
@@ -249,6 +342,20 @@ impl<'a> Looker<'a, '_> {
         }
     }
 
+    /// A text in one case that is compared with a constant, as a pattern of the text itself.
+    fn cased(&mut self, place: &Place<'a>, case: Case, text: &str, around: impl Fn(&str) -> String) {
+        let has_it = |c: char| if case == Case::Upper { !c.is_ascii_lowercase() } else { !c.is_ascii_uppercase() };
+        // A text in small letters is never found in one in large letters.
+        if text.chars().all(has_it) {
+            let either = |c: char| match c.is_ascii_alphabetic() {
+                true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+                false => regex_syntax::escape(c.encode_utf8(&mut [0; 4])),
+            };
+            let pattern = around(&text.chars().map(either).collect::<String>());
+            self.view(place).patterns.insert(pattern);
+        }
+    }
+
     fn rivals(&mut self, left: &Place<'a>, right: &Place<'a>, is_order: bool) {
         let kinds = (kind(left.schema), kind(right.schema));
         let is_scalar = |kind: &str| matches!(kind, "string" | "integer" | "number" | "boolean");
@@ -274,6 +381,9 @@ impl<'a> Looker<'a, '_> {
             for (item, _) in items {
                 match (&value, self.term(item)) {
                     (Term::Place(place), Term::Constant(constant)) => self.constant(&place.clone(), &constant, false),
+                    (Term::Cased(place, case), Term::Constant(Literal::String(text))) => {
+                        self.cased(&place.clone(), *case, &text, |text| format!(r"\A{text}\z"));
+                    }
                     (Term::Constant(_) | Term::Decided | Term::Absent, Term::Constant(_)) => {}
                     _ => self.gap("a list that is made by the rule"),
                 }
@@ -334,9 +444,27 @@ impl<'a> Looker<'a, '_> {
         if terms.iter().any(|term| matches!(term, Term::Absent)) {
             return Term::Absent;
         }
+        if terms.iter().all(|term| matches!(term, Term::Constant(_) | Term::Decided)) {
+            return Term::Decided;
+        }
+        self.looked.texts.extend(examples(&call.function).iter().map(|text| (*text).to_owned()));
         let argument = text(call.args.get(1));
         let mut terms = terms.into_iter();
         match (call.function.as_str(), terms.next(), argument) {
+            ("upperAscii", Some(Term::Place(place)), None) if kind(place.schema) == "string" => {
+                return Term::Cased(place, Case::Upper);
+            }
+            ("lowerAscii", Some(Term::Place(place)), None) if kind(place.schema) == "string" => {
+                return Term::Cased(place, Case::Lower);
+            }
+            (function @ ("contains" | "startsWith" | "endsWith"), Some(Term::Cased(place, case)), Some(text)) => {
+                self.cased(&place, case, &text, |text| match function {
+                    "startsWith" => format!(r"\A{text}"),
+                    "endsWith" => format!(r"{text}\z"),
+                    _ => text.to_owned(),
+                });
+                return Term::Decided;
+            }
             ("size", Some(Term::Place(place)), None) => return Term::Size(place),
             ("type", Some(Term::Place(_)), None) => return Term::Decided,
             (function, Some(Term::Place(place)), Some(text))

@@ -1,0 +1,191 @@
+//! Rules in a form in which more of them can be read: what is done to a choice is done to each of its values.
+//!
+//! `(has(self.a) ? self.a : '').startsWith('x')` becomes `has(self.a) ? self.a.startsWith('x') : ''.startsWith('x')`, and
+//! what is asked of each item of a list that the rule writes down is asked of each of them by itself. The result looks at
+//! the same things as the rule; it is read, never evaluated.
+
+use super::shape::mentions;
+use crate::validation::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Step};
+
+/// Choices that are spread, and items that are written out, at most; what is left stays as it is.
+const SPREAD: usize = 64;
+
+/// The rule in normal form.
+pub(super) fn normal(expr: Expr) -> Expr {
+    Normal { left: SPREAD }.of(expr)
+}
+
+struct Normal {
+    left: usize,
+}
+
+impl Normal {
+    fn of(&mut self, expr: Expr) -> Expr {
+        match expr {
+            Expr::Not(operand) => Expr::Not(Box::new(self.of(*operand))),
+            Expr::Negate(operand) => match self.of(*operand) {
+                choice @ Expr::Conditional { .. } => self.spread(choice, &|value| Expr::Negate(Box::new(value))),
+                operand => Expr::Negate(Box::new(operand)),
+            },
+            Expr::And(operands) => Expr::And(self.all(operands)),
+            Expr::Or(operands) => Expr::Or(self.all(operands)),
+            Expr::Conditional { cases, otherwise } => Expr::Conditional {
+                cases: cases.into_iter().map(|(when, value)| (self.of(when), self.of(value))).collect(),
+                otherwise: Box::new(self.of(*otherwise)),
+            },
+            Expr::Binary { first, rest } => {
+                let (operators, mut operands): (Vec<_>, Vec<Expr>) = rest.into_iter().unzip();
+                operands.insert(0, *first);
+                self.each(operands, &|operands| {
+                    let mut operands = operands.into_iter();
+                    let first = Box::new(operands.next().unwrap_or(Expr::Literal(Literal::Null)));
+                    Expr::Binary { first, rest: operators.iter().copied().zip(operands).collect() }
+                })
+            }
+            Expr::Call(call) => {
+                let Call { function, member, args, overloads, element, pattern } = call;
+                if function == "size"
+                    && let [Expr::List(items)] = &args[..]
+                    && let Some(size) = items.iter().all(|(_, optional)| !optional).then_some(items.len())
+                {
+                    return Expr::Literal(Literal::Int(i64::try_from(size).unwrap_or(i64::MAX)));
+                }
+                if function == "size" && matches!(&args[..], [Expr::Map(entries)] if entries.is_empty()) {
+                    return Expr::Literal(Literal::Int(0));
+                }
+                self.each(args, &|args| {
+                    let (function, overloads) = (function.clone(), overloads.clone());
+                    Expr::Call(Call {
+                        function,
+                        member,
+                        args,
+                        overloads,
+                        element: element.clone(),
+                        pattern: pattern.clone(),
+                    })
+                })
+            }
+            Expr::Path { root, steps } => match self.of(*root) {
+                choice @ Expr::Conditional { .. } => {
+                    self.spread(choice, &|value| Expr::Path { root: Box::new(value), steps: steps.clone() })
+                }
+                root => Expr::Path { root: Box::new(root), steps },
+            },
+            Expr::Macro(of) => self.over(*of),
+            other => other,
+        }
+    }
+
+    fn all(&mut self, exprs: Vec<Expr>) -> Vec<Expr> {
+        exprs.into_iter().map(|expr| self.of(expr)).collect()
+    }
+
+    /// What `made` makes of the operands, for each value of those that are choices.
+    fn each(&mut self, operands: Vec<Expr>, made: &dyn Fn(Vec<Expr>) -> Expr) -> Expr {
+        let operands = self.all(operands);
+        match operands.iter().position(|operand| matches!(operand, Expr::Conditional { .. })) {
+            Some(at) if self.left > 0 => self.spread(operands[at].clone(), &|value| {
+                let mut operands = operands.clone();
+                operands[at] = value;
+                made(operands)
+            }),
+            _ => made(operands),
+        }
+    }
+
+    /// The choice between what `made` makes of its values.
+    fn spread(&mut self, choice: Expr, made: &dyn Fn(Expr) -> Expr) -> Expr {
+        let Expr::Conditional { cases, otherwise } = choice else { return made(choice) };
+        if self.left == 0 {
+            return made(Expr::Conditional { cases, otherwise });
+        }
+        self.left -= 1;
+        Expr::Conditional {
+            cases: cases.into_iter().map(|(when, value)| (when, self.of(made(value)))).collect(),
+            otherwise: Box::new(self.of(made(*otherwise))),
+        }
+    }
+
+    fn over(&mut self, of: Macro) -> Expr {
+        let Macro { kind, target, variables, filter, body } = of;
+        let target = self.of(target);
+        if matches!(target, Expr::Conditional { .. }) {
+            return self.spread(target, &|target| {
+                let (variables, filter, body) = (variables.clone(), filter.clone(), body.clone());
+                Expr::Macro(Box::new(Macro { kind, target, variables, filter, body }))
+            });
+        }
+        if let (Expr::List(items), MacroKind::All | MacroKind::Exists, [variable], None) =
+            (&target, kind, &variables[..], &filter)
+            && items.iter().all(|(item, optional)| !optional && is_movable(item))
+            && items.len() <= self.left
+        {
+            self.left -= items.len();
+            let each = items.iter().map(|(item, _)| self.of(replaced(&body, variable, item))).collect();
+            return if kind == MacroKind::All { Expr::And(each) } else { Expr::Or(each) };
+        }
+        let (filter, body) = (filter.map(|filter| self.of(filter)), self.of(body));
+        Expr::Macro(Box::new(Macro { kind, target, variables, filter, body }))
+    }
+}
+
+/// Whether the expression means the same wherever it stands: macros cannot bind what it mentions.
+fn is_movable(expr: &Expr) -> bool {
+    let is_fixed = |step: &Step| match step {
+        Step::Field { .. } => true,
+        Step::Index { index, .. } => matches!(index, Expr::Literal(_)),
+    };
+    match expr {
+        Expr::Literal(_) => true,
+        Expr::Variable(name) => name == "self" || name == "oldSelf",
+        Expr::Path { root, steps } => is_movable(root) && steps.iter().all(is_fixed),
+        _ => false,
+    }
+}
+
+/// `expr` with `value` in place of the variable.
+fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
+    let again = |expr: &Expr| replaced(expr, variable, value);
+    let boxed = |expr: &Expr| Box::new(replaced(expr, variable, value));
+    match expr {
+        Expr::Literal(_) | Expr::TypeName(_) => expr.clone(),
+        Expr::Variable(name) => if name == variable { value } else { expr }.clone(),
+        Expr::Path { root, steps } => {
+            let step = |step: &Step| match step {
+                Step::Index { index, optional } => Step::Index { index: again(index), optional: *optional },
+                field @ Step::Field { .. } => field.clone(),
+            };
+            Expr::Path { root: boxed(root), steps: steps.iter().map(step).collect() }
+        }
+        Expr::Has { operand, field } => Expr::Has { operand: boxed(operand), field: field.clone() },
+        Expr::Not(operand) => Expr::Not(boxed(operand)),
+        Expr::Negate(operand) => Expr::Negate(boxed(operand)),
+        Expr::And(operands) => Expr::And(operands.iter().map(again).collect()),
+        Expr::Or(operands) => Expr::Or(operands.iter().map(again).collect()),
+        Expr::Conditional { cases, otherwise } => Expr::Conditional {
+            cases: cases.iter().map(|(when, value)| (again(when), again(value))).collect(),
+            otherwise: boxed(otherwise),
+        },
+        Expr::Binary { first, rest } => Expr::Binary {
+            first: boxed(first),
+            rest: rest.iter().map(|(operator, operand)| (*operator, again(operand))).collect(),
+        },
+        Expr::List(items) => Expr::List(items.iter().map(|(item, optional)| (again(item), *optional)).collect()),
+        Expr::Map(entries) => {
+            Expr::Map(entries.iter().map(|(key, value, optional)| (again(key), again(value), *optional)).collect())
+        }
+        Expr::Call(call) => Expr::Call(Call { args: call.args.iter().map(again).collect(), ..call.clone() }),
+        Expr::Macro(of) => {
+            // An inner variable of the same name hides this one.
+            let is_hidden = of.variables.iter().any(|name| name == variable);
+            let inner = |expr: &Expr| if is_hidden || !mentions(expr, variable) { expr.clone() } else { again(expr) };
+            Expr::Macro(Box::new(Macro {
+                kind: of.kind,
+                target: again(&of.target),
+                variables: of.variables.clone(),
+                filter: of.filter.as_ref().map(inner),
+                body: inner(&of.body),
+            }))
+        }
+    }
+}
