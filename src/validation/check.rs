@@ -40,7 +40,7 @@ impl Checker {
         let open = self.undecided.len();
         let mut found = self.all_keywords(node, value, path, old);
         if (!found.is_valid() || self.undecided.len() > open) && old.is_some_and(Correlated::is_unchanged) {
-            found.errors.clear();
+            found.clear();
             self.undecided.truncate(open);
         }
         found

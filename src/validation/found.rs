@@ -3,22 +3,54 @@
 //! The score is the server's count of passed checks. It decides which branch of an `anyOf` or `oneOf` that nothing
 //! matches is quoted in the answer.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
 use serde_json::Value;
 
 use super::error::{FieldError, Kind};
+
+/// So many errors are compared with each other; of more, their hashes.
+const FEW: usize = 16;
+
+type Hashes = BuildHasherDefault<DefaultHasher>;
 
 /// Errors in the order found, each text once.
 #[derive(Debug, Default)]
 pub struct Found {
     pub errors: Vec<FieldError>,
     pub matches: usize,
+    /// Where the errors stand, by the hash of their texts: a value may have a hundred thousand of them.
+    known: HashMap<u64, usize, Hashes>,
 }
 
 impl Found {
     pub fn add(&mut self, error: FieldError) {
-        if !self.errors.iter().any(|known| same_text(known, &error)) {
+        if self.errors.len() < FEW {
+            if !self.errors.iter().any(|known| same_text(known, &error)) {
+                self.errors.push(error);
+            }
+            return;
+        }
+        for at in self.known.len()..self.errors.len().min(FEW) {
+            self.known.insert(hash(&self.errors[at]), at);
+        }
+        let hash = hash(&error);
+        let is_known = match self.known.get(&hash) {
+            None => false,
+            Some(at) if same_text(&self.errors[*at], &error) => true,
+            // Another text with the same hash.
+            Some(_) => self.errors.iter().any(|known| same_text(known, &error)),
+        };
+        if !is_known {
+            self.known.entry(hash).or_insert(self.errors.len());
             self.errors.push(error);
         }
+    }
+
+    pub fn clear(&mut self) {
+        self.errors.clear();
+        self.known.clear();
     }
 
     /// Adds an error that the server attributes to no field.
@@ -29,6 +61,10 @@ impl Found {
 
     pub fn merge(&mut self, other: Found) {
         self.matches += other.matches;
+        if self.errors.is_empty() {
+            (self.errors, self.known) = (other.errors, other.known);
+            return;
+        }
         for error in other.errors {
             self.add(error);
         }
@@ -39,8 +75,35 @@ impl Found {
     }
 }
 
+fn hash(error: &FieldError) -> u64 {
+    Hashes::default().hash_one((error.kind, &error.path, &error.detail))
+}
+
 /// The server keeps the first of two errors with the same text. The texts of the kinds that it rewrites for the answer
 /// hold nothing but the path and the bound, so that comparing what is left of them is the same.
 fn same_text(a: &FieldError, b: &FieldError) -> bool {
     a.kind == b.kind && a.path == b.path && a.detail == b.detail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(detail: usize) -> FieldError {
+        FieldError { path: "a".to_owned(), kind: Kind::Invalid, bad_value: None, detail: detail.to_string() }
+    }
+
+    #[test]
+    fn of_few_errors_and_of_many_each_text_is_kept_once_and_in_order() {
+        for many in [3, FEW - 1, FEW, FEW + 1, 100] {
+            let mut found = Found::default();
+            (0..many).chain(0..many).for_each(|detail| found.add(error(detail)));
+            let mut merged = Found::default();
+            merged.add(error(many + 1));
+            merged.merge(found);
+            merged.merge(Found { errors: vec![error(0), error(many)], ..Found::default() });
+            let wanted: Vec<_> = std::iter::once(many + 1).chain(0..=many).map(error).collect();
+            assert_eq!(merged.errors, wanted, "{many}");
+        }
+    }
 }
