@@ -75,8 +75,9 @@ impl Judges<'_> {
         }
         let mut here = object.clone();
         let taken = self.process(&self.source, &mut here, old, via_status);
-        if !taken.outcome.errors.is_empty() {
-            return Err(if self.source.has_rules { Unconfirmed::RefusedByRules } else { Unconfirmed::Refused });
+        if let Some(error) = taken.outcome.errors.first() {
+            let by_rules = self.source.has_rules;
+            return Err(if by_rules { Unconfirmed::RefusedByRules(error.to_string()) } else { Unconfirmed::Refused });
         }
         if let Some(undecided) = taken.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
@@ -147,7 +148,8 @@ fn defaulted(live: &Processed, desired: &Processed) -> (String, String) {
 pub(super) enum Unconfirmed {
     Limit,
     Refused,
-    RefusedByRules,
+    /// By the source's rules, most likely: what refuses the object, in the server's words.
+    RefusedByRules(String),
     Undecided(String),
     Taken,
 }
@@ -157,7 +159,7 @@ impl Unconfirmed {
         match self {
             Self::Limit => "the limit of steps is reached".to_owned(),
             Self::Refused => "the objects tried are refused today".to_owned(),
-            Self::RefusedByRules => "the objects tried are refused by today's rules".to_owned(),
+            Self::RefusedByRules(error) => format!("the objects tried are refused by today's rules: {error}"),
             Self::Undecided(reason) => reason,
             Self::Taken => "the objects tried pass".to_owned(),
         }

@@ -229,7 +229,7 @@ impl Judges<'_> {
         };
         // A rule of the source stands in the way: other fields around the value may satisfy it.
         if old.is_none()
-            && matches!(why, Unconfirmed::RefusedByRules)
+            && matches!(why, Unconfirmed::RefusedByRules(_))
             && let Some(object) = self.repaired(solver, doubt, way, &object, &self.source)
         {
             return self.confirm(solver, &object, None, via_status, way).map_err(Unconfirmed::words);

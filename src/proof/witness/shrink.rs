@@ -10,6 +10,8 @@ use crate::proof::solve::{Solver, is_meta};
 
 /// Attempts to make a witness smaller.
 const SHRINKS: usize = 40;
+/// Longer lists are long for a reason; they stay or go as a whole.
+const LONGEST: usize = 64;
 
 impl Judges<'_> {
     /// The witness without what it does not need.
@@ -98,7 +100,7 @@ impl Walk<'_> {
                     here.path.truncate(length);
                 }
             }
-            Value::Array(items) => {
+            Value::Array(items) if items.len() <= LONGEST => {
                 for (index, inner) in items.iter().enumerate() {
                     let length = here.path.len();
                     here.path.push_str(&format!("[{index}]"));
