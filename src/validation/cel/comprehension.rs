@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::ast::{Expr, Macro, MacroKind};
+use super::convert::opened;
 use super::equal::find;
-use super::eval::{Evaluation, LIST_COST, MAP_COST, insert, past_cost};
+use super::eval::{Evaluation, LIST_COST, MAP_COST, go_type, insert, past_cost};
 use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
@@ -21,7 +22,8 @@ impl<'a> Evaluation<'a, '_> {
             return self.optional(of);
         }
         if of.kind == MacroKind::SortBy {
-            return self.sort_by(of).map_err(|fault| past_cost("sortBy", 0, fault));
+            let is_measured = of.signature.get().is_some();
+            return self.sort_by(of).map_err(|fault| if is_measured { past_cost("sortBy", 0, fault) } else { fault });
         }
         let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
         self.budget.take(if matches!(of.kind, MacroKind::Map | MacroKind::MapEntry) { MAP_COST } else { LIST_COST })?;
@@ -162,8 +164,9 @@ impl<'a> Evaluation<'a, '_> {
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
-                let value = self.bound(of, &of.body, (Ok((*value).clone()), None))?;
-                Ok(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
+                let value = self.bound(of, &of.body, (opened(&value), None))?;
+                // The macro is a choice between this and nothing.
+                self.attribute(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
             }
             other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
         }
@@ -195,26 +198,8 @@ fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = 
             false => (Ok(key), None),
         })),
         other if two => {
-            return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other))));
+            return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other, false))));
         }
-        other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other)))),
+        other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other, false)))),
     })
-}
-
-/// How the server's messages name the type of a value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Duration(_) => "types.Duration",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Type(_) => "*types.Type",
-        Value::Optional(_) => "*types.Optional",
-        other => other.type_name(),
-    }
 }

@@ -290,8 +290,8 @@ pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a
             _ => None,
         }),
         Map::Values(entries) => {
-            let get = |key: Option<Key>| key.and_then(|key| entries.get(&key));
-            Ok(get(Key::of(key)).or_else(|| get(Key::integral(key))).map(|(_, value)| value.clone()))
+            let keys = std::iter::once(Key::of(key)).chain(Key::others(key));
+            Ok(keys.flatten().find_map(|key| entries.get(&key)).map(|(_, value)| value.clone()))
         }
         Map::Json { fields, of } => {
             let Value::String(name) = key else { return Err(Fault::no_such_overload()) };

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::budget::Budget;
+use super::convert::misfit;
 use super::equal::{compare, equal, is_ordered};
 use super::eval::LIST_COST;
 use super::fault::{Fault, Result};
@@ -30,9 +31,6 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("unwrapOpt", 1, unwrap),
     Function::global("optional.unwrap", 1, unwrap),
 ];
-
-/// The functions that are others for elements of another type.
-pub(crate) const BY_ELEMENT: [&str; 4] = ["isSorted", "sum", "min", "max"];
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
@@ -275,23 +273,15 @@ fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 
 fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
-    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { in_optional(list.get(0)) })
+    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { misfit(list.get(0)).map(Value::some) })
 }
 
 fn last<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     Some(match list.len().checked_sub(1) {
         None => Ok(Value::Optional(None)),
-        Some(last) => in_optional(list.get(last)),
+        Some(last) => misfit(list.get(last)).map(Value::some),
     })
-}
-
-/// There is an element even where it does not fit its schema.
-fn in_optional(element: Result<Value<'_>>) -> Result<Value<'_>> {
-    match element {
-        Err(Fault::Error(text)) => Ok(Value::some(Value::Misfit(text.into()))),
-        element => element.map(Value::some),
-    }
 }
 
 fn unwrap<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {

@@ -89,18 +89,6 @@ impl Ty {
         }
     }
 
-    /// The name of the type of a list's elements, where it says all of them.
-    pub(crate) fn element(&self) -> Option<&'static str> {
-        match self {
-            Ty::Of("list", of) => match of.first()? {
-                Ty::Scalar(name) => Some(name),
-                Ty::Of(name, of) if of.is_empty() => Some(name),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
     /// The type that a schema node gives its values.
     pub(crate) fn of_schema(of: &Arc<types::Type>) -> Ty {
         match &of.kind {

@@ -141,12 +141,13 @@ pub(crate) enum Map<'a> {
     Values(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
 }
 
-/// What keys of a map are looked up by: integers by value, whatever their type.
+/// What keys of a map are looked up by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Bool(bool),
-    Integer(i128),
-    /// The bits of a double: integers do not find it, though a double finds them.
+    Int(i64),
+    Uint(u64),
+    /// The bits of a double.
     Double(u64),
     String(String),
 }
@@ -156,8 +157,8 @@ impl Key {
     pub(crate) fn of(value: &Value) -> Option<Key> {
         Some(match value {
             Value::Bool(value) => Key::Bool(*value),
-            Value::Int(value) => Key::Integer((*value).into()),
-            Value::Uint(value) => Key::Integer((*value).into()),
+            Value::Int(value) => Key::Int(*value),
+            Value::Uint(value) => Key::Uint(*value),
             // Not even itself is what is no number.
             Value::Double(value) if value.is_nan() => return None,
             Value::Double(value) => Key::Double((value + 0.0).to_bits()),
@@ -166,13 +167,16 @@ impl Key {
         })
     }
 
-    /// The integer that a double key finds as well.
-    pub(crate) fn integral(value: &Value) -> Option<Key> {
+    /// The other keys that a number finds, in this order: integers of the same value. No integer finds a double.
+    pub(crate) fn others(value: &Value) -> [Option<Key>; 2] {
         match value {
+            Value::Int(value) => [u64::try_from(*value).ok().map(Key::Uint), None],
+            Value::Uint(value) => [i64::try_from(*value).ok().map(Key::Int), None],
             Value::Double(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(64) => {
-                Some(Key::Integer(*value as i128))
+                let value = *value as i128;
+                [i64::try_from(value).ok().map(Key::Int), u64::try_from(value).ok().map(Key::Uint)]
             }
-            _ => None,
+            _ => [None, None],
         }
     }
 }
