@@ -87,6 +87,26 @@ pub(crate) enum Operator {
     In,
 }
 
+impl Operator {
+    /// The name of the function that it stands for.
+    pub(crate) fn function(self) -> &'static str {
+        match self {
+            Operator::Add => "_+_",
+            Operator::Subtract => "_-_",
+            Operator::Multiply => "_*_",
+            Operator::Divide => "_/_",
+            Operator::Modulo => "_%_",
+            Operator::Equal => "_==_",
+            Operator::NotEqual => "_!=_",
+            Operator::Less => "_<_",
+            Operator::LessEqual => "_<=_",
+            Operator::Greater => "_>_",
+            Operator::GreaterEqual => "_>=_",
+            Operator::In => "@in",
+        }
+    }
+}
+
 /// A function call. The target of `a.f(b)` is the first argument.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {

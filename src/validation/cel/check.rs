@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+use super::ast::{Call, Expr, Literal, Macro, MacroKind, Step};
 use super::budget::Budget;
 use super::eval::literal_value;
 use super::fault::Fault;
@@ -87,7 +87,7 @@ impl<'e> Checker<'e> {
                 }
                 Ok(ty)
             }
-            Expr::TypeName(_) => Ok(Ty::plain("type")),
+            Expr::TypeName(name) => Ok(Ty::of_type(name)),
             Expr::Path { root, steps } => {
                 let mut ty = self.expr(root)?;
                 for step in steps {
@@ -129,7 +129,7 @@ impl<'e> Checker<'e> {
                 let mut result = self.expr(first)?;
                 for (operator, operand) in rest {
                     let operand = self.expr(operand)?;
-                    result = self.overload(name_of(*operator), false, vec![result, operand])?;
+                    result = self.overload(operator.function(), false, vec![result, operand])?;
                 }
                 Ok(result)
             }
@@ -160,7 +160,8 @@ impl<'e> Checker<'e> {
         for (template, items) in std::mem::take(&mut self.formats) {
             let formatted = &self.formatted;
             let bindings = &mut self.bindings;
-            let mut ty = |expr: &Expr| formatted.get(&std::ptr::from_ref(expr)).map_or(Ty::Dyn, |ty| bindings.close(ty));
+            let mut ty =
+                |expr: &Expr| formatted.get(&std::ptr::from_ref(expr)).map_or(Ty::Dyn, |ty| bindings.close(ty));
             lib_string_format::check(template, items, &mut ty)?;
         }
         Ok(())
@@ -203,7 +204,7 @@ impl<'e> Checker<'e> {
         match (optional, ty.in_optional()) {
             (false, _) => Ok(ty),
             (true, Some(inner)) => Ok(inner.clone()),
-            (true, None) if matches!(ty, Ty::Dyn) => Ok(ty),
+            // That what is no more than dynamic is refused is an error of the server's own.
             (true, None) => Err(mismatch(&Ty::optional(ty.clone()), &ty)),
         }
     }
@@ -353,6 +354,10 @@ impl<'e> Checker<'e> {
             MacroKind::Map | MacroKind::MapEntry => Ty::map(self.bindings.fresh(), self.bindings.fresh()),
             _ => Ty::list(self.bindings.fresh()),
         };
+        // What these macros expand to names the variable besides.
+        if let (MacroKind::Filter | MacroKind::Map, Some(name)) = (of.kind, of.variables.first()) {
+            self.named.push((name, first.clone()));
+        }
         // A filter has its condition for a body.
         let condition = match of.kind {
             MacroKind::Filter => Some(self.expr(&of.body)?),
@@ -416,6 +421,8 @@ impl<'e> Checker<'e> {
         let condition = self.overload("hasValue", true, vec![target.clone()])?;
         let value = self.overload("value", true, vec![target])?;
         let name = of.variables.first().map(String::as_str).unwrap_or_default();
+        // What the macro expands to names the variable besides.
+        self.named.push((name, value.clone()));
         self.scope.push((name, value));
         let body = self.expr(&of.body);
         self.scope.pop();
@@ -474,7 +481,9 @@ fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
         Expr::Call(inner) => converted(inner)?.ok()?,
         _ => return None,
     };
-    CONVERSIONS.contains(&overload.name).then(|| (overload.call)(&[value], &mut Budget::default())).flatten()
+    CONVERSIONS
+        .contains(&overload.name)
+        .then(|| (overload.call)(&[value], &mut Budget::default()).unwrap_or_else(|| Err(Fault::no_such_overload())))
 }
 
 /// The Go type of a constant in brackets, if nothing can be looked up by one of it. The server builds constants when it
@@ -510,22 +519,5 @@ fn is_constant(expr: &Expr) -> bool {
             _ => false,
         },
         _ => false,
-    }
-}
-
-fn name_of(operator: Operator) -> &'static str {
-    match operator {
-        Operator::Add => "_+_",
-        Operator::Subtract => "_-_",
-        Operator::Multiply => "_*_",
-        Operator::Divide => "_/_",
-        Operator::Modulo => "_%_",
-        Operator::Equal => "_==_",
-        Operator::NotEqual => "_!=_",
-        Operator::Less => "_<_",
-        Operator::LessEqual => "_<=_",
-        Operator::Greater => "_>_",
-        Operator::GreaterEqual => "_>=_",
-        Operator::In => "@in",
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::ast::{Expr, Macro, MacroKind};
-use super::convert::opened;
+use super::convert::{misfit, opened};
 use super::equal::find;
 use super::eval::{Evaluation, LIST_COST, MAP_COST, go_type, insert, past_cost};
 use super::fault::{Fault, Result};
@@ -22,8 +22,7 @@ impl<'a> Evaluation<'a, '_> {
             return self.optional(of);
         }
         if of.kind == MacroKind::SortBy {
-            let is_measured = of.signature.get().is_some();
-            return self.sort_by(of).map_err(|fault| if is_measured { past_cost("sortBy", 0, fault) } else { fault });
+            return self.sort_by(of);
         }
         let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
         self.budget.take(if matches!(of.kind, MacroKind::Map | MacroKind::MapEntry) { MAP_COST } else { LIST_COST })?;
@@ -36,7 +35,8 @@ impl<'a> Evaluation<'a, '_> {
             }
             MacroKind::Filter => {
                 let kept = self.kept(of, &of.body, elements)?;
-                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect::<Result<_>>()?)))
+                let kept = kept.into_iter().map(|(value, _)| value.and_then(|value| self.attribute(value)));
+                Ok(Value::List(List::new(kept.collect::<Result<_>>()?)))
             }
             MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
             MacroKind::Map | MacroKind::MapEntry => self.transform_map(of, elements),
@@ -45,11 +45,18 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn sort_by(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        let is_measured = of.signature.get().is_some();
+        let measured = |fault| if is_measured { past_cost("sortBy", 0, fault) } else { fault };
+        let target = self.eval(&of.target).map_err(measured)?;
+        let is_list = matches!(target, Value::List(_));
         // The keys are made of the elements, in the same order.
-        let elements = elements(self.eval(&of.target)?, false)?.collect::<Vec<_>>();
-        let values = elements.iter().map(|element| element.0.clone()).collect::<Result<_>>()?;
-        let keys = self.transform(of, elements.into_iter())?;
-        sort_by_keys(values, keys, self.budget)
+        let elements = elements(target, false).map_err(measured)?.collect::<Vec<_>>();
+        let values = elements.iter().map(|element| element.0.clone()).collect();
+        let keys = self.transform(of, elements.into_iter()).map_err(measured)?;
+        match is_list {
+            true => sort_by_keys(values, keys, self.budget),
+            false => Err(Fault::error("no such overload: @sortByAssociatedKeys")),
+        }
     }
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
@@ -147,12 +154,15 @@ impl<'a> Evaluation<'a, '_> {
                 (MacroKind::Map, value) => insert(&mut map, key, value)?,
                 (_, Value::Map(entries)) => {
                     for key in entries.keys() {
-                        if let Some(value) = find(&entries, &key)? {
-                            insert(&mut map, key, value)?;
-                        }
+                        // What does not fit its schema goes along.
+                        let value = misfit(find(&entries, &key).map(|value| value.unwrap_or(Value::Null)))?;
+                        insert(&mut map, key, value)?;
                     }
                 }
-                _ => return Err(Fault::no_such_overload()),
+                (_, other) => {
+                    let name = other.type_name();
+                    return Err(Fault::error(format!("no such overload: cel.@mapInsert(map, {name})")));
+                }
             }
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
@@ -198,8 +208,8 @@ fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = 
             false => (Ok(key), None),
         })),
         other if two => {
-            return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other, false))));
+            return Err(Fault::error(format!("unsupported comprehension range type: {}", go_type(&other))));
         }
-        other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other, false)))),
+        other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other)))),
     })
 }

@@ -128,7 +128,7 @@ pub(crate) fn unwrapped<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Va
         Value::List(List { items: Items::Joined(items), .. }) => {
             budget.take(items.len() as u64)?;
             let mut out = Vec::with_capacity(items.len());
-            for item in items.iter() {
+            for (item, _) in items.iter() {
                 out.push(match item {
                     Ok(item) => opened(&unwrapped(item, budget)?),
                     Err(Fault::Error(text)) => opened(&lost("*errors.errorString", text)),
@@ -152,6 +152,14 @@ pub(crate) fn misfit(value: Result<Value<'_>>) -> Result<Value<'_>> {
     match value {
         Err(Fault::Error(text)) => Ok(Value::Misfit(text.into())),
         value => value,
+    }
+}
+
+/// A misfit is a fault to whoever does not only pass it on.
+pub(crate) fn opened_misfit(value: Value<'_>) -> Result<Value<'_>> {
+    match value {
+        Value::Misfit(text) => Err(Fault::error(&*text)),
+        value => Ok(value),
     }
 }
 

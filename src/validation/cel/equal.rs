@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::budget::Budget;
-use super::convert::{native, typed};
+use super::convert::{native, opened_misfit, typed};
 use super::fault::{Fault, Result};
 use super::types::{Kind, ListKind};
 use super::value::{Items, Key, List, Map, Value};
@@ -291,7 +291,7 @@ pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a
         }),
         Map::Values(entries) => {
             let keys = std::iter::once(Key::of(key)).chain(Key::others(key));
-            Ok(keys.flatten().find_map(|key| entries.get(&key)).map(|(_, value)| value.clone()))
+            keys.flatten().find_map(|key| entries.get(&key)).map(|(_, value)| opened_misfit(value.clone())).transpose()
         }
         Map::Json { fields, of } => {
             let Value::String(name) = key else { return Err(Fault::no_such_overload()) };

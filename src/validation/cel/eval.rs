@@ -5,9 +5,12 @@ use std::rc::Rc;
 
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::budget::Budget;
-use super::convert::{opened, unwrapped};
+use super::convert::{opened, opened_misfit, unwrapped};
+use super::cost;
 use super::equal::{field, find};
 use super::fault::{Fault, Result};
+use super::types::ListKind;
+use super::typing::Ty;
 use super::value::{Items, Key, List, Map, Text, Value};
 use super::{lib_regex, ops};
 
@@ -126,7 +129,13 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // Both operands are evaluated before the first fault is reported: only so is an undecided one noticed.
             let operand = self.eval(operand);
             value = match (value, operand) {
-                (Ok(left), Ok(right)) => ops::apply(*operator, left, right, self.budget),
+                (Ok(left), Ok(right)) => {
+                    let cost = cost::of_operator(*operator, &left, &right);
+                    let before = self.budget.remaining();
+                    let value = ops::apply(*operator, left, right, self.budget);
+                    self.budget.take_up_to(before, cost)?;
+                    value
+                }
                 (Err(left), Err(right)) => Err(Fault::of_both(left, right)),
                 (Err(fault), _) | (_, Err(fault)) => Err(fault),
             };
@@ -140,7 +149,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         for (item, optional) in items {
             match (self.eval(item)?, optional) {
                 (Value::Optional(value), true) => values.extend(value.map(|value| (*value).clone())),
-                (_, true) => return Err(Fault::no_such_overload()),
+                (other, true) => return Err(not_optional("list element", &other)),
                 (value, false) => values.push(value),
             }
         }
@@ -155,7 +164,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             let value = match (self.eval(value)?, optional) {
                 (Value::Optional(None), true) => continue,
                 (Value::Optional(Some(value)), true) => (*value).clone(),
-                (_, true) => return Err(Fault::no_such_overload()),
+                (other, true) => {
+                    let entry = format!("entry '{}'", super::lib_convert::display(&key));
+                    return Err(not_optional(&entry, &other));
+                }
                 (value, false) => value,
             };
             // Of several entries with the same key the last one counts.
@@ -217,16 +229,16 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     /// What is in brackets, which has to be of a type that the server looks something up by.
     fn index(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
-        let (value, is_plain) = match expr {
+        let value = match expr {
             Expr::Path { root, steps } => {
                 self.budget.take(1)?;
-                (self.path(root, steps)?, true)
+                self.path(root, steps)?
             }
-            _ => (self.eval(expr)?, false),
+            _ => self.eval(expr)?,
         };
         match &value {
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(value),
-            _ => Err(Fault::error(format!("invalid qualifier type: {}", go_type(&value, is_plain)))),
+            _ => Err(Fault::error(format!("invalid qualifier type: {}", go_type(&value)))),
         }
     }
 
@@ -256,21 +268,35 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         if let Some(fault) = fault {
             return Err(fault);
         }
+        let before = self.budget.remaining();
+        let result = self.apply(call, &args);
+        let cost = cost::of_call(&call.function, &args, &result, before);
+        self.budget.take_up_to(before, cost)?;
+        result
+    }
+
+    /// The value of a function for these arguments.
+    fn apply(&mut self, call: &'a Call, args: &[Value<'a>]) -> Result<Value<'a>> {
         if let Some(pattern) = &call.pattern {
-            return lib_regex::call(&call.function, pattern, &args, self.budget);
+            return lib_regex::call(&call.function, pattern, args, self.budget);
         }
         if let Some(signature) = call.signature.get()
-            && !signature.fits(&args)
+            && !signature.fits(args)
         {
             // What an optional held, or what is in a list, is not always what the type checker takes it for.
-            return Err(no_such_function(&call.function, &args));
+            return Err(no_such_function(&call.function, args));
+        }
+        if let ("sum", Some(signature), [Value::List(list)]) = (call.function.as_str(), call.signature.get(), args)
+            && list.len() == 0
+        {
+            return Ok(zero(&signature.result));
         }
         for overload in &call.overloads {
-            if let Some(result) = (overload.call)(&args, self.budget) {
+            if let Some(result) = (overload.call)(args, self.budget) {
                 return result;
             }
         }
-        Err(no_such_function(&call.function, &args))
+        Err(no_such_function(&call.function, args))
     }
 }
 
@@ -291,6 +317,28 @@ pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
 /// What the server says of a function that is not defined for the types of these arguments.
 fn no_such_function(name: &str, args: &[Value]) -> Fault {
     match (name, args.first()) {
+        ("distinct", Some(target)) => {
+            let missing = match target {
+                Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => "Contains",
+                Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_) => "Contains",
+                _ => "Add",
+            };
+            let name = go_type(target);
+            Fault::Abort(format!(
+                "internal error: interface conversion: {name} is not traits.Lister: missing method {missing}"
+            ))
+        }
+        ("flatten", Some(target)) => match args.get(1) {
+            Some(depth) if !matches!(depth, Value::Int(_)) => Fault::Abort(format!(
+                "internal error: interface conversion: ref.Val is {}, not types.Int",
+                go_type(depth)
+            )),
+            depth => Fault::error(format!(
+                "no such overload: {}.flatten({})",
+                target.type_name(),
+                depth.map_or("", Value::type_name)
+            )),
+        },
         // These are dispatched by the value, not by its type.
         ("contains" | "endsWith" | "matches" | "startsWith", _) => Fault::no_such_overload(),
         ("size" | "sort", Some(Value::String(_) | Value::Duration(_) | Value::Timestamp(_))) => {
@@ -316,10 +364,15 @@ pub(super) fn literal_value(literal: &Literal) -> Value<'_> {
     }
 }
 
+fn not_optional(what: &str, value: &Value) -> Fault {
+    let value = super::lib_convert::display(value);
+    Fault::error(format!("cannot initialize optional {what} from non-optional value {value}"))
+}
+
 /// The server takes values of nearly any type for keys, and finds some of them again.
 fn no_key(key: &Value) -> Fault {
     if matches!(key, Value::Bytes(_) | Value::Semver(_) | Value::Format(_)) {
-        let name = go_type(key, false);
+        let name = go_type(key);
         return Fault::Abort(format!("internal error: runtime error: hash of unhashable type {name}"));
     }
     Fault::Undecided(format!("a key of type {} is not supported", key.type_name()))
@@ -388,18 +441,19 @@ fn is_element(value: &Value, index: &Value) -> bool {
     matches!(value, Value::List(_)) && matches!(index, Value::Int(_))
 }
 
-/// A misfit is a fault to whoever does not only pass it on.
-fn opened_misfit(value: Value<'_>) -> Result<Value<'_>> {
-    match value {
-        Value::Misfit(text) => Err(Fault::error(&*text)),
-        value => Ok(value),
+/// What nothing adds up to.
+fn zero<'a>(of: &Ty) -> Value<'a> {
+    match of {
+        Ty::Scalar("uint") => Value::Uint(0),
+        Ty::Scalar("double") => Value::Double(0.0),
+        Ty::Of("google.protobuf.Duration", _) => Value::Duration(0),
+        _ => Value::Int(0),
     }
 }
 
-/// How the server's messages name the Go type of a value. One that comes right from plain data is no value there yet.
-pub(super) fn go_type(value: &Value, is_plain: bool) -> &'static str {
+/// How the server's messages name the Go type of a value.
+pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
-        Value::Null if is_plain => "<nil>",
         Value::Null => "types.Null",
         Value::Bool(_) => "types.Bool",
         Value::Int(_) => "types.Int",
@@ -409,14 +463,14 @@ pub(super) fn go_type(value: &Value, is_plain: bool) -> &'static str {
         Value::Bytes(_) => "types.Bytes",
         Value::Duration(_) => "types.Duration",
         Value::Timestamp(_) => "types.Timestamp",
+        Value::List(List { kind: Some(ListKind::Set), .. }) => "*common.unstructuredSetList",
+        Value::List(List { kind: Some(ListKind::Map(_)), .. }) => "*common.unstructuredMapList",
         Value::List(list) => match &list.items {
             Items::Json(..) | Items::Merged(..) => "*common.unstructuredList",
-            Items::Plain(_) if is_plain => "[]interface {}",
             Items::Joined(_) => "*types.concatList",
             _ => "*types.baseList",
         },
         Value::Map(Map::Json { .. }) => "*common.unstructuredMap",
-        Value::Map(Map::Plain(_)) if is_plain => "map[string]interface {}",
         Value::Map(_) => "*types.baseMap",
         Value::Type(_) => "*types.Type",
         Value::Optional(_) => "*types.Optional",

@@ -63,7 +63,11 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
 
 /// What the server finds out about a literal text and its literal arguments when it compiles a rule. `ty` tells the type
 /// of an argument, or of what is in one.
-pub(crate) fn check(template: &str, args: &[(Expr, bool)], ty: &mut impl FnMut(&Expr) -> Ty) -> std::result::Result<(), String> {
+pub(crate) fn check(
+    template: &str,
+    args: &[(Expr, bool)],
+    ty: &mut impl FnMut(&Expr) -> Ty,
+) -> std::result::Result<(), String> {
     let mut next = 0;
     let mut rest = template;
     while let Some(at) = rest.find('%') {

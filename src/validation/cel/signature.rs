@@ -23,14 +23,14 @@ pub(crate) struct Signature {
 }
 
 /// The functions that are called whatever their arguments are.
-const UNGUARDED: &[&str] =
-    &["contains", "dyn", "endsWith", "flatten", "matches", "size", "sort", "startsWith", "type"];
+const UNGUARDED: &[&str] = &["contains", "dyn", "endsWith", "flatten", "matches", "size", "sort", "startsWith", "type"];
 
 impl Signature {
     /// Whether the server calls the overload with these arguments. Of lists and maps it looks at no more than the first
     /// element.
     pub(crate) fn fits(&self, args: &[Value]) -> bool {
-        !self.is_guarded || self.args.len() == args.len() && self.args.iter().zip(args).all(|(ty, arg)| fits(ty, Some(arg)))
+        !self.is_guarded
+            || self.args.len() == args.len() && self.args.iter().zip(args).all(|(ty, arg)| fits(ty, Some(arg)))
     }
 }
 

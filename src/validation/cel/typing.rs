@@ -69,6 +69,18 @@ impl Ty {
         Ty::Of(name, Arc::new([]))
     }
 
+    /// The type of the type of that name.
+    pub(crate) fn of_type(name: &'static str) -> Ty {
+        let of = match name {
+            "bool" | "int" | "uint" | "double" | "string" | "bytes" => Ty::Scalar(name),
+            "null_type" => Ty::Null,
+            "list" => Ty::list(Ty::Dyn),
+            "map" => Ty::map(Ty::Dyn, Ty::Dyn),
+            name => Ty::plain(name),
+        };
+        Ty::Of("type", Arc::new([of]))
+    }
+
     pub(crate) fn list(of: Ty) -> Ty {
         Ty::Of("list", Arc::new([of]))
     }

@@ -85,9 +85,11 @@ pub(crate) enum Items<'a> {
     Values(Rc<Vec<Value<'a>>>),
     /// Elements of other lists, some of which may not fit their schema: that hurts only where they are looked at.
     Taken(Rc<Vec<Result<Value<'a>>>>),
-    /// The same of two lists, one after the other.
-    Joined(Rc<Vec<Result<Value<'a>>>>),
+    /// The same of two lists, one after the other, and for each whether it is of a list of the object.
+    Joined(Rc<Vec<Joined<'a>>>),
 }
+
+type Joined<'a> = (Result<Value<'a>>, bool);
 
 impl<'a> List<'a> {
     /// A list made by an expression.
@@ -104,7 +106,8 @@ impl<'a> List<'a> {
         match &self.items {
             Items::Json(items, _) | Items::Plain(items) => items.len(),
             Items::Values(items) | Items::Merged(items, _) => items.len(),
-            Items::Taken(items) | Items::Joined(items) => items.len(),
+            Items::Taken(items) => items.len(),
+            Items::Joined(items) => items.len(),
         }
     }
 
@@ -115,7 +118,16 @@ impl<'a> List<'a> {
             Items::Merged(items, of) => items.get(index).map_or(Ok(Value::Null), |item| read(item.clone(), of)),
             Items::Plain(items) => Ok(items.get(index).map_or(Value::Null, native)),
             Items::Values(items) => Ok(items.get(index).cloned().unwrap_or(Value::Null)),
-            Items::Taken(items) | Items::Joined(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
+            Items::Taken(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
+            Items::Joined(items) => items.get(index).map_or(Ok(Value::Null), |(item, _)| item.clone()),
+        }
+    }
+
+    /// Whether the element at `index` is one of a list of the object, be it joined with others.
+    pub(crate) fn is_of_object(&self, index: usize) -> bool {
+        match &self.items {
+            Items::Joined(items) => items.get(index).is_some_and(|(_, of_object)| *of_object),
+            _ => self.kind.is_some(),
         }
     }
 
