@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
-//! text for metadata that cannot be decoded, and for data that a rule reads though it does not have its format; the
+//! text for metadata that cannot be decoded, for data that a rule reads though it does not have its format, and for a
+//! quantity or version that an optional has lost; the
 //! second complaint about a bad `generateName`, which quotes a random name. Where a rule
 //! compares two objects that differ in one field and cannot be read in another, the server reports whichever it comes to
 //! first, another one from time to time, and may even refuse one time what it takes the next; here it is the first in

@@ -49,7 +49,8 @@ pub fn compile(pattern: &str) -> Result<Regex, String> {
 
 /// Writes the RE2 pattern `pattern` in the syntax of the `regex` crate.
 pub fn translate(pattern: &str) -> Result<String, String> {
-    let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2) };
+    let groups = vec![Repeats { most: 1, last: 1 }];
+    let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2), groups };
     translator.run()?;
     Ok(translator.out)
 }
@@ -57,7 +58,19 @@ pub fn translate(pattern: &str) -> Result<String, String> {
 struct Translator<'a> {
     rest: &'a str,
     out: String,
+    /// The groups that are open, the innermost last; the first is the pattern itself.
+    groups: Vec<Repeats>,
 }
+
+/// How many times counted repetitions repeat something in a group at most: those inside of each other are multiplied.
+struct Repeats {
+    most: u64,
+    /// The same of what comes last, which a repetition would be about.
+    last: u64,
+}
+
+/// How many times Go lets counted repetitions repeat anything.
+const MAX_REPEATS: u64 = 1_000;
 
 const DIGITS: &str = "0-9";
 const SPACES: &str = r"\t\n\x0C\r ";
@@ -91,20 +104,27 @@ impl<'a> Translator<'a> {
     }
 
     fn run(&mut self) -> Result<(), String> {
+        let mut is_repeated = false;
         while !self.rest.is_empty() {
-            if self.rest.starts_with('{') {
-                match self.repetition() {
-                    Some(counted) => self.out.push_str(counted),
-                    None => {
-                        self.next();
-                        self.literal('{');
-                    }
+            if let Some(repetition) = self.repetition()? {
+                if std::mem::replace(&mut is_repeated, true) {
+                    return Err(format!("the repetition {repetition} of a repetition"));
                 }
+                self.out.push_str(repetition);
                 continue;
             }
+            is_repeated = false;
             let Some(c) = self.next() else { break };
+            let last = match c {
+                ')' if self.groups.len() > 1 => self.groups.pop().map_or(1, |inner| inner.most.max(inner.last)),
+                _ => 1,
+            };
+            if let Some(group) = self.groups.last_mut() {
+                group.most = group.most.max(group.last);
+                group.last = last;
+            }
             match c {
-                '^' | '$' | '.' | '|' | ')' | '*' | '+' | '?' => self.out.push(c),
+                '^' | '$' | '.' | '|' | ')' => self.out.push(c),
                 '(' => self.group()?,
                 '[' => self.class()?,
                 '\\' => self.escape()?,
@@ -114,8 +134,29 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `{2}`, `{2,}` or `{2,3}`, consumed. Anything else that begins with a brace is literal.
-    fn repetition(&mut self) -> Option<&'a str> {
+    /// `*`, `+`, `?` or a counted repetition, with the `?` that makes it lazy, consumed.
+    fn repetition(&mut self) -> Result<Option<&'a str>, String> {
+        let before = self.rest;
+        if self.rest.starts_with('{') {
+            let Some((low, high)) = self.counted() else { return Ok(None) };
+            // The higher bound counts; without it the lower one does.
+            let (low, high) = (times(low), high.map(|high| if high.is_empty() { times(low) } else { times(high) }));
+            let times = high.unwrap_or(low);
+            if let Some(group) = self.groups.last_mut() {
+                group.last = if times == 0 { 1 } else { group.last.saturating_mul(times) };
+                if group.last.max(low) > MAX_REPEATS {
+                    return Err(format!("something is repeated more than {MAX_REPEATS} times"));
+                }
+            }
+        } else if !(self.take("*") || self.take("+") || self.take("?")) {
+            return Ok(None);
+        }
+        self.take("?");
+        Ok(Some(&before[..before.len() - self.rest.len()]))
+    }
+
+    /// The bounds of `{2}`, `{2,}` or `{2,3}`, consumed. Anything else that begins with a brace is literal.
+    fn counted(&mut self) -> Option<(&'a str, Option<&'a str>)> {
         let end = self.rest.find('}')?;
         let (low, high) = match self.rest[1..end].split_once(',') {
             Some((low, high)) => (low, Some(high)),
@@ -127,12 +168,12 @@ impl<'a> Translator<'a> {
         if !is_number(low) || high.is_some_and(|high| !high.is_empty() && !is_number(high)) {
             return None;
         }
-        let (counted, rest) = self.rest.split_at(end + 1);
-        self.rest = rest;
-        Some(counted)
+        self.rest = &self.rest[end + 1..];
+        Some((low, high))
     }
 
     fn group(&mut self) -> Result<(), String> {
+        // The parenthesis itself is consumed.
         if self.take("?P<") || self.take("?<") {
             let Some((name, rest)) = self.rest.split_once('>') else {
                 return Err("a group name without end".to_owned());
@@ -145,16 +186,34 @@ impl<'a> Translator<'a> {
         } else if self.take("?") {
             let Some(end) = self.rest.find([':', ')']) else { return Err("a group without end".to_owned()) };
             let flags = &self.rest[..=end];
-            if !flags[..end].chars().all(|c| "imsU-".contains(c)) {
+            let (on, off) = flags[..end].split_once('-').map_or((&flags[..end], None), |(on, off)| (on, Some(off)));
+            let are_flags = |flags: &str| flags.chars().all(|c| "imsU".contains(c));
+            if !are_flags(on) || off.is_some_and(|off| off.is_empty() || !are_flags(off)) {
                 return Err(format!("(?{} is no group", &flags[..end]));
             }
-            self.out.push_str("(?");
-            self.out.push_str(flags);
+            self.flags(on, off.unwrap_or_default(), flags.ends_with(':'));
             self.rest = &self.rest[end + 1..];
+            if flags.ends_with(')') {
+                return Ok(());
+            }
         } else {
             self.out.push_str("(?:");
         }
+        self.groups.push(Repeats { most: 1, last: 1 });
         Ok(())
+    }
+
+    /// Flags for a group that is opened, or for what follows: each once, and none of them if none is set.
+    fn flags(&mut self, on: &str, off: &str, opens: bool) {
+        let set = |flags: &str, but: &str| -> String {
+            "imsU".chars().filter(|c| flags.contains(*c) && !but.contains(*c)).collect()
+        };
+        let (on, off) = (set(on, off), set(off, ""));
+        if !opens && on.is_empty() && off.is_empty() {
+            return;
+        }
+        let dash = if off.is_empty() { "" } else { "-" };
+        let _ = write!(self.out, "(?{on}{dash}{off}{}", if opens { ':' } else { ')' });
     }
 
     /// An escape outside of a class; the backslash is consumed.
@@ -338,6 +397,11 @@ impl<'a> Translator<'a> {
     }
 }
 
+/// A bound of a counted repetition, a number without leading zeros.
+fn times(bound: &str) -> u64 {
+    bound.parse().unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,6 +452,12 @@ mod tests {
             (r"^\a\f\v$", "\u{7}\u{c}\u{b}", "a"),
             (r"^(|a)$", "", "b"),
             (r"^a#b $", "a#b ", "ab"),
+            (r"^(?)a$", "a", "A"),
+            (r"^(?ii)a$", "A", "b"),
+            (r"^(?i-i:a)$", "a", "A"),
+            (r"^a{1000}?$", &"a".repeat(1000), "a"),
+            (r"^(a{10}){0}(b{500}){2}$", &"b".repeat(1000), "b"),
+            (r"^(a{500}|b){2}$", "bb", "a"),
             // Not between the bytes of a character.
             (r"\B", "-é", "aéa"),
             (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", "a-b.c", "-a"),
@@ -400,9 +470,30 @@ mod tests {
 
     #[test]
     fn what_go_refuses_is_undecided() {
-        for pattern in
-            [r"\C", r"\Z", r"\1", r"(?=a)", r"(?x)a", r"[a", r"[b-a]", r"[[:foo:]]", r"\p{Nope}", "a\\", r"\E"]
-        {
+        for pattern in [
+            "a{1001}",
+            "a{1,1001}",
+            "a{1001,}",
+            "(a{100}){11}",
+            "(b|(a{2}c){2}d){251}",
+            "a**",
+            "a+?*",
+            "a{1}{2}",
+            "a??+",
+            "(?-)a",
+            "(?i-)a",
+            r"\C",
+            r"\Z",
+            r"\1",
+            r"(?=a)",
+            r"(?x)a",
+            r"[a",
+            r"[b-a]",
+            r"[[:foo:]]",
+            r"\p{Nope}",
+            "a\\",
+            r"\E",
+        ] {
             assert!(compile(pattern).is_err(), "{pattern}");
         }
         assert!(Pattern::new(r"(?!a)").is_match("b").is_err());

@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 
 use super::library::Function;
+use super::signature::Signature;
 use regex::Regex;
 
 /// An expression.
@@ -86,6 +87,26 @@ pub(crate) enum Operator {
     In,
 }
 
+impl Operator {
+    /// The name of the function that it stands for.
+    pub(crate) fn function(self) -> &'static str {
+        match self {
+            Operator::Add => "_+_",
+            Operator::Subtract => "_-_",
+            Operator::Multiply => "_*_",
+            Operator::Divide => "_/_",
+            Operator::Modulo => "_%_",
+            Operator::Equal => "_==_",
+            Operator::NotEqual => "_!=_",
+            Operator::Less => "_<_",
+            Operator::LessEqual => "_<=_",
+            Operator::Greater => "_>_",
+            Operator::GreaterEqual => "_>=_",
+            Operator::In => "@in",
+        }
+    }
+}
+
 /// A function call. The target of `a.f(b)` is the first argument.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
@@ -94,8 +115,8 @@ pub(crate) struct Call {
     pub args: Vec<Expr>,
     /// What the name and number of arguments allow; filled in when the expression is resolved.
     pub overloads: Vec<&'static Function>,
-    /// The type of the elements of the first argument, where the function depends on it and the type checker knows it.
-    pub element: OnceLock<&'static str>,
+    /// The overload that is meant, where the type checker finds just one.
+    pub signature: OnceLock<&'static Signature>,
     /// The pattern argument of `matches`, `find` and `findAll`, compiled once where it is a literal.
     pub pattern: Option<Regex>,
 }
@@ -109,6 +130,8 @@ pub(crate) struct Macro {
     pub variables: Vec<String>,
     pub filter: Option<Expr>,
     pub body: Expr,
+    /// The overload that `sortBy` means, where the type checker finds just one.
+    pub signature: OnceLock<&'static Signature>,
 }
 
 /// Which macro.

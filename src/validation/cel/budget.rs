@@ -55,6 +55,11 @@ impl Budget {
         }
     }
 
+    /// Takes what of `steps` was not taken since `before` remained.
+    pub(crate) fn take_up_to(&mut self, before: u64, steps: u64) -> Result<(), super::fault::Fault> {
+        self.take(steps.saturating_sub(before.saturating_sub(self.object)))
+    }
+
     /// Whether the rule at hand has used up all it had.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.rule == 0

@@ -3,14 +3,15 @@
 //! It follows cel-go's checker, macros included: those are typed as what they expand to. Objects are typed by their
 //! schema; int-or-string and what `dyn` makes of a value is left to the evaluation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+use super::ast::{Call, Expr, Literal, Macro, MacroKind, Step};
 use super::budget::Budget;
 use super::eval::literal_value;
 use super::fault::Fault;
-use super::lib_list::BY_ELEMENT;
-use super::signature::signatures;
+use super::lib_string_format;
+use super::signature::{Signature, signatures};
 use super::types::{self, Kind};
 use super::typing::{BOOL, Bindings, INT, Ty};
 use super::value::Value;
@@ -28,9 +29,19 @@ pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> C
 
 /// The type of `expr`, whose names are resolved, with these variables in scope.
 pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Checked {
-    let mut checker = Checker { scope, bindings: Bindings::default(), literals: Vec::new(), in_format: 0 };
+    let mut checker = Checker {
+        scope,
+        bindings: Bindings::default(),
+        literals: Vec::new(),
+        in_format: 0,
+        formats: Vec::new(),
+        formatted: BTreeMap::new(),
+        named: Vec::new(),
+    };
     let ty = checker.expr(expr)?;
     checker.literals()?;
+    checker.formats()?;
+    checker.named()?;
     let ty = checker.bindings.close(&ty);
     match checker.bindings.is_exhausted() {
         true => Err("the types of the expression are too large".to_owned()),
@@ -46,6 +57,12 @@ struct Checker<'e> {
     literals: Vec<Vec<Ty>>,
     /// How many calls of `format` are around: inside of them elements may differ.
     in_format: usize,
+    /// The literal texts of calls of `format`, with their literal arguments.
+    formats: Vec<(&'e str, &'e [(Expr, bool)])>,
+    /// The types of what is in literals inside of calls of `format`.
+    formatted: BTreeMap<*const Expr, Ty>,
+    /// Variables whose type is not known yet where they are used.
+    named: Vec<(&'e str, Ty)>,
 }
 
 impl<'e> Checker<'e> {
@@ -60,11 +77,17 @@ impl<'e> Checker<'e> {
                 Literal::String(_) => Ty::Scalar("string"),
                 Literal::Bytes(_) => Ty::Scalar("bytes"),
             }),
-            Expr::Variable(name) => match self.scope.iter().rev().find(|(known, _)| known == name) {
-                Some((_, ty)) => Ok(ty.clone()),
-                None => Err(format!("undeclared reference to '{name}'")),
-            },
-            Expr::TypeName(_) => Ok(Ty::plain("type")),
+            Expr::Variable(name) => {
+                let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| known == name) else {
+                    return Err(format!("undeclared reference to '{name}'"));
+                };
+                let ty = ty.clone();
+                if matches!(ty, Ty::Variable(_) | Ty::Of("type", _)) {
+                    self.named.push((name, ty.clone()));
+                }
+                Ok(ty)
+            }
+            Expr::TypeName(name) => Ok(Ty::of_type(name)),
             Expr::Path { root, steps } => {
                 let mut ty = self.expr(root)?;
                 for step in steps {
@@ -106,7 +129,7 @@ impl<'e> Checker<'e> {
                 let mut result = self.expr(first)?;
                 for (operator, operand) in rest {
                     let operand = self.expr(operand)?;
-                    result = self.overload(name_of(*operator), false, vec![result, operand])?;
+                    result = self.overload(operator.function(), false, vec![result, operand])?;
                 }
                 Ok(result)
             }
@@ -132,6 +155,28 @@ impl<'e> Checker<'e> {
         joined.unwrap_or_else(|| self.bindings.fresh())
     }
 
+    /// Literal texts with clauses that the types of the arguments do not allow are refused.
+    fn formats(&mut self) -> Result<(), String> {
+        for (template, items) in std::mem::take(&mut self.formats) {
+            let formatted = &self.formatted;
+            let bindings = &mut self.bindings;
+            let mut ty =
+                |expr: &Expr| formatted.get(&std::ptr::from_ref(expr)).map_or(Ty::Dyn, |ty| bindings.close(ty));
+            lib_string_format::check(template, items, &mut ty)?;
+        }
+        Ok(())
+    }
+
+    /// The server takes a variable that holds a type for the name of one, and does not find it.
+    fn named(&mut self) -> Result<(), String> {
+        for (name, ty) in std::mem::take(&mut self.named) {
+            if matches!(self.bindings.close(&ty), Ty::Of("type", _)) {
+                return Err(format!("reference to undefined type: {name}"));
+            }
+        }
+        Ok(())
+    }
+
     fn list(&mut self, items: &'e [(Expr, bool)]) -> Checked {
         let mut types = Vec::with_capacity(items.len());
         for (item, optional) in items {
@@ -143,7 +188,7 @@ impl<'e> Checker<'e> {
     fn map(&mut self, entries: &'e [(Expr, Expr, bool)]) -> Checked {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (key, value, optional) in entries {
-            keys.push(self.expr(key)?);
+            keys.push(self.element(key, false)?);
             values.push(self.element(value, *optional)?);
         }
         let keys = self.elements(keys);
@@ -153,10 +198,13 @@ impl<'e> Checker<'e> {
     /// An element of a literal, or what is in it if it is an optional one (`[?x]`).
     fn element(&mut self, expr: &'e Expr, optional: bool) -> Checked {
         let ty = self.expr(expr)?;
+        if self.in_format > 0 {
+            self.formatted.insert(expr, ty.clone());
+        }
         match (optional, ty.in_optional()) {
             (false, _) => Ok(ty),
             (true, Some(inner)) => Ok(inner.clone()),
-            (true, None) if matches!(ty, Ty::Dyn) => Ok(ty),
+            // That what is no more than dynamic is refused is an error of the server's own.
             (true, None) => Err(mismatch(&Ty::optional(ty.clone()), &ty)),
         }
     }
@@ -176,8 +224,11 @@ impl<'e> Checker<'e> {
     fn step(&mut self, ty: Ty, step: &'e Step) -> Checked {
         match step {
             Step::Field { name, optional } => self.field(ty, name, *optional),
-            Step::Index { index, optional } => {
-                let index = self.expr(index)?;
+            Step::Index { index: expr, optional } => {
+                let index = self.expr(expr)?;
+                if let Some(name) = unfit_index(expr) {
+                    return Err(format!("invalid qualifier type: {name}"));
+                }
                 self.overload(if *optional { "_[?_]" } else { "_[_]" }, false, vec![ty, index])
             }
         }
@@ -222,19 +273,32 @@ impl<'e> Checker<'e> {
             args.push(self.expr(arg)?);
         }
         self.in_format -= usize::from(call.function == "format");
-        if BY_ELEMENT.contains(&call.function.as_str())
-            && let Some(element) = args.first().and_then(|list| self.bindings.resolve(list).element())
-        {
-            call.element.get_or_init(|| element);
+        let (ty, only) = self.resolved(&call.function, call.member, args)?;
+        if let Some(signature) = only {
+            call.signature.get_or_init(|| signature);
         }
-        let ty = self.overload(&call.function, call.member, args)?;
+        if let ("format", true, [Expr::Literal(Literal::String(template)), Expr::List(items)]) =
+            (call.function.as_str(), call.member, call.args.as_slice())
+        {
+            self.formats.push((template, items));
+        }
         literal_argument(call)?;
         Ok(ty)
     }
 
     /// The result of a function. Of several overloads that fit the result is that of the first, or `dyn`.
     fn overload(&mut self, name: &str, member: bool, args: Vec<Ty>) -> Checked {
-        let mut result: Option<Ty> = None;
+        self.resolved(name, member, args).map(|(result, _)| result)
+    }
+
+    /// The same, and the overload if only one fits.
+    fn resolved(
+        &mut self,
+        name: &str,
+        member: bool,
+        args: Vec<Ty>,
+    ) -> Result<(Ty, Option<&'static Signature>), String> {
+        let mut result: Option<(Ty, Option<&'static Signature>)> = None;
         for signature in signatures(name, member) {
             if signature.args.len() != args.len() {
                 continue;
@@ -244,9 +308,9 @@ impl<'e> Checker<'e> {
             if self.bindings.assign(&args, &wanted) {
                 let of_this = self.bindings.resolve(&instance(&signature.result, &variables));
                 result = Some(match result {
-                    None => of_this,
-                    Some(before) if before == of_this => before,
-                    Some(_) => Ty::Dyn,
+                    None => (of_this, Some(signature)),
+                    Some((before, _)) if before == of_this => (before, None),
+                    Some(_) => (Ty::Dyn, None),
                 });
             }
         }
@@ -290,6 +354,10 @@ impl<'e> Checker<'e> {
             MacroKind::Map | MacroKind::MapEntry => Ty::map(self.bindings.fresh(), self.bindings.fresh()),
             _ => Ty::list(self.bindings.fresh()),
         };
+        // What these macros expand to names the variable besides.
+        if let (MacroKind::Filter | MacroKind::Map, Some(name)) = (of.kind, of.variables.first()) {
+            self.named.push((name, first.clone()));
+        }
         // A filter has its condition for a body.
         let condition = match of.kind {
             MacroKind::Filter => Some(self.expr(&of.body)?),
@@ -317,7 +385,13 @@ impl<'e> Checker<'e> {
         self.assert(step, &result)?;
         let result = self.bindings.resolve(&result);
         match of.kind {
-            MacroKind::SortBy => self.overload("@sortByAssociatedKeys", true, vec![target, result]),
+            MacroKind::SortBy => {
+                let (ty, only) = self.resolved("@sortByAssociatedKeys", true, vec![target, result])?;
+                if let Some(signature) = only {
+                    of.signature.get_or_init(|| signature);
+                }
+                Ok(ty)
+            }
             _ => Ok(result),
         }
     }
@@ -347,6 +421,8 @@ impl<'e> Checker<'e> {
         let condition = self.overload("hasValue", true, vec![target.clone()])?;
         let value = self.overload("value", true, vec![target])?;
         let name = of.variables.first().map(String::as_str).unwrap_or_default();
+        // What the macro expands to names the variable besides.
+        self.named.push((name, value.clone()));
         self.scope.push((name, value));
         let body = self.expr(&of.body);
         self.scope.pop();
@@ -398,29 +474,50 @@ fn literal_argument(call: &Call) -> Result<(), String> {
 
 /// The value of a conversion of a literal.
 fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
-    const CONVERSIONS: &[&str] = &["bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"];
+    const CONVERSIONS: &[&str] = &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"];
     let ([arg], [overload]) = (call.args.as_slice(), call.overloads.as_slice()) else { return None };
     let value = match arg {
         Expr::Literal(literal) => literal_value(literal),
         Expr::Call(inner) => converted(inner)?.ok()?,
         _ => return None,
     };
-    CONVERSIONS.contains(&overload.name).then(|| (overload.call)(&[value], &mut Budget::default())).flatten()
+    CONVERSIONS
+        .contains(&overload.name)
+        .then(|| (overload.call)(&[value], &mut Budget::default()).unwrap_or_else(|| Err(Fault::no_such_overload())))
 }
 
-fn name_of(operator: Operator) -> &'static str {
-    match operator {
-        Operator::Add => "_+_",
-        Operator::Subtract => "_-_",
-        Operator::Multiply => "_*_",
-        Operator::Divide => "_/_",
-        Operator::Modulo => "_%_",
-        Operator::Equal => "_==_",
-        Operator::NotEqual => "_!=_",
-        Operator::Less => "_<_",
-        Operator::LessEqual => "_<=_",
-        Operator::Greater => "_>_",
-        Operator::GreaterEqual => "_>=_",
-        Operator::In => "@in",
+/// The Go type of a constant in brackets, if nothing can be looked up by one of it. The server builds constants when it
+/// compiles a rule.
+fn unfit_index(expr: &Expr) -> Option<&'static str> {
+    match expr {
+        Expr::Literal(Literal::Null) => Some("types.Null"),
+        Expr::Literal(Literal::Bytes(_)) => Some("types.Bytes"),
+        Expr::TypeName(_) => Some("*types.Type"),
+        Expr::List(_) if is_constant(expr) => Some("*types.baseList"),
+        Expr::Map(_) if is_constant(expr) => Some("*types.baseMap"),
+        Expr::Call(call) if is_constant(expr) => match (call.function.as_str(), call.args.as_slice()) {
+            ("bytes", _) => Some("types.Bytes"),
+            ("duration", _) => Some("types.Duration"),
+            ("timestamp", _) => Some("types.Timestamp"),
+            ("type", _) => Some("*types.Type"),
+            ("dyn", [arg]) => unfit_index(arg),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    const CONVERSIONS: &[&str] =
+        &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+    match expr {
+        Expr::Literal(_) | Expr::TypeName(_) => true,
+        Expr::List(items) => items.iter().all(|(item, _)| is_constant(item)),
+        Expr::Map(entries) => entries.iter().all(|(key, value, _)| is_constant(key) && is_constant(value)),
+        Expr::Call(call) => match call.args.as_slice() {
+            [arg] => !call.member && CONVERSIONS.contains(&call.function.as_str()) && is_constant(arg),
+            _ => false,
+        },
+        _ => false,
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::ast::{Expr, Macro, MacroKind};
+use super::convert::{misfit, opened};
 use super::equal::find;
-use super::eval::{Evaluation, LIST_COST, MAP_COST, insert, past_cost};
+use super::eval::{Evaluation, LIST_COST, MAP_COST, go_type, insert, past_cost};
 use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
@@ -21,7 +22,7 @@ impl<'a> Evaluation<'a, '_> {
             return self.optional(of);
         }
         if of.kind == MacroKind::SortBy {
-            return self.sort_by(of).map_err(|fault| past_cost("sortBy", 0, fault));
+            return self.sort_by(of);
         }
         let elements = elements(self.eval(&of.target)?, of.variables.len() == 2)?;
         self.budget.take(if matches!(of.kind, MacroKind::Map | MacroKind::MapEntry) { MAP_COST } else { LIST_COST })?;
@@ -34,7 +35,8 @@ impl<'a> Evaluation<'a, '_> {
             }
             MacroKind::Filter => {
                 let kept = self.kept(of, &of.body, elements)?;
-                Ok(Value::List(List::new(kept.into_iter().map(|(value, _)| value).collect::<Result<_>>()?)))
+                let kept = kept.into_iter().map(|(value, _)| value.and_then(|value| self.attribute(value)));
+                Ok(Value::List(List::new(kept.collect::<Result<_>>()?)))
             }
             MacroKind::List => Ok(Value::List(List::new(self.transform(of, elements)?))),
             MacroKind::Map | MacroKind::MapEntry => self.transform_map(of, elements),
@@ -43,11 +45,18 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn sort_by(&mut self, of: &'a Macro) -> Result<Value<'a>> {
+        let is_measured = of.signature.get().is_some();
+        let measured = |fault| if is_measured { past_cost("sortBy", 0, fault) } else { fault };
+        let target = self.eval(&of.target).map_err(measured)?;
+        let is_list = matches!(target, Value::List(_));
         // The keys are made of the elements, in the same order.
-        let elements = elements(self.eval(&of.target)?, false)?.collect::<Vec<_>>();
-        let values = elements.iter().map(|element| element.0.clone()).collect::<Result<_>>()?;
-        let keys = self.transform(of, elements.into_iter())?;
-        sort_by_keys(values, keys, self.budget)
+        let elements = elements(target, false).map_err(measured)?.collect::<Vec<_>>();
+        let values = elements.iter().map(|element| element.0.clone()).collect();
+        let keys = self.transform(of, elements.into_iter()).map_err(measured)?;
+        match is_list {
+            true => sort_by_keys(values, keys, self.budget),
+            false => Err(Fault::error("no such overload: @sortByAssociatedKeys")),
+        }
     }
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
@@ -145,12 +154,15 @@ impl<'a> Evaluation<'a, '_> {
                 (MacroKind::Map, value) => insert(&mut map, key, value)?,
                 (_, Value::Map(entries)) => {
                     for key in entries.keys() {
-                        if let Some(value) = find(&entries, &key)? {
-                            insert(&mut map, key, value)?;
-                        }
+                        // What does not fit its schema goes along.
+                        let value = misfit(find(&entries, &key).map(|value| value.unwrap_or(Value::Null)))?;
+                        insert(&mut map, key, value)?;
                     }
                 }
-                _ => return Err(Fault::no_such_overload()),
+                (_, other) => {
+                    let name = other.type_name();
+                    return Err(Fault::error(format!("no such overload: cel.@mapInsert(map, {name})")));
+                }
             }
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
@@ -162,8 +174,9 @@ impl<'a> Evaluation<'a, '_> {
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
-                let value = self.bound(of, &of.body, (Ok((*value).clone()), None))?;
-                Ok(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
+                let value = self.bound(of, &of.body, (opened(&value), None))?;
+                // The macro is a choice between this and nothing.
+                self.attribute(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
             }
             other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
         }
@@ -199,22 +212,4 @@ fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = 
         }
         other => return Err(Fault::error(format!("got '{}', expected iterable type", go_type(&other)))),
     })
-}
-
-/// How the server's messages name the type of a value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Duration(_) => "types.Duration",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Type(_) => "*types.Type",
-        Value::Optional(_) => "*types.Optional",
-        other => other.type_name(),
-    }
 }

@@ -1,10 +1,13 @@
 //! Gives a piece of an object the type that its schema says it has.
 
+use std::fmt::Display;
+
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value as Json;
 
+use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::time::{Timestamp, format_duration};
 use super::types::{Kind, Type};
@@ -92,16 +95,78 @@ pub(crate) fn data<'a>(value: &Value<'a>) -> Value<'a> {
     }
 }
 
-/// A list or object of the validated object as an optional gives it: as plain data. The server unwraps optionals that
-/// way.
-pub(crate) fn untyped<'a>(value: &Value<'a>) -> Result<Value<'a>> {
-    opened(&data(value))
+/// What an optional holds, as the server leaves it there where the optional goes through a variable, a selection or a
+/// choice: it takes the Go value out of it and makes a value of that. Data loses what the schema says of it, an optional
+/// in the optional is no more, types become their names, and of much else it can make nothing: there is a value still,
+/// but it cannot be taken out.
+pub(crate) fn unwrapped<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+    let lost = |of: &str, text: &dyn Display| Value::Misfit(format!("{UNCONVERTIBLE}: ({of}){text}").into());
+    Ok(match value {
+        Value::Optional(None) => Value::Null,
+        Value::Optional(Some(value)) => return unwrapped(value, budget),
+        Value::Type(name) => Value::from(*name),
+        Value::Quantity(_) => lost("*resource.Quantity", &""),
+        Value::Url(url) => lost("*url.URL", url),
+        Value::Ip(ip) => lost("netip.Addr", ip),
+        Value::Cidr(cidr) => lost("netip.Prefix", cidr),
+        Value::Semver(_) => lost("semver.Version", &""),
+        Value::Misfit(text) => lost("*errors.errorString", text),
+        Value::Unknown(json) => native(json),
+        Value::Map(map @ Map::Json { .. }) => {
+            budget.take(map.len() as u64)?;
+            data(value)
+        }
+        Value::List(List { items: Items::Merged(items, _), .. }) => {
+            budget.take(items.len() as u64)?;
+            let element = |item: &Value<'a>| match item {
+                Value::Unknown(json) => Ok(native(json)),
+                item => opened(item),
+            };
+            Value::List(List::taken(items.iter().map(element).collect()))
+        }
+        // A list of the server's own remembers what it was made of.
+        Value::List(List { items: Items::Joined(items), .. }) => {
+            budget.take(items.len() as u64)?;
+            let mut out = Vec::with_capacity(items.len());
+            for (item, _) in items.iter() {
+                out.push(match item {
+                    Ok(item) => opened(&unwrapped(item, budget)?),
+                    Err(Fault::Error(text)) => opened(&lost("*errors.errorString", text)),
+                    Err(fault) => Err(fault.clone()),
+                });
+            }
+            Value::List(List::taken(out))
+        }
+        Value::List(list) => {
+            budget.take(list.len() as u64)?;
+            data(value)
+        }
+        other => other.clone(),
+    })
+}
+
+const UNCONVERTIBLE: &str = "unsupported conversion to ref.Val";
+
+/// What an optional can hold though it does not fit its schema.
+pub(crate) fn misfit(value: Result<Value<'_>>) -> Result<Value<'_>> {
+    match value {
+        Err(Fault::Error(text)) => Ok(Value::Misfit(text.into())),
+        value => value,
+    }
+}
+
+/// A misfit is a fault to whoever does not only pass it on.
+pub(crate) fn opened_misfit(value: Value<'_>) -> Result<Value<'_>> {
+    match value {
+        Value::Misfit(text) => Err(Fault::error(&*text)),
+        value => Ok(value),
+    }
 }
 
 /// What is taken out of an optional. One can hold what does not fit its schema, but that cannot be taken out.
 pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
     match value {
-        Value::Unknown(_) => Err(Fault::error("unsupported conversion to ref.Val")),
+        Value::Unknown(_) => Err(Fault::error(UNCONVERTIBLE)),
         Value::Misfit(text) => Err(Fault::error(&**text)),
         other => Ok(other.clone()),
     }

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::budget::Budget;
-use super::convert::{native, typed};
+use super::convert::{native, opened_misfit, typed};
 use super::fault::{Fault, Result};
 use super::types::{Kind, ListKind};
 use super::value::{Items, Key, List, Map, Value};
@@ -308,8 +308,8 @@ pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a
             _ => None,
         }),
         Map::Values(entries) => {
-            let get = |key: Option<Key>| key.and_then(|key| entries.get(&key));
-            Ok(get(Key::of(key)).or_else(|| get(Key::integral(key))).map(|(_, value)| value.clone()))
+            let keys = std::iter::once(Key::of(key)).chain(Key::others(key));
+            keys.flatten().find_map(|key| entries.get(&key)).map(|(_, value)| opened_misfit(value.clone())).transpose()
         }
         Map::Json { fields, of } => {
             let Value::String(name) = key else { return Err(Fault::no_such_overload()) };

@@ -5,10 +5,13 @@ use std::rc::Rc;
 
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::budget::Budget;
-use super::convert::{opened, untyped};
+use super::convert::{opened, opened_misfit, unwrapped};
+use super::cost;
 use super::equal::{field, find};
 use super::fault::{Fault, Result};
-use super::value::{Key, List, Map, Text, Value};
+use super::types::ListKind;
+use super::typing::Ty;
+use super::value::{Items, Key, List, Map, Text, Value};
 use super::{lib_regex, ops};
 
 /// What the server counts for making a list or a map.
@@ -35,7 +38,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             Expr::Literal(literal) => Ok(literal_value(literal)),
             Expr::Variable(name) => self.variable(name),
             Expr::TypeName(name) => Ok(Value::Type(name)),
-            Expr::Path { root, steps } => self.path(root, steps),
+            Expr::Path { root, steps } => opened_misfit(self.path(root, steps)?),
             Expr::Has { operand, field } => self.has(operand, field),
             Expr::Not(operand) => match self.eval(operand)? {
                 Value::Bool(value) => Ok(Value::Bool(!value)),
@@ -55,24 +58,20 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     fn variable(&mut self, name: &str) -> Result<Value<'a>> {
         match self.scope.iter().rev().find(|(known, _)| *known == name) {
-            Some((_, Ok(Value::Optional(Some(value))))) if matches!(**value, Value::Map(_) | Value::List(_)) => {
-                let value = Rc::clone(value);
-                self.unwrapped(&value).map(Value::some)
+            Some((_, value)) => {
+                let value = value.clone()?;
+                self.attribute(value)
             }
-            Some((_, value)) => value.clone(),
             None => Err(Fault::error(format!("no such attribute(s): {name}"))),
         }
     }
 
-    /// What is in an optional.
-    fn unwrapped(&mut self, value: &Value<'a>) -> Result<Value<'a>> {
-        let size = match value {
-            Value::Map(map @ Map::Json { .. }) => map.len(),
-            Value::List(list) => list.len(),
-            _ => 0,
-        };
-        self.budget.take(size as u64)?;
-        untyped(value)
+    /// A value as the server gets it by way of what it calls an attribute: there an optional holds plain data.
+    pub(super) fn attribute(&mut self, value: Value<'a>) -> Result<Value<'a>> {
+        match value {
+            Value::Optional(Some(value)) => unwrapped(&value, self.budget).map(Value::some),
+            value => Ok(value),
+        }
     }
 
     /// `operands` joined by `||` (`decisive` true) or `&&` (`decisive` false). One decisive operand decides, whatever
@@ -100,12 +99,21 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn conditional(&mut self, cases: &'a [(Expr, Expr)], otherwise: &'a Expr) -> Result<Value<'a>> {
         for (condition, value) in cases {
             match self.eval(condition)? {
-                Value::Bool(true) => return self.eval(value),
+                Value::Bool(true) => return self.chosen(value),
                 Value::Bool(false) => {}
                 _ => return Err(Fault::no_such_overload()),
             }
         }
-        self.eval(otherwise)
+        self.chosen(otherwise)
+    }
+
+    /// One of the operands of a choice, which is an attribute whatever the operands are.
+    fn chosen(&mut self, operand: &'a Expr) -> Result<Value<'a>> {
+        let value = self.eval(operand)?;
+        match operand {
+            Expr::Path { .. } | Expr::Variable(_) | Expr::Has { .. } | Expr::Conditional { .. } => Ok(value),
+            _ => self.attribute(value),
+        }
     }
 
     fn binary(&mut self, first: &'a Expr, rest: &'a [(Operator, Expr)]) -> Result<Value<'a>> {
@@ -121,7 +129,13 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             // Both operands are evaluated before the first fault is reported: only so is an undecided one noticed.
             let operand = self.eval(operand);
             value = match (value, operand) {
-                (Ok(left), Ok(right)) => ops::apply(*operator, left, right, self.budget),
+                (Ok(left), Ok(right)) => {
+                    let cost = cost::of_operator(*operator, &left, &right);
+                    let before = self.budget.remaining();
+                    let value = ops::apply(*operator, left, right, self.budget);
+                    self.budget.take_up_to(before, cost)?;
+                    value
+                }
                 (Err(left), Err(right)) => Err(Fault::of_both(left, right)),
                 (Err(fault), _) | (_, Err(fault)) => Err(fault),
             };
@@ -135,7 +149,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         for (item, optional) in items {
             match (self.eval(item)?, optional) {
                 (Value::Optional(value), true) => values.extend(value.map(|value| (*value).clone())),
-                (_, true) => return Err(Fault::no_such_overload()),
+                (other, true) => return Err(not_optional("list element", &other)),
                 (value, false) => values.push(value),
             }
         }
@@ -150,7 +164,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             let value = match (self.eval(value)?, optional) {
                 (Value::Optional(None), true) => continue,
                 (Value::Optional(Some(value)), true) => (*value).clone(),
-                (_, true) => return Err(Fault::no_such_overload()),
+                (other, true) => {
+                    let entry = format!("entry '{}'", super::lib_convert::display(&key));
+                    return Err(not_optional(&entry, &other));
+                }
                 (value, false) => value,
             };
             // Of several entries with the same key the last one counts.
@@ -166,19 +183,20 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn has(&mut self, operand: &'a Expr, name: &str) -> Result<Value<'a>> {
         let operand = match self.eval(operand)? {
             Value::Optional(None) => return Ok(Value::Bool(false)),
-            Value::Optional(Some(value)) => self.unwrapped(&value)?,
+            Value::Optional(Some(value)) => opened(&unwrapped(&value, self.budget)?)?,
             value => value,
         };
         select(&operand, name).map(|found| Value::Bool(found.is_some()))
     }
 
-    /// Selections one after the other. After the first optional one the rest is optional too.
+    /// Selections one after the other. After the first optional one the rest is optional too. What does not fit its
+    /// schema is a misfit if it is an element of a list and nothing is selected of it.
     fn path(&mut self, root: &'a Expr, steps: &'a [Step]) -> Result<Value<'a>> {
         let mut value = self.eval(root)?;
         let mut is_optional = false;
         if let Value::Optional(inner) = value {
             let Some(inner) = inner else { return Ok(Value::Optional(None)) };
-            value = self.unwrapped(&inner)?;
+            value = opened(&unwrapped(&inner, self.budget)?)?;
             is_optional = true;
         }
         for (nth, step) in steps.iter().enumerate() {
@@ -188,12 +206,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                     (select(&value, name)?, Fault::error(format!("no such key: {name}")), *optional)
                 }
                 Step::Index { index, optional } => {
-                    let index = self.eval(index)?;
+                    let index = self.index(index)?;
                     let found = match at(&value, &index) {
                         // There is an element even where it does not fit its schema.
-                        Err(Fault::Error(text))
-                            if *optional && nth + 1 == steps.len() && is_element(&value, &index) =>
-                        {
+                        Err(Fault::Error(text)) if nth + 1 == steps.len() && is_element(&value, &index) => {
                             Some(Value::Misfit(text.into()))
                         }
                         found => found?,
@@ -209,6 +225,21 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             };
         }
         Ok(if is_optional { Value::some(value) } else { value })
+    }
+
+    /// What is in brackets, which has to be of a type that the server looks something up by.
+    fn index(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        let value = match expr {
+            Expr::Path { root, steps } => {
+                self.budget.take(1)?;
+                self.path(root, steps)?
+            }
+            _ => self.eval(expr)?,
+        };
+        match &value {
+            Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(value),
+            _ => Err(Fault::error(format!("invalid qualifier type: {}", go_type(&value)))),
+        }
     }
 
     fn call(&mut self, call: &'a Call) -> Result<Value<'a>> {
@@ -228,7 +259,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 Ok(value) => args.push(value),
                 // The other arguments are evaluated nevertheless.
                 Err(problem) => {
-                    let problem = past_cost(&call.function, index, problem);
+                    let is_measured = call.signature.get().is_some();
+                    let problem = if is_measured { past_cost(&call.function, index, problem) } else { problem };
                     fault = Some(fault.map_or(problem.clone(), |fault| Fault::of_both(fault, problem)));
                 }
             }
@@ -236,26 +268,39 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         if let Some(fault) = fault {
             return Err(fault);
         }
+        let before = self.budget.remaining();
+        let result = self.apply(call, &args);
+        let cost = cost::of_call(&call.function, &args, &result, before);
+        self.budget.take_up_to(before, cost)?;
+        result
+    }
+
+    /// The value of a function for these arguments.
+    fn apply(&mut self, call: &'a Call, args: &[Value<'a>]) -> Result<Value<'a>> {
         if let Some(pattern) = &call.pattern {
-            return lib_regex::call(&call.function, pattern, &args, self.budget);
+            return lib_regex::call(&call.function, pattern, args, self.budget);
         }
-        if let (Some(element), Some(Value::List(list))) = (call.element.get(), args.first())
-            && let Some(Ok(first)) = list.iter().next()
-            && first.type_name() != *element
+        if let Some(signature) = call.signature.get()
+            && !signature.fits(args)
         {
-            // What an optional held is no longer what the schema says.
-            return Err(Fault::error(format!("no such overload: {}(list)", call.function)));
+            // What an optional held, or what is in a list, is not always what the type checker takes it for.
+            return Err(no_such_function(&call.function, args));
+        }
+        if let ("sum", Some(signature), [Value::List(list)]) = (call.function.as_str(), call.signature.get(), args)
+            && list.len() == 0
+        {
+            return Ok(zero(&signature.result));
         }
         for overload in &call.overloads {
-            if let Some(result) = (overload.call)(&args, self.budget) {
+            if let Some(result) = (overload.call)(args, self.budget) {
                 return result;
             }
         }
-        Err(no_such_function(&call.function, &args))
+        Err(no_such_function(&call.function, args))
     }
 }
 
-/// The fault of an argument, as the server takes it. It measures what a function cost even if an argument is a fault,
+/// The fault of an argument of an overload that is known beforehand, as the server takes it. It measures what a function cost even if an argument is a fault,
 /// and where the measure looks into the argument, that is the end.
 pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
     match (function, index, &fault) {
@@ -271,10 +316,35 @@ pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
 
 /// What the server says of a function that is not defined for the types of these arguments.
 fn no_such_function(name: &str, args: &[Value]) -> Fault {
-    match name {
+    match (name, args.first()) {
+        ("distinct", Some(target)) => {
+            let missing = match target {
+                Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => "Contains",
+                Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_) => "Contains",
+                _ => "Add",
+            };
+            let name = go_type(target);
+            Fault::Abort(format!(
+                "internal error: interface conversion: {name} is not traits.Lister: missing method {missing}"
+            ))
+        }
+        ("flatten", Some(target)) => match args.get(1) {
+            Some(depth) if !matches!(depth, Value::Int(_)) => Fault::Abort(format!(
+                "internal error: interface conversion: ref.Val is {}, not types.Int",
+                go_type(depth)
+            )),
+            depth => Fault::error(format!(
+                "no such overload: {}.flatten({})",
+                target.type_name(),
+                depth.map_or("", Value::type_name)
+            )),
+        },
         // These are dispatched by the value, not by its type.
-        "contains" | "endsWith" | "matches" | "startsWith" => Fault::no_such_overload(),
-        "size" => Fault::error("no such overload: size"),
+        ("contains" | "endsWith" | "matches" | "startsWith", _) => Fault::no_such_overload(),
+        ("size" | "sort", Some(Value::String(_) | Value::Duration(_) | Value::Timestamp(_))) => {
+            Fault::no_such_overload()
+        }
+        ("size" | "sort", _) => Fault::error(format!("no such overload: {name}")),
         _ => {
             let types: Vec<_> = args.iter().map(Value::type_name).collect();
             Fault::error(format!("no such overload: {name}({})", types.join(", ")))
@@ -294,8 +364,17 @@ pub(super) fn literal_value(literal: &Literal) -> Value<'_> {
     }
 }
 
-/// The server takes values of any type for keys, and finds some of them again.
+fn not_optional(what: &str, value: &Value) -> Fault {
+    let value = super::lib_convert::display(value);
+    Fault::error(format!("cannot initialize optional {what} from non-optional value {value}"))
+}
+
+/// The server takes values of nearly any type for keys, and finds some of them again.
 fn no_key(key: &Value) -> Fault {
+    if matches!(key, Value::Bytes(_) | Value::Semver(_) | Value::Format(_)) {
+        let name = go_type(key);
+        return Fault::Abort(format!("internal error: runtime error: hash of unhashable type {name}"));
+    }
     Fault::Undecided(format!("a key of type {} is not supported", key.type_name()))
 }
 
@@ -360,6 +439,50 @@ fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
 /// Whether `index` is one of a list, whatever the element.
 fn is_element(value: &Value, index: &Value) -> bool {
     matches!(value, Value::List(_)) && matches!(index, Value::Int(_))
+}
+
+/// What nothing adds up to.
+fn zero<'a>(of: &Ty) -> Value<'a> {
+    match of {
+        Ty::Scalar("uint") => Value::Uint(0),
+        Ty::Scalar("double") => Value::Double(0.0),
+        Ty::Of("google.protobuf.Duration", _) => Value::Duration(0),
+        _ => Value::Int(0),
+    }
+}
+
+/// How the server's messages name the Go type of a value.
+pub(super) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Duration(_) => "types.Duration",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::List(List { kind: Some(ListKind::Set), .. }) => "*common.unstructuredSetList",
+        Value::List(List { kind: Some(ListKind::Map(_)), .. }) => "*common.unstructuredMapList",
+        Value::List(list) => match &list.items {
+            Items::Json(..) | Items::Merged(..) => "*common.unstructuredList",
+            Items::Joined(_) => "*types.concatList",
+            _ => "*types.baseList",
+        },
+        Value::Map(Map::Json { .. }) => "*common.unstructuredMap",
+        Value::Map(_) => "*types.baseMap",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        Value::Quantity(_) => "cel.Quantity",
+        Value::Url(_) => "cel.URL",
+        Value::Ip(_) => "cel.IP",
+        Value::Cidr(_) => "cel.CIDR",
+        Value::Format(_) => "cel.Format",
+        Value::Semver(_) => "cel.Semver",
+        Value::Unknown(_) => "*common.unknownPreserved",
+        Value::Misfit(_) => "*types.Err",
+    }
 }
 
 /// What to say when `index` is not there.

@@ -20,8 +20,10 @@ type Answer<'a> = Option<Result<Value<'a>>>;
 
 /// Calls a function of this library with a pattern that is compiled already.
 pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>> {
-    let Some(Value::String(text)) = args.first() else { return Err(Fault::no_such_overload()) };
-    budget.take(1 + text.len() as u64 / 10)?;
+    let [Value::String(text), Value::String(source), ..] = args else { return Err(Fault::no_such_overload()) };
+    // As the server counts, in bytes instead of characters.
+    let machine = source.len().div_ceil(4) as u64;
+    budget.take(1 + ((1 + text.len()).div_ceil(10) as u64).saturating_mul(machine))?;
     let found = |most: usize| pattern.find_iter(text).take(most).map(|found| found.as_str().to_owned());
     match (function, args.get(2)) {
         ("matches", None) => Ok(Value::Bool(pattern.is_match(text))),

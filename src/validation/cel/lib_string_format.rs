@@ -1,8 +1,10 @@
 //! The function `format` on strings.
 
+use super::ast::Expr;
 use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::lib_convert::{go_double, text};
+use super::typing::Ty;
 use super::value::{List, Map, Value};
 use crate::validation::gotext::quote;
 
@@ -37,10 +39,8 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
         }
         let value = list.get(next)?;
         next += 1;
-        let (precision, tail) = precision(rest)?;
-        let mut chars = tail.chars();
-        let clause = chars.next().ok_or_else(|| unparsable("unexpected end of string"))?;
-        rest = chars.as_str();
+        let (precision, clause, tail) = clause(rest)?;
+        rest = tail;
         let written = match clause {
             's' => whole(&value),
             'd' => decimal(&value),
@@ -48,8 +48,7 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
             'e' => scientific(&value, precision),
             'b' => binary(&value),
             'x' | 'X' => hex(&value, clause == 'X'),
-            'o' => octal(&value),
-            _ => return Err(unparsable(&format!("unrecognized formatting clause \"{clause}\""))),
+            _ => octal(&value),
         };
         let written = written.map_err(|fault| match fault {
             Fault::Error(text) => Fault::Error(format!("error during formatting: {text}")),
@@ -60,6 +59,88 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// What the server finds out about a literal text and its literal arguments when it compiles a rule. `ty` tells the type
+/// of an argument, or of what is in one.
+pub(crate) fn check(
+    template: &str,
+    args: &[(Expr, bool)],
+    ty: &mut impl FnMut(&Expr) -> Ty,
+) -> std::result::Result<(), String> {
+    let mut next = 0;
+    let mut rest = template;
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        if let Some(tail) = rest.strip_prefix('%') {
+            rest = tail;
+            continue;
+        }
+        let (_, letter, tail) = match clause(rest) {
+            Ok(clause) => clause,
+            Err(Fault::Error(why) | Fault::Abort(why) | Fault::Undecided(why)) => return Err(why),
+        };
+        let Some((arg, _)) = args.get(next) else { return Err(format!("index {next} out of range")) };
+        if !takes(letter, arg, ty) {
+            return Err(format!("error during formatting: %{letter} cannot be used on {}", ty(arg)));
+        }
+        rest = tail;
+        next += 1;
+    }
+    match args.len() > next {
+        true => Err(format!("too many arguments supplied to string.format (expected {next}, got {})", args.len())),
+        false => Ok(()),
+    }
+}
+
+/// Whether a clause can write the argument, as far as its type tells.
+fn takes(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> bool {
+    let name = match ty(arg) {
+        Ty::Dyn => "dyn",
+        Ty::Null => "null",
+        Ty::Scalar(name) | Ty::Of(name, _) => name,
+        Ty::Object(_) | Ty::Variable(_) => "object",
+    };
+    let names: &[&str] = match clause {
+        's' => &[
+            "null",
+            "list",
+            "map",
+            "int",
+            "uint",
+            "double",
+            "bool",
+            "string",
+            "bytes",
+            "type",
+            "google.protobuf.Timestamp",
+            "google.protobuf.Duration",
+        ],
+        'f' | 'e' => &["double", "string"],
+        'b' => &["int", "uint", "bool"],
+        'x' | 'X' => &["int", "uint", "string", "bytes"],
+        _ => &["int", "uint"],
+    };
+    let takes_it = name == "dyn" || names.contains(&name);
+    takes_it
+        && match arg {
+            Expr::List(items) if clause == 's' => items.iter().all(|(item, _)| takes(clause, item, ty)),
+            Expr::Map(entries) if clause == 's' => {
+                entries.iter().all(|(key, value, _)| takes(clause, key, ty) && takes(clause, value, ty))
+            }
+            _ => true,
+        }
+}
+
+/// The precision and the letter of a clause, and what follows.
+fn clause(rest: &str) -> Result<(usize, char, &str)> {
+    let (precision, tail) = precision(rest)?;
+    let mut chars = tail.chars();
+    match chars.next() {
+        Some(clause @ ('s' | 'd' | 'f' | 'e' | 'b' | 'x' | 'X' | 'o')) => Ok((precision, clause, chars.as_str())),
+        Some(clause) => Err(unparsable(&format!("unrecognized formatting clause \"{clause}\""))),
+        None => Err(unparsable("unexpected end of string")),
+    }
 }
 
 fn unparsable(why: &str) -> Fault {

@@ -56,7 +56,11 @@ fn offset(zone: &str) -> Result<i64> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
             "" | "UTC" => Ok(0),
-            _ => Err(Fault::Undecided(format!("the time zone {} is not known here", quote(zone)))),
+            _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
+                Err(Fault::error("time: invalid location name"))
+            }
+            _ if may_be_zone(zone) => Err(Fault::Undecided(format!("the time zone {} is not known here", quote(zone)))),
+            _ => Err(Fault::error(format!("unknown time zone {zone}"))),
         };
     };
     let number = |text: &str| {
@@ -70,6 +74,13 @@ fn offset(zone: &str) -> Result<i64> {
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     Ok(60 * if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes })
+}
+
+/// Whether there may be a time zone of that name where the server runs.
+fn may_be_zone(name: &str) -> bool {
+    name.len() > 1
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+-/.".contains(&b))
 }
 
 fn year<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {

@@ -1,5 +1,7 @@
 //! Recognises macros: calls whose arguments are not values but expressions with variables of their own.
 
+use std::sync::OnceLock;
+
 use super::ast::{Expr, Macro, MacroKind, Step};
 use super::parser::call;
 
@@ -52,7 +54,7 @@ pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Result
     }
     let filter = if filter { args.next() } else { None };
     let Some(body) = args.next() else { return Err(format!("too few arguments for {name}()")) };
-    Ok(Expr::Macro(Box::new(Macro { kind, target, variables, filter, body })))
+    Ok(Expr::Macro(Box::new(Macro { kind, target, variables, filter, body, signature: OnceLock::new() })))
 }
 
 /// Which macro a call is, how many variables it binds, and whether it has a filter before its body.

@@ -24,6 +24,7 @@ mod budget;
 mod check;
 mod comprehension;
 mod convert;
+mod cost;
 mod engine;
 mod equal;
 mod eval;

@@ -28,6 +28,9 @@ pub(crate) fn apply<'a>(
         true => compare(&left, &right).map(|ordering| Value::Bool(test(ordering))),
         false => Err(Fault::error(format!("no such overload: _{sign}_"))),
     };
+    if is_undefined(operator, &left) {
+        return Err(Fault::error(format!("no such overload: {}", operator.function())));
+    }
     match operator {
         Operator::Equal => equal(&left, &right, budget).map(Value::Bool),
         // What cannot be compared is not equal.
@@ -64,13 +67,28 @@ pub(crate) fn apply<'a>(
     }
 }
 
+/// Whether there is no such arithmetic for the left operand, whatever the right one is. The server tells this from
+/// operands that do not go together, but not where values of the type have functions of their own.
+fn is_undefined(operator: Operator, left: &Value) -> bool {
+    let is_number = matches!(left, Value::Int(_) | Value::Uint(_) | Value::Double(_));
+    let is_receiver = matches!(left, Value::String(_) | Value::Duration(_) | Value::Timestamp(_));
+    !is_receiver
+        && match operator {
+            Operator::Add => !is_number && !matches!(left, Value::Bytes(_) | Value::List(_)),
+            Operator::Subtract | Operator::Multiply | Operator::Divide => !is_number,
+            Operator::Modulo => !matches!(left, Value::Int(_) | Value::Uint(_)),
+            _ => false,
+        }
+}
+
 /// `-value`
 pub(crate) fn negate(value: Value<'_>) -> Result<Value<'_>> {
     match value {
         Value::Int(value) => checked(value.checked_neg(), INT, Value::Int),
         Value::Double(value) => Ok(Value::Double(-value)),
         Value::Duration(value) => checked(value.checked_neg(), INT, Value::Duration),
-        _ => Err(Fault::no_such_overload()),
+        Value::Bool(_) | Value::String(_) | Value::Timestamp(_) => Err(Fault::no_such_overload()),
+        _ => Err(Fault::error("no such overload: -_")),
     }
 }
 
@@ -127,7 +145,9 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
         Items::Json(items, of) => (items.iter().map(Value::Unknown).collect(), *of),
         Items::Merged(items, of) => (items.to_vec(), *of),
         _ => {
-            let items = left.iter().chain(right.iter()).collect();
+            let marked = |list: &List<'a>| (0..list.len()).map(|at| (list.get(at), list.is_of_object(at))).collect();
+            let mut items: Vec<_> = marked(&left);
+            items.append(&mut marked(&right));
             return Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind });
         }
     };
@@ -169,17 +189,18 @@ fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -
     match container {
         Value::List(list) => {
             let mut fault = None;
-            for item in list.iter() {
-                let is_it = match list.kind {
-                    Some(_) => item.and_then(|item| equal(&item, value, budget)),
-                    None => item.and_then(|item| equal(value, &item, budget)),
+            for (index, item) in list.iter().enumerate() {
+                let is_of_object = list.is_of_object(index);
+                let is_it = match is_of_object {
+                    true => item.and_then(|item| equal(&item, value, budget)),
+                    false => item.and_then(|item| equal(value, &item, budget)),
                 };
                 match is_it {
                     Ok(true) => return Ok(true),
                     Ok(false) => {}
                     Err(problem) if problem.is_final() => return Err(problem),
                     // A list of the object reports what cannot be compared, others take it as different.
-                    Err(problem) if list.kind.is_some() => fault = fault.or(Some(problem)),
+                    Err(problem) if is_of_object => fault = fault.or(Some(problem)),
                     Err(_) => {}
                 }
             }

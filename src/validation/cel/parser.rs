@@ -369,5 +369,5 @@ fn extend(expr: Expr, step: Step) -> Result<Expr, String> {
 
 /// A call that is not a macro.
 pub(crate) fn call(function: String, member: bool, args: Vec<Expr>) -> Expr {
-    Expr::Call(Call { function, member, args, overloads: Vec::new(), element: OnceLock::new(), pattern: None })
+    Expr::Call(Call { function, member, args, overloads: Vec::new(), signature: OnceLock::new(), pattern: None })
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::ast::Expr;
 use super::budget::Budget;
 use super::check::check;
-use super::convert::{typed, untyped};
+use super::convert::{misfit, typed};
 use super::eval::Evaluation;
 use super::fault::Fault;
 use super::field_path::normalized;
@@ -221,10 +221,7 @@ impl Rule {
         if self.node.uses_old {
             match (old, self.optional_old) {
                 // There is a value even where it does not fit the schema.
-                (Some(old), true) => {
-                    let old = typed(old, of).and_then(|old| untyped(&old)).unwrap_or(Value::Unknown(old));
-                    variables.push(("oldSelf", Ok(Value::some(old))));
-                }
+                (Some(old), true) => variables.push(("oldSelf", misfit(typed(old, of)).map(Value::some))),
                 (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
                 (None, true) => variables.push(("oldSelf", Ok(Value::Optional(None)))),
                 (None, false) => {}

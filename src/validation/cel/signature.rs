@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use super::equal::find;
 use super::typing::Ty;
+use super::value::Value;
 
 /// Made from the server's packages; docs/testing.md tells how.
 const TEXT: &str = include_str!("signatures.txt");
@@ -16,6 +18,39 @@ pub(crate) struct Signature {
     pub result: Ty,
     /// How many type variables there are.
     pub variables: usize,
+    /// Whether the server looks at the arguments before it calls the overload.
+    pub is_guarded: bool,
+}
+
+/// The functions that are called whatever their arguments are.
+const UNGUARDED: &[&str] = &["contains", "dyn", "endsWith", "flatten", "matches", "size", "sort", "startsWith", "type"];
+
+impl Signature {
+    /// Whether the server calls the overload with these arguments. Of lists and maps it looks at no more than the first
+    /// element.
+    pub(crate) fn fits(&self, args: &[Value]) -> bool {
+        !self.is_guarded
+            || self.args.len() == args.len() && self.args.iter().zip(args).all(|(ty, arg)| fits(ty, Some(arg)))
+    }
+}
+
+/// Whether a value passes for one of the type; what does not fit its schema does only for one of any type.
+fn fits(ty: &Ty, value: Option<&Value>) -> bool {
+    let of = match ty {
+        Ty::Dyn | Ty::Variable(_) => return true,
+        Ty::Null | Ty::Object(_) => return false,
+        Ty::Scalar(name) => return value.is_some_and(|value| value.type_name() == *name),
+        Ty::Of(name, of) if value.is_some_and(|value| value.type_name() == *name) => of,
+        Ty::Of(..) => return false,
+    };
+    match (value, &**of) {
+        (Some(Value::List(list)), [element]) => list.len() == 0 || fits(element, list.get(0).ok().as_ref()),
+        (Some(Value::Map(map)), [key, value]) => map.keys().first().is_none_or(|first| {
+            let found = find(map, first).map(|found| found.unwrap_or(Value::Null));
+            fits(key, Some(first)) && fits(value, found.ok().as_ref())
+        }),
+        _ => true,
+    }
 }
 
 /// The overloads of each function by its name: those called as `name(…)`, and as `target.name(…)`.
@@ -59,7 +94,8 @@ fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
     }
     scan.rest = result;
     let result = scan.ty()?;
-    Some((name, member, Signature { args: types, result, variables: variables.len() }))
+    let is_guarded = !UNGUARDED.contains(&name);
+    Some((name, member, Signature { args: types, result, variables: variables.len(), is_guarded }))
 }
 
 /// The types that functions are members of, those with parameters left out.

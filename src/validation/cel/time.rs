@@ -70,7 +70,8 @@ impl Timestamp {
                 let sign = if scan.mark("+").is_some() { 1 } else { scan.mark("-").map(|()| -1)? };
                 let hours = scan.number(2, 2).filter(|hours| *hours <= 24)?;
                 scan.mark(":")?;
-                let minutes = scan.number(2, 2).filter(|minutes| *minutes < 60)?;
+                // As lenient as Go is with hours.
+                let minutes = scan.number(2, 2).filter(|minutes| *minutes <= 60)?;
                 if !scan.0.is_empty() {
                     return None;
                 }

@@ -69,6 +69,18 @@ impl Ty {
         Ty::Of(name, Arc::new([]))
     }
 
+    /// The type of the type of that name.
+    pub(crate) fn of_type(name: &'static str) -> Ty {
+        let of = match name {
+            "bool" | "int" | "uint" | "double" | "string" | "bytes" => Ty::Scalar(name),
+            "null_type" => Ty::Null,
+            "list" => Ty::list(Ty::Dyn),
+            "map" => Ty::map(Ty::Dyn, Ty::Dyn),
+            name => Ty::plain(name),
+        };
+        Ty::Of("type", Arc::new([of]))
+    }
+
     pub(crate) fn list(of: Ty) -> Ty {
         Ty::Of("list", Arc::new([of]))
     }
@@ -85,18 +97,6 @@ impl Ty {
     pub(crate) fn in_optional(&self) -> Option<&Ty> {
         match self {
             Ty::Of("optional_type", of) => of.first(),
-            _ => None,
-        }
-    }
-
-    /// The name of the type of a list's elements, where it says all of them.
-    pub(crate) fn element(&self) -> Option<&'static str> {
-        match self {
-            Ty::Of("list", of) => match of.first()? {
-                Ty::Scalar(name) => Some(name),
-                Ty::Of(name, of) if of.is_empty() => Some(name),
-                _ => None,
-            },
             _ => None,
         }
     }

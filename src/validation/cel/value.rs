@@ -85,9 +85,11 @@ pub(crate) enum Items<'a> {
     Values(Rc<Vec<Value<'a>>>),
     /// Elements of other lists, some of which may not fit their schema: that hurts only where they are looked at.
     Taken(Rc<Vec<Result<Value<'a>>>>),
-    /// The same of two lists, one after the other.
-    Joined(Rc<Vec<Result<Value<'a>>>>),
+    /// The same of two lists, one after the other, and for each whether it is of a list of the object.
+    Joined(Rc<Vec<Joined<'a>>>),
 }
+
+type Joined<'a> = (Result<Value<'a>>, bool);
 
 impl<'a> List<'a> {
     /// A list made by an expression.
@@ -104,7 +106,8 @@ impl<'a> List<'a> {
         match &self.items {
             Items::Json(items, _) | Items::Plain(items) => items.len(),
             Items::Values(items) | Items::Merged(items, _) => items.len(),
-            Items::Taken(items) | Items::Joined(items) => items.len(),
+            Items::Taken(items) => items.len(),
+            Items::Joined(items) => items.len(),
         }
     }
 
@@ -115,7 +118,16 @@ impl<'a> List<'a> {
             Items::Merged(items, of) => items.get(index).map_or(Ok(Value::Null), |item| read(item.clone(), of)),
             Items::Plain(items) => Ok(items.get(index).map_or(Value::Null, native)),
             Items::Values(items) => Ok(items.get(index).cloned().unwrap_or(Value::Null)),
-            Items::Taken(items) | Items::Joined(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
+            Items::Taken(items) => items.get(index).cloned().unwrap_or(Ok(Value::Null)),
+            Items::Joined(items) => items.get(index).map_or(Ok(Value::Null), |(item, _)| item.clone()),
+        }
+    }
+
+    /// Whether the element at `index` is one of a list of the object, be it joined with others.
+    pub(crate) fn is_of_object(&self, index: usize) -> bool {
+        match &self.items {
+            Items::Joined(items) => items.get(index).is_some_and(|(_, of_object)| *of_object),
+            _ => self.kind.is_some(),
         }
     }
 
@@ -141,12 +153,13 @@ pub(crate) enum Map<'a> {
     Values(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
 }
 
-/// What keys of a map are looked up by: integers by value, whatever their type.
+/// What keys of a map are looked up by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Bool(bool),
-    Integer(i128),
-    /// The bits of a double: integers do not find it, though a double finds them.
+    Int(i64),
+    Uint(u64),
+    /// The bits of a double.
     Double(u64),
     String(String),
 }
@@ -156,8 +169,8 @@ impl Key {
     pub(crate) fn of(value: &Value) -> Option<Key> {
         Some(match value {
             Value::Bool(value) => Key::Bool(*value),
-            Value::Int(value) => Key::Integer((*value).into()),
-            Value::Uint(value) => Key::Integer((*value).into()),
+            Value::Int(value) => Key::Int(*value),
+            Value::Uint(value) => Key::Uint(*value),
             // Not even itself is what is no number.
             Value::Double(value) if value.is_nan() => return None,
             Value::Double(value) => Key::Double((value + 0.0).to_bits()),
@@ -166,13 +179,16 @@ impl Key {
         })
     }
 
-    /// The integer that a double key finds as well.
-    pub(crate) fn integral(value: &Value) -> Option<Key> {
+    /// The other keys that a number finds, in this order: integers of the same value. No integer finds a double.
+    pub(crate) fn others(value: &Value) -> [Option<Key>; 2] {
         match value {
+            Value::Int(value) => [u64::try_from(*value).ok().map(Key::Uint), None],
+            Value::Uint(value) => [i64::try_from(*value).ok().map(Key::Int), None],
             Value::Double(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(64) => {
-                Some(Key::Integer(*value as i128))
+                let value = *value as i128;
+                [i64::try_from(value).ok().map(Key::Int), u64::try_from(value).ok().map(Key::Uint)]
             }
-            _ => None,
+            _ => [None, None],
         }
     }
 }

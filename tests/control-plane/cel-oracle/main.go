@@ -144,7 +144,13 @@ func newOracle(folder string, isOptional bool) oracle {
 	return oracle{env: set.NewExpressionsEnv(), self: self, oldSelf: oldSelf}
 }
 
-func (o oracle) evaluate(expression string) string {
+func (o oracle) evaluate(expression string) (said string) {
+	// The server's handler of the request does not end at that, either.
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			said = "refused: panic: " + oneLine(fmt.Sprint(panicked))
+		}
+	}()
 	ast, issues := o.env.Compile(expression)
 	if issues != nil {
 		first, _, _ := strings.Cut(issues.String(), "\n")

@@ -1,0 +1,78 @@
+//! What the server counts for calls: rules that it gives up as too expensive must not pass here.
+//!
+//! The numbers are those of cel-go and of Kubernetes' libraries, or more: texts are measured in bytes where the server
+//! counts characters.
+
+use super::ast::Operator;
+use super::equal::find;
+use super::fault::Result;
+use super::value::Value;
+
+/// The cost of a call with these arguments; of what takes more than `most` steps to find out, no less than that.
+pub(super) fn of_call(function: &str, args: &[Value], result: &Result<Value>, most: u64) -> u64 {
+    let length = |index: usize| args.get(index).map_or(1, size);
+    match function {
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
+            let mut left = most;
+            let cost = args.first().map_or(0, |arg| traversal(arg, &mut left));
+            if left == 0 { most.max(cost) } else { cost }
+        }
+        "sets.contains" | "sets.intersects" => 1 + length(0).saturating_mul(length(1)),
+        "sets.equivalent" => 1 + length(0).saturating_mul(length(1)).saturating_mul(2),
+        "join" => result.as_ref().map_or(0, |text| tenth(2 * size(text))),
+        "contains" => tenth(length(0)).saturating_mul(tenth(length(1))),
+        "replace" | "split" | "ip.isCanonical" => tenth(2 * length(0)),
+        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "startsWith" | "endsWith" | "bytes" | "string"
+        | "strings.quote" | "format" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver"
+        | "isSemver" => tenth(length(0)).max(1),
+        _ => 1,
+    }
+}
+
+/// The cost of a binary operator.
+pub(super) fn of_operator(operator: Operator, left: &Value, right: &Value) -> u64 {
+    match operator {
+        Operator::In => size(right),
+        Operator::Add => match left {
+            Value::String(_) | Value::Bytes(_) => tenth(size(left) + size(right)),
+            _ => 1,
+        },
+        Operator::Subtract | Operator::Multiply | Operator::Divide | Operator::Modulo => 1,
+        _ => tenth(size(left).min(size(right))).max(1),
+    }
+}
+
+fn tenth(length: u64) -> u64 {
+    length.div_ceil(10)
+}
+
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        Value::List(list) => list.len() as u64,
+        Value::Map(map) => map.len() as u64,
+        Value::Optional(Some(value)) => size(value),
+        _ => 1,
+    }
+}
+
+/// The cost of looking at all of a value, in which there may be `left` more values.
+fn traversal(value: &Value, left: &mut u64) -> u64 {
+    if *left == 0 {
+        return 0;
+    }
+    *left -= 1;
+    let mut all = |parts: &mut dyn Iterator<Item = Result<Value>>| {
+        parts.map(|part| part.map_or(1, |part| traversal(&part, left))).fold(0, u64::saturating_add)
+    };
+    match value {
+        Value::String(_) | Value::Bytes(_) => tenth(size(value)),
+        Value::List(list) => all(&mut list.iter()),
+        Value::Map(map) => all(&mut map.keys().into_iter().flat_map(|key| {
+            let value = find(map, &key).map(|value| value.unwrap_or(Value::Null));
+            [Ok(key), value]
+        })),
+        _ => 1,
+    }
+}
