@@ -59,6 +59,7 @@ pub use rules::{CompileRules, NoEngine, Rules, Verdict};
 use check::Checker;
 use correlate::Correlated;
 use node::Node;
+use objectmeta::Malformed;
 use path::Path;
 use rules::RuleWalk;
 
@@ -176,23 +177,40 @@ impl Schema {
     ///
     /// An error means that the server could not decode the object.
     pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
+        self.fit_or(object, Malformed::Refused)
+    }
+
+    fn fit_or(&self, object: &mut Value, malformed: Malformed) -> Result<Vec<Pruned>, Box<FieldError>> {
         let mut pruned = self.prune(object);
         prune::drop_nulls(object, &self.root);
-        pruned.extend(objectmeta::coerce(object, &self.root, !self.passes_metadata)?);
+        pruned.extend(objectmeta::coerce(object, &self.root, !self.passes_metadata, malformed)?);
         pruned.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(pruned)
     }
 
-    /// [`Schema::fit`] and defaulting: an object that is written, or read at the version in which it is stored.
+    /// [`Schema::fit`] and defaulting: an object that is written.
+    ///
+    /// # Errors
+    /// As [`Schema::fit`].
     pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
         let pruned = self.fit(object)?;
+        Ok((pruned, self.default(object)))
+    }
+
+    /// The same for an object that is read at the version in which it is stored: from storage malformed fields of
+    /// metadata are left out, such as the labels of an embedded resource of which one is a number.
+    ///
+    /// # Errors
+    /// The server cannot read the object: it cannot be had, changed or listed.
+    pub fn prepare_stored(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+        let pruned = self.fit_or(object, Malformed::Dropped)?;
         Ok((pruned, self.default(object)))
     }
 
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
-        let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new) };
+        let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = Checker::default();
         errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
         errors.extend(objectmeta::check_embedded(new, &self.root));
@@ -246,7 +264,7 @@ impl Schema {
         let mut stored = old.cloned();
         if let Some(stored) = &mut stored {
             number::as_stored(stored);
-            if let Err(error) = self.prepare(stored) {
+            if let Err(error) = self.prepare_stored(stored) {
                 return undecodable(error);
             }
         }
