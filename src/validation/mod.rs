@@ -3,12 +3,12 @@
 //! A structural schema is compiled once; an object then goes through what it would go through there, in the same order:
 //! unknown fields are pruned, nulls without a place are dropped, metadata is brought into its fixed form, defaults are
 //! filled in, and the result is validated: metadata, the schema's keywords, embedded resources, uniqueness in lists, and
-//! at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
+//! what a scale subresource reads, at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
 //!
 //! ```text
 //! compile ─► node          the schema tree
 //! prune, objectmeta        what an object becomes
-//! check, listtype, rules   what is wrong with it; correlate says what an update left alone
+//! check, listtype, scale, rules   what is wrong with it; correlate says what an update left alone
 //! focus                    what of all that is not the same in another schema
 //! formats, re2, number     the meaning of single keywords
 //! ```
@@ -45,6 +45,7 @@ mod path;
 mod prune;
 pub mod re2;
 mod rules;
+mod scale;
 
 use std::sync::Arc;
 
@@ -55,6 +56,7 @@ pub use error::{FieldError, Kind, Undecided};
 pub(crate) use number::as_stored;
 pub use prune::{Defaulted, Pruned};
 pub use rules::{CompileRules, NoEngine, Rules, Verdict};
+pub use scale::Scale;
 
 use check::Checker;
 use correlate::Correlated;
@@ -73,6 +75,7 @@ pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
 pub struct Schema {
     root: Arc<Node>,
     status_subresource: bool,
+    scale: Option<Arc<Scale>>,
     /// Whether metadata is left alone.
     passes_metadata: bool,
     looks_back: bool,
@@ -114,7 +117,7 @@ impl Schema {
     pub fn compile_with(schema: &Value, rules: &dyn CompileRules) -> Result<Self, CompileError> {
         let root = compile::Compiler::new(rules).root(schema)?;
         let looks_back = focus::looks_back(schema, None);
-        Ok(Self { root: Arc::new(root), status_subresource: false, passes_metadata: false, looks_back })
+        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: false, looks_back })
     }
 
     /// Compiles what of `schema` is not the same in `other`: where both say the same nothing is dropped and nothing
@@ -126,7 +129,7 @@ impl Schema {
         let mut root = compile::Compiler::new(&cel::Engine).root(schema)?;
         focus::narrow(&mut root, schema, other);
         let looks_back = focus::looks_back(schema, Some(other));
-        Ok(Self { root: Arc::new(root), status_subresource: false, passes_metadata: true, looks_back })
+        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: true, looks_back })
     }
 
     /// Whether some rule compares an object with what it was before an update.
@@ -142,7 +145,8 @@ impl Schema {
     /// Whether a field of an object can make a difference: for what [`Schema::compile_beside`] gives some cannot, and
     /// need not be there. Of metadata the names have to be there always.
     pub fn looks_at(&self, field: &str) -> bool {
-        !self.passes_metadata || focus::looks_at(&self.root, field)
+        let in_scale = || self.scale.as_ref().is_some_and(|scale| scale.looks_at(field));
+        !self.passes_metadata || focus::looks_at(&self.root, field) || in_scale()
     }
 
     /// Whether [`Schema::prepare`] certainly leaves the object as it is. Only of what [`Schema::compile_beside`] gives the
@@ -155,6 +159,11 @@ impl Schema {
     /// the old one.
     pub fn with_status_subresource(self, enabled: bool) -> Self {
         Self { status_subresource: enabled, ..self }
+    }
+
+    /// With a scale subresource the fields that it reads have to be of its types.
+    pub fn with_scale(self, scale: Scale) -> Self {
+        Self { scale: (!scale.is_empty()).then(|| Arc::new(scale)), ..self }
     }
 
     #[cfg(test)]
@@ -213,6 +222,7 @@ impl Schema {
         let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = Checker::default();
         errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
+        errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
         errors.extend(objectmeta::check_embedded(new, &self.root));
         // A list that had duplicates before may keep them, and any other list too.
         if old.is_none_or(|old| listtype::check(old, &self.root).is_empty()) {

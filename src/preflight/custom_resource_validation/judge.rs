@@ -453,6 +453,8 @@ fn is_rule(keyword: &Keyword) -> bool {
 }
 
 fn path_beside(path: &str, pattern: &str) -> Option<String> {
+    // What the scale subresource reads is written with a dot before it.
+    let path = path.strip_prefix('.').unwrap_or(path);
     (path != pattern && path != "<nil>").then(|| path.to_owned())
 }
 
