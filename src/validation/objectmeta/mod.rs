@@ -99,9 +99,28 @@ pub fn coerce(object: &mut Value, node: &Node, own: bool, malformed: Malformed) 
     let mut coercion = Coercion { malformed, dropped: Vec::new() };
     if let Some(map) = object.as_object_mut().filter(|_| own) {
         coercion.resource(map, &Path::Root)?;
+        if malformed == Malformed::Refused {
+            drop_repeated_owners(map);
+        }
     }
     coercion.embedded(object, node, &Path::Root)?;
     Ok(coercion.dropped)
+}
+
+/// Of owners that are the same a request has but one.
+fn drop_repeated_owners(map: &mut Map<String, Value>) {
+    if let Some(owners) = map.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"))
+        && let Some(owners) = owners.as_array_mut()
+    {
+        let mut at = 0;
+        while at < owners.len() {
+            if owners[..at].contains(&owners[at]) {
+                owners.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
 }
 
 /// The same for a value that is not the whole object, such as a default.
