@@ -374,6 +374,66 @@ fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
 }
 
 #[test]
+fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let live = bed.one_version(fields(json!({"replicas": {"type": "number"}})));
+    bed.live(&live);
+    for (name, replicas) in [("fits", json!(2)), ("less", json!(-1)), ("part", json!(1.5))] {
+        bed.create(name, &json!({"replicas": replicas}));
+    }
+    let mut desired = live;
+    desired["spec"]["versions"][0]["subresources"] =
+        json!({"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+    let report = bed.json(&desired);
+    let rule = "ExistingObjectRefusedOnUpdate".to_owned();
+    assert_eq!(affected(&report), BTreeMap::from([((rule, "spec.replicas".to_owned()), names(["less", "part"]))]));
+    let messages: Vec<String> = findings(&report).iter().map(|finding| text(&finding["message"])).collect();
+    assert!(messages.iter().all(|message| message.contains("since the scale subresource reads it")), "{messages:?}");
+
+    bed.live(&desired);
+    let touch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"a": name}}})).0;
+    eventually("the subresource is in force", || (touch("less") == 422).then_some(()));
+    assert_eq!(["fits", "part"].map(touch), [200, 422]);
+}
+
+/// A field that becomes an embedded resource: its metadata is read into a fixed form, or not at all.
+#[test]
+fn metadata_that_does_not_fit_is_lost_when_read_and_makes_an_object_unreadable_where_it_is_none() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let pod = |metadata: Value| json!({"pod": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}});
+    let mut field = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    bed.live(&bed.one_version(fields(json!({"pod": field}))));
+    bed.create("fits", &pod(json!({"name": "x", "labels": {"a": "1"}})));
+    bed.create("number", &pod(json!({"name": "x", "labels": {"a": 1}})));
+    bed.create("text", &pod(json!("x")));
+    bed.create("kind", &json!({"pod": {"apiVersion": "v1", "kind": 2}}));
+
+    field["x-kubernetes-embedded-resource"] = json!(true);
+    let desired = bed.one_version(fields(json!({"pod": field})));
+    let at = |rule: &str, path: &str| (rule.to_owned(), path.to_owned());
+    let expected = BTreeMap::from([
+        (at("ExistingDataPruned", "spec.pod.kind"), names(["kind"])),
+        (at("ExistingDataPruned", "spec.pod.metadata.labels"), names(["number"])),
+        (at("ExistingObjectRefusedOnUpdate", "spec.pod.kind"), names(["kind"])),
+        (at("ExistingObjectRefusedOnUpdate", "spec.pod.metadata"), names(["text"])),
+    ]);
+    assert_eq!(affected(&bed.json(&desired)), expected);
+
+    bed.live(&desired);
+    eventually("the new schema is in force", || (cp.get(&bed.path("text")).0 == 500).then_some(()));
+    let metadata = |name: &str| cp.get(&bed.path(name)).1["spec"]["pod"]["metadata"].clone();
+    assert_eq!(
+        (metadata("fits"), metadata("number")),
+        (json!({"name": "x", "labels": {"a": "1"}}), json!({"name": "x"}))
+    );
+    let touch = json!({"metadata": {"labels": {"a": "b"}}});
+    let written = ["fits", "number", "text", "kind"].map(|name| cp.patch(&bed.path(name), &touch).0);
+    assert_eq!(written, [200, 200, 500, 422]);
+}
+
+#[test]
 fn a_new_version_is_held_against_every_object_and_a_version_that_goes_names_its_writers() {
     let cp = control_plane();
     let bed = Bed::new();

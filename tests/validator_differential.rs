@@ -130,25 +130,50 @@ fn the_metadata_of_an_object_is_judged_as_the_server_does() {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = Schema::compile(&schema).expect("a schema");
     let long = "a".repeat(260);
+    let owner = json!({"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "1", "controller": true});
+    let other = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true});
     for metadata in [
         json!({"name": "x"}),
         json!({"name": "X_y"}),
         json!({"name": long}),
         json!({}),
         json!({"generateName": "x-"}),
+        json!({"name": "x", "generateName": "A_B"}),
+        json!({"name": "x", "generateName": "A/B"}),
         json!({"name": "x", "labels": {"a/b/c": "x", "-": "é", "ok": "-", "long": long}}),
         json!({"name": "x", "labels": {"/x": "", "A_b/c": "v", "": "v"}}),
         json!({"name": "x", "annotations": {"A.b/C": "é", "-": "", "a b": ""}}),
         json!({"name": "x", "annotations": {"a": "x".repeat(263_000)}}),
         json!({"name": "x", "finalizers": ["a.b/c", "-"]}),
+        json!({"name": "x", "finalizers": ["orphan", "foregroundDeletion"]}),
         json!({"name": "x", "ownerReferences": [{"apiVersion": "a/", "kind": "", "name": "", "uid": ""}]}),
+        json!({"name": "x", "ownerReferences": [owner, owner]}),
+        json!({"name": "x", "ownerReferences": [owner, other]}),
+        json!({"name": "x", "generation": -1, "managedFields": [{"operation": "Foo"}]}),
         json!({"name": "x", "labels": {"a": null}, "annotations": null, "unknown": 1}),
     ] {
         let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": "Diff1", "metadata": metadata});
+        let judged = |mut object: Value, old: Option<&Value>| {
+            let outcome = schema.process(&mut object, old).outcome;
+            outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect::<BTreeSet<_>>()
+        };
         let (status, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
         assert!(matches!(status, 201 | 422), "{metadata}: {answer}");
-        let outcome = schema.process(&mut object, None).outcome;
-        let ours: BTreeSet<_> = outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect();
-        assert_eq!(ours, texts_of(&answer), "{metadata}");
+        assert_eq!(judged(object.clone(), None), texts_of(&answer), "{metadata}");
+
+        // The same as an update of an object that has none of it.
+        if metadata["name"] != "x" {
+            continue;
+        }
+        let plain = json!({"apiVersion": object["apiVersion"], "kind": "Diff1", "metadata": {"name": "x"}});
+        let (status, old) = api.post(&resource, &plain);
+        assert_eq!(status, 201, "{old}");
+        for field in ["uid", "resourceVersion"] {
+            object["metadata"][field] = old["metadata"][field].clone();
+        }
+        let (status, answer) = api.put(&format!("{resource}/x?dryRun=All"), &object);
+        assert!(matches!(status, 200 | 422), "{metadata}: {answer}");
+        assert_eq!(judged(object, Some(&old)), texts_of(&answer), "update: {metadata}");
+        assert_eq!(api.delete(&format!("{resource}/x")).0, 200);
     }
 }

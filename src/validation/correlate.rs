@@ -27,6 +27,7 @@ enum Part {
     Bool(bool),
     Int(i64),
     Float(u64),
+    Rounded(String),
     Text(String),
 }
 
@@ -109,7 +110,9 @@ fn key_of(item: &Value, keys: &[String]) -> Option<Vec<Part>> {
             Value::String(s) => Some(Part::Text(s.clone())),
             Value::Number(n) => Some(match Num::of(n) {
                 Num::Int(i) => Part::Int(i),
-                Num::Float(f) => Part::Float(f.to_bits()),
+                // Several parts are put together as text, in which a float has six decimals.
+                Num::Float(f) if keys.len() > 1 => Part::Rounded(format!("{f:.6}")),
+                Num::Float(f) => Part::Float(if f == 0.0 { 0 } else { f.to_bits() }),
             }),
             _ => None,
         })
@@ -146,6 +149,16 @@ mod tests {
         let (one, other) = (json!({"l": [{"k": "a"}, {"k": "b"}]}), json!({"l": [{"k": "b"}, {"k": "a"}]}));
         assert!(unchanged(list("map"), one.clone(), other.clone()));
         assert!(!unchanged(list("atomic"), one, other));
+        let keys = |k: f64| json!({"l": [{"k": k, "p": "x"}]});
+        let mut two = list("map");
+        two["properties"]["l"]["x-kubernetes-list-map-keys"] = json!(["k", "p"]);
+        two["properties"]["l"]["items"] = json!({"type": "object", "properties": {"p": {"type": "string"}}});
+        let schema = Schema::compile(&two).expect("a schema");
+        let paired = |new: Value, old: Value| {
+            let list = Correlated::new(&new, &old, schema.root());
+            list.key("l").is_some_and(|list| list.index(0).is_some())
+        };
+        assert!(paired(keys(0.123_456_71), keys(0.123_456_72)) && !paired(keys(0.123_456), keys(0.123_457)));
         let (int, float) = (json!({"l": [{"k": "a", "v": 1}]}), json!({"l": [{"k": "a", "v": 1.0}]}));
         assert!(!unchanged(list("map"), int, float));
     }

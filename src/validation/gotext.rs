@@ -32,7 +32,7 @@ pub fn quote(text: &str) -> String {
 }
 
 /// Letters, marks, numbers, punctuation, symbols and the ASCII space.
-fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }

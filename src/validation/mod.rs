@@ -3,12 +3,12 @@
 //! A structural schema is compiled once; an object then goes through what it would go through there, in the same order:
 //! unknown fields are pruned, nulls without a place are dropped, metadata is brought into its fixed form, defaults are
 //! filled in, and the result is validated: metadata, the schema's keywords, embedded resources, uniqueness in lists, and
-//! at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
+//! what a scale subresource reads, at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
 //!
 //! ```text
 //! compile ─► node          the schema tree
 //! prune, objectmeta        what an object becomes
-//! check, listtype, rules   what is wrong with it; correlate says what an update left alone
+//! check, listtype, scale, rules   what is wrong with it; correlate says what an update left alone
 //! focus                    what of all that is not the same in another schema
 //! formats, re2, number     the meaning of single keywords
 //! ```
@@ -46,6 +46,7 @@ mod path;
 mod prune;
 pub mod re2;
 mod rules;
+mod scale;
 
 use std::sync::Arc;
 
@@ -56,10 +57,12 @@ pub use error::{FieldError, Kind, Undecided};
 pub(crate) use number::as_stored;
 pub use prune::{Defaulted, Pruned};
 pub use rules::{CompileRules, NoEngine, Rules, Verdict};
+pub use scale::Scale;
 
 use check::Checker;
 use correlate::Correlated;
 use node::Node;
+use objectmeta::Malformed;
 use path::Path;
 use rules::RuleWalk;
 
@@ -73,6 +76,7 @@ pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
 pub struct Schema {
     root: Arc<Node>,
     status_subresource: bool,
+    scale: Option<Arc<Scale>>,
     /// Whether metadata is left alone.
     passes_metadata: bool,
     looks_back: bool,
@@ -114,7 +118,7 @@ impl Schema {
     pub fn compile_with(schema: &Value, rules: &dyn CompileRules) -> Result<Self, CompileError> {
         let root = compile::Compiler::new(rules).root(schema)?;
         let looks_back = focus::looks_back(schema, None);
-        Ok(Self { root: Arc::new(root), status_subresource: false, passes_metadata: false, looks_back })
+        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: false, looks_back })
     }
 
     /// Compiles what of `schema` is not the same in `other`: where both say the same nothing is dropped and nothing
@@ -126,7 +130,7 @@ impl Schema {
         let mut root = compile::Compiler::new(&cel::Engine).root(schema)?;
         focus::narrow(&mut root, schema, other);
         let looks_back = focus::looks_back(schema, Some(other));
-        Ok(Self { root: Arc::new(root), status_subresource: false, passes_metadata: true, looks_back })
+        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: true, looks_back })
     }
 
     /// Whether some rule compares an object with what it was before an update.
@@ -142,7 +146,8 @@ impl Schema {
     /// Whether a field of an object can make a difference: for what [`Schema::compile_beside`] gives some cannot, and
     /// need not be there. Of metadata the names have to be there always.
     pub fn looks_at(&self, field: &str) -> bool {
-        !self.passes_metadata || focus::looks_at(&self.root, field)
+        let in_scale = || self.scale.as_ref().is_some_and(|scale| scale.looks_at(field));
+        !self.passes_metadata || focus::looks_at(&self.root, field) || in_scale()
     }
 
     /// Whether [`Schema::prepare`] certainly leaves the object as it is. Only of what [`Schema::compile_beside`] gives the
@@ -155,6 +160,11 @@ impl Schema {
     /// the old one.
     pub fn with_status_subresource(self, enabled: bool) -> Self {
         Self { status_subresource: enabled, ..self }
+    }
+
+    /// With a scale subresource the fields that it reads have to be of its types.
+    pub fn with_scale(self, scale: Scale) -> Self {
+        Self { scale: (!scale.is_empty()).then(|| Arc::new(scale)), ..self }
     }
 
     #[cfg(test)]
@@ -177,25 +187,43 @@ impl Schema {
     ///
     /// An error means that the server could not decode the object.
     pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
+        self.fit_or(object, Malformed::Refused)
+    }
+
+    fn fit_or(&self, object: &mut Value, malformed: Malformed) -> Result<Vec<Pruned>, Box<FieldError>> {
         let mut pruned = self.prune(object);
         prune::drop_nulls(object, &self.root);
-        pruned.extend(objectmeta::coerce(object, &self.root, !self.passes_metadata)?);
+        pruned.extend(objectmeta::coerce(object, &self.root, !self.passes_metadata, malformed)?);
         pruned.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(pruned)
     }
 
-    /// [`Schema::fit`] and defaulting: an object that is written, or read at the version in which it is stored.
+    /// [`Schema::fit`] and defaulting: an object that is written.
+    ///
+    /// # Errors
+    /// As [`Schema::fit`].
     pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
         let pruned = self.fit(object)?;
+        Ok((pruned, self.default(object)))
+    }
+
+    /// The same for an object that is read at the version in which it is stored: from storage malformed fields of
+    /// metadata are left out, such as the labels of an embedded resource of which one is a number.
+    ///
+    /// # Errors
+    /// The server cannot read the object: it cannot be had, changed or listed.
+    pub fn prepare_stored(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+        let pruned = self.fit_or(object, Malformed::Dropped)?;
         Ok((pruned, self.default(object)))
     }
 
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
-        let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new) };
+        let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = Checker::default();
         errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
+        errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
         errors.extend(objectmeta::check_embedded(new, &self.root));
         // A list that had duplicates before may keep them, and any other list too.
         if old.is_none_or(|old| listtype::check(old, &self.root).is_empty()) {
@@ -247,7 +275,7 @@ impl Schema {
         let mut stored = old.cloned();
         if let Some(stored) = &mut stored {
             number::as_stored(stored);
-            if let Err(error) = self.prepare(stored) {
+            if let Err(error) = self.prepare_stored(stored) {
                 return undecodable(error);
             }
         }

@@ -111,6 +111,17 @@ impl Subject<'_> {
         }
     }
 
+    /// Compares what becomes of a stored object when it is read.
+    pub(super) fn read(&self, path: &str, old: &Value, tally: &mut Tally) {
+        let mut ours = old.clone();
+        self.schema.prepare_stored(&mut ours).expect("what cannot be read was not stored");
+        let (status, answer) = self.api.get(path);
+        assert_eq!(status, 200, "{answer}");
+        for text in self.differences(&ours, &Outcome::default(), (status, answer)) {
+            self.disagree("read", &text, old, None, tally);
+        }
+    }
+
     /// What the server's answer has that we do not say, and what we say that it has not.
     fn differences(&self, ours: &Value, outcome: &Outcome, (status, answer): (u16, Value)) -> Vec<String> {
         let mut differences = Vec::new();

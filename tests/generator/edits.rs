@@ -249,7 +249,7 @@ fn rules(random: &mut Random, node: &mut Value) {
 /// A rule that fits the node.
 pub fn rule(random: &mut Random, node: &Value) -> Option<String> {
     let names: Vec<&String> = node.get("properties").and_then(Value::as_object)?.keys().collect();
-    let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.contains('-')).collect();
+    let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.contains(['-', '.'])).collect();
     if names.is_empty() {
         return None;
     }

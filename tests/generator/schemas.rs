@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Random;
 use super::values;
 
-pub const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f-g"];
+pub const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f-g", "x.y", "kind"];
 
 /// Patterns with a text that matches; some in the dialect that only RE2 speaks.
 pub const PATTERNS: [(&str, &str); 14] = [
@@ -120,6 +120,9 @@ pub(super) fn node(random: &mut Random, depth: usize) -> Value {
     if random.chance(30) {
         combine(random, &mut node);
     }
+    if random.rare(10) {
+        foreign(random, &mut node);
+    }
     if random.chance(20) {
         let default = match node.get("enum").and_then(Value::as_array) {
             Some(options) => random.pick(options).clone(),
@@ -130,6 +133,25 @@ pub(super) fn node(random: &mut Random, depth: usize) -> Value {
         }
     }
     node
+}
+
+/// Adds keywords that are about values of another type than the node's.
+fn foreign(random: &mut Random, node: &mut Value) {
+    let keywords: [(&str, Value); 9] = [
+        ("maxLength", json!(1)),
+        ("minLength", json!(2)),
+        ("pattern", json!("^x")),
+        ("minimum", json!(3)),
+        ("multipleOf", json!(2)),
+        ("minItems", json!(1)),
+        ("maxItems", json!(-1)),
+        ("maxProperties", json!(0)),
+        ("required", json!(["a", "zz"])),
+    ];
+    let (keyword, value) = random.pick(&keywords);
+    if node.get(keyword).is_none() {
+        node[*keyword] = value.clone();
+    }
 }
 
 /// `schema` with more keywords.
@@ -190,8 +212,11 @@ fn numbers(random: &mut Random, integers: bool) -> Value {
 
 fn int_or_string(random: &mut Random) -> Value {
     let mut node = json!({"x-kubernetes-int-or-string": true});
-    if random.chance(50) {
-        node["anyOf"] = json!([{"type": "integer"}, {"type": "string"}]);
+    let types = json!([{"type": "integer"}, {"type": "string"}]);
+    match random.below(10) {
+        0..=4 => node["anyOf"] = types,
+        5 => node["allOf"] = json!([{"anyOf": types}, {"pattern": random.pick(&PATTERNS).0}]),
+        _ => {}
     }
     if random.chance(30) {
         node["pattern"] = json!(random.pick(&PATTERNS).0);
@@ -242,21 +267,29 @@ fn array(random: &mut Random, depth: usize) -> Value {
     match random.below(4) {
         0 => {
             node["x-kubernetes-list-type"] = json!("set");
-            let kind = *random.pick(&["string", "integer", "number", "boolean"]);
-            node["items"] = json!({"type": kind});
+            node["items"] = match random.below(10) {
+                0 => json!({"x-kubernetes-int-or-string": true}),
+                1 => json!({"type": "object", "x-kubernetes-map-type": "atomic",
+                    "properties": {"a": {"type": "number"}, "b": {"type": "string"}}}),
+                2 => json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "number"}}),
+                _ => json!({"type": random.pick(&["string", "integer", "number", "boolean"])}),
+            };
             if random.chance(30) {
                 node["items"]["nullable"] = json!(true);
             }
         }
         1 => {
             let mut item = object(random, depth);
-            let keys: &[&str] = if random.chance(60) { &["k"] } else { &["k", "l"] };
+            let keys: &[&str] = random.pick::<&[&str]>(&[&["k"], &["k"], &["k", "l"], &["k", "l", "m"]]);
             for key in keys {
-                item["properties"][key] = json!({"type": random.pick(&["string", "integer", "number"])});
+                item["properties"][key] = json!({"type": random.pick(&["string", "integer", "number", "boolean"])});
             }
             if random.chance(30) {
-                let kind = item["properties"]["k"]["type"].as_str().unwrap_or_default().to_owned();
-                item["properties"]["k"]["default"] = if kind == "string" { json!("z") } else { json!(7) };
+                item["properties"]["k"]["default"] = match item["properties"]["k"]["type"].as_str() {
+                    Some("string") => json!("z"),
+                    Some("boolean") => json!(true),
+                    _ => json!(7),
+                };
                 item["required"] = json!(&keys[1..]);
             } else {
                 item["required"] = json!(keys);
@@ -271,7 +304,12 @@ fn array(random: &mut Random, depth: usize) -> Value {
             node["x-kubernetes-list-map-keys"] = json!(keys);
             node["items"] = item;
         }
-        _ => node["items"] = self::node(random, depth - 1),
+        _ => {
+            node["items"] = self::node(random, depth - 1);
+            if random.chance(10) {
+                node["x-kubernetes-list-type"] = json!("atomic");
+            }
+        }
     }
     for (bound, percent) in [("minItems", 12), ("maxItems", 15)] {
         if random.chance(percent) {
@@ -290,7 +328,15 @@ fn preserving(random: &mut Random, depth: usize) -> Value {
         }
     } else if random.chance(30) {
         node["type"] = json!("array");
-        node["items"] = json!({"x-kubernetes-preserve-unknown-fields": true, "type": "object"});
+        node["items"] = match random.chance(50) {
+            true => json!({"x-kubernetes-preserve-unknown-fields": true, "type": "object"}),
+            false => self::node(random, depth - 1),
+        };
+    } else if random.chance(20) {
+        node["type"] = json!("object");
+        node["additionalProperties"] = self::node(random, depth - 1);
+    } else if random.chance(20) {
+        node["properties"] = Value::Object(properties(random, depth));
     } else if random.chance(30) {
         node["format"] = json!(random.format());
     }
@@ -304,7 +350,50 @@ fn embedded(random: &mut Random, depth: usize) -> Value {
     } else {
         node["properties"] = Value::Object(properties(random, depth));
     }
+    if random.chance(40) {
+        described(random, &mut node);
+    }
     node
+}
+
+/// Says something about what every resource has.
+fn described(random: &mut Random, node: &mut Value) {
+    if random.chance(50) {
+        node["properties"]["apiVersion"] = with(json!({"type": "string"}), strings(random));
+    }
+    if random.chance(50) {
+        let kinds =
+            [json!({"enum": ["Pod"]}), json!({"maxLength": 4}), json!({"default": "Pod"}), json!({"nullable": true})];
+        node["properties"]["kind"] = with(json!({"type": "string"}), random.pick(&kinds).clone());
+    }
+    if node["properties"].get("kind").is_some_and(|kind| kind["type"] != "string") {
+        node["properties"]["kind"] = json!({"type": "string"});
+    }
+    if random.chance(30) {
+        return;
+    }
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string", "maxLength": 2}});
+    let mut metadata = json!({"type": "object", "properties": {}});
+    for (name, schema) in [
+        ("name", with(json!({"type": "string"}), strings(random))),
+        ("labels", with(texts.clone(), random.pick(&[json!({}), json!({"default": {"a": "b"}})]).clone())),
+        ("annotations", with(texts, json!({"nullable": true}))),
+        ("creationTimestamp", json!({"type": "string", "format": "date-time"})),
+        ("deletionTimestamp", json!({"type": "string", "pattern": "Z$"})),
+        ("generation", json!({"type": "integer", "maximum": 1, "default": 1})),
+        ("finalizers", json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}})),
+    ] {
+        if random.chance(40) {
+            metadata["properties"][name] = schema;
+        }
+    }
+    if random.chance(30) {
+        metadata["required"] = json!([random.pick(&["name", "labels"])]);
+    }
+    if random.chance(20) {
+        metadata["default"] = json!({});
+    }
+    node["properties"]["metadata"] = metadata;
 }
 
 /// Adds `allOf`, `anyOf`, `oneOf` or `not`.
@@ -355,9 +444,10 @@ fn branch(random: &mut Random, node: &Value, depth: usize) -> Value {
             }
             branch
         }
-        _ => match random.below(3) {
+        _ => match random.below(4) {
             0 => json!({"pattern": random.pick(&PATTERNS).0}),
             1 => json!({"minimum": random.below(5)}),
+            2 => json!({"enum": [values::value(random, node)]}),
             _ => json!({"format": random.format()}),
         },
     };

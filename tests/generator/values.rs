@@ -62,13 +62,14 @@ fn number(random: &mut Random, schema: &Value, integer: bool) -> Value {
             _ => json!(near.trunc() as i64),
         };
     }
-    match random.below(8) {
+    match random.below(9) {
         0 => json!(0.3),
         1 => json!(1e39),
         2 => json!(near + 0.25),
         3 => json!(1e21),
         4 => json!(-0.7),
         5 => json!(1.5e-7),
+        6 => json!(*random.pick(&[0.123_456_71, 0.123_456_72])),
         _ => json!(near + 0.5),
     }
 }
@@ -112,6 +113,10 @@ fn resource(random: &mut Random, map: &mut Map<String, Value>) {
         if random.chance(20) {
             metadata["annotations"] = json!({*random.pick(&["a", "A.b/C", "-"]): "any thing"});
         }
+        if random.chance(40) {
+            let (field, value) = random.pick(&odd_metadata()).clone();
+            metadata[field] = value;
+        }
         if random.chance(15) {
             metadata["namespace"] = json!(random.pick(&["x", "X", "a.b"]));
         }
@@ -126,6 +131,35 @@ fn resource(random: &mut Random, map: &mut Map<String, Value>) {
         }
         map.insert("metadata".into(), metadata);
     }
+}
+
+/// Fields of metadata, some of them wrong, some in a form that is not kept.
+fn odd_metadata() -> [(&'static str, Value); 18] {
+    let owner = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true});
+    let event = json!({"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "1", "blockOwnerDeletion": false});
+    [
+        ("generation", json!(1.0)),
+        ("generation", json!(-1)),
+        ("deletionGracePeriodSeconds", json!(0)),
+        ("deletionGracePeriodSeconds", json!("0")),
+        ("creationTimestamp", json!("2024-01-01T00:00:00.5+01:00")),
+        ("deletionTimestamp", json!("2024-01-01T1:02:03Z")),
+        ("deletionTimestamp", json!("yesterday")),
+        ("labels", json!({"a": 1})),
+        ("labels", json!({"a": null})),
+        ("annotations", json!({})),
+        ("finalizers", json!(["orphan", "foregroundDeletion"])),
+        ("finalizers", json!("orphan")),
+        ("ownerReferences", json!([owner, owner])),
+        ("ownerReferences", json!([event, {"apiVersion": "a/b/c", "kind": "A", "zz": 1}])),
+        (
+            "managedFields",
+            json!([{"operation": "Update", "time": "2024-01-01T00:00:00+02:00", "fieldsV1": {"f:a": {}}}]),
+        ),
+        ("managedFields", json!([{"operation": "Foo", "fieldsType": "X", "manager": "\u{1}"}, null])),
+        ("resourceVersion", json!("7")),
+        ("generateName", json!("a/b-")),
+    ]
 }
 
 fn array(random: &mut Random, schema: &Value) -> Value {

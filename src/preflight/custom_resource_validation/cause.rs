@@ -69,6 +69,17 @@ fn below(place: &Place, steps: &[Step]) -> Vec<Step> {
 fn invalid(error: &FieldError, place: &Place, node: &Value) -> Keyword {
     let keyword = |name: &str, words: String| Keyword { at: below(place, &[name.into()]), words };
     let text = |name: &str| node.get(name).map(|value| shown(value, false)).unwrap_or_default();
+    // Nothing else writes a path with a dot before it.
+    if error.path.starts_with('.') {
+        let wrong = match error.detail.rsplit_once(", expected ") {
+            Some((_, "int64")) => "must be an integer",
+            Some((_, "string")) => "must be a string",
+            Some(_) => "must be within an object",
+            None => &error.detail,
+        };
+        let words = format!("Invalid value: {wrong}, since the scale subresource reads it");
+        return Keyword { at: place.schema.clone(), words };
+    }
     // What the OpenAPI layer says stands behind `in body`; rules come in their author's words.
     let said = error.detail.split_once(" in body ").map_or("", |(_, said)| said);
     for (start, name) in [

@@ -10,7 +10,7 @@ use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::plain;
 use crate::resource::{RawObject, Resource, Step};
-use crate::validation::Schema;
+use crate::validation::{Scale, Schema};
 
 #[derive(Debug)]
 pub struct Crd {
@@ -42,6 +42,8 @@ pub struct Version {
     /// The text of `openAPIV3Schema`.
     pub schema: Option<String>,
     pub status_subresource: bool,
+    /// What the scale subresource reads; empty where there is none.
+    pub scale: Scale,
     /// Index into `spec.versions`.
     pub index: usize,
 }
@@ -105,10 +107,12 @@ struct RawSchema {
     open_api_v3_schema: Option<Box<RawValue>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct RawSubresources {
     #[serde(default)]
     status: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    scale: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -136,13 +140,17 @@ impl Crd {
             .versions
             .into_iter()
             .enumerate()
-            .map(|(index, version)| Version {
-                name: version.name.into(),
-                served: version.served,
-                storage: version.storage,
-                schema: version.schema.and_then(|schema| schema.open_api_v3_schema).map(|raw| raw.get().to_owned()),
-                status_subresource: version.subresources.is_some_and(|sub| sub.status.is_some()),
-                index,
+            .map(|(index, version)| {
+                let subresources = version.subresources.unwrap_or_default();
+                Version {
+                    name: version.name.into(),
+                    served: version.served,
+                    storage: version.storage,
+                    schema: version.schema.and_then(|schema| schema.open_api_v3_schema).map(|raw| raw.get().to_owned()),
+                    status_subresource: subresources.status.is_some(),
+                    scale: subresources.scale.as_ref().map(Scale::of).unwrap_or_default(),
+                    index,
+                }
             })
             .collect();
         let stored = status.and_then(|status| status.stored_versions).filter(|stored| !stored.is_empty());
@@ -198,6 +206,11 @@ impl Crd {
 }
 
 impl Version {
+    /// Whether its scale subresource reads what that of `before` does not.
+    pub fn reads_more(&self, before: &Version) -> bool {
+        !self.scale.beside(&before.scale).is_empty()
+    }
+
     /// Whether objects meet the same at both: texts for people do not count.
     pub fn same_schema(&self, other: &Version) -> bool {
         match (&self.schema, &other.schema) {
@@ -216,7 +229,7 @@ impl Version {
     pub fn compile(&self) -> Result<Compiled, String> {
         let raw = self.raw()?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
-        Ok(self.compiled(raw, schema))
+        Ok(self.compiled(raw, schema.with_scale(self.scale.clone())))
     }
 
     /// What of this version is not the same in `other`: see [`Schema::compile_beside`].
@@ -226,7 +239,7 @@ impl Version {
     pub fn compile_beside(&self, other: &Version) -> Result<Compiled, String> {
         let raw = self.raw()?;
         let schema = Schema::compile_beside(&raw, &other.raw()?).map_err(|error| error.to_string())?;
-        Ok(self.compiled(raw, schema))
+        Ok(self.compiled(raw, schema.with_scale(self.scale.beside(&other.scale))))
     }
 
     fn raw(&self) -> Result<Value, String> {

@@ -164,12 +164,13 @@ impl Judge {
         let mut effects = Vec::new();
         self.leaves(item, &mut effects);
         // As it is read tomorrow, at the version in which it is stored.
-        let read = self.read(item, &mut effects);
+        let Some(read) = self.read(item, &mut effects) else { return effects };
         let mut lost_at_storage = None;
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
             let mut object = self.relabelled(&read, &storage.name);
-            if let Ok(pruned) = storage.schema.fit(&mut object) {
-                self.lost(&pruned, storage, &item.value, Loss::OnWrite, &mut effects);
+            match storage.schema.fit(&mut object) {
+                Ok(pruned) => self.lost(&pruned, storage, &item.value, Loss::OnWrite, &mut effects),
+                Err(error) => self.undecodable(&error, storage, &item.value, &mut effects),
             }
             lost_at_storage = Some(&storage.name);
         }
@@ -185,24 +186,30 @@ impl Judge {
         object
     }
 
-    /// Reading from storage: pruned and defaulted at the stored version.
-    fn read(&self, item: &Item, effects: &mut Vec<Effect>) -> Value {
+    /// Reading from storage: pruned and defaulted at the stored version. `None` where it cannot be read any more.
+    fn read(&self, item: &Item, effects: &mut Vec<Effect>) -> Option<Value> {
         let mut object = match &self.stored {
             Some(stored) => self.relabelled(&item.value, stored),
-            None => return item.value.clone(),
+            None => return Some(item.value.clone()),
         };
-        let Some(desired) = self.stored.as_ref().and_then(|stored| self.desired.at(stored)) else { return object };
+        let Some(desired) = self.stored.as_ref().and_then(|stored| self.desired.at(stored)) else {
+            return Some(object);
+        };
         let before = &item.value;
-        let Ok((pruned, defaulted)) = desired.schema.prepare(&mut object) else {
-            return self.relabelled(before, &desired.name);
+        let (pruned, defaulted) = match desired.schema.prepare_stored(&mut object) {
+            Ok(read) => read,
+            Err(error) => {
+                self.undecodable(&error, desired, before, effects);
+                return None;
+            }
         };
         if pruned.is_empty() && defaulted.is_empty() && self.changed_defaults.is_empty() {
-            return object;
+            return Some(object);
         }
         // As it comes from the server it mostly is what today's definition makes of it.
         let live = self.live.at(&desired.name).filter(|live| !live.schema.is_settled(before));
         let mut today = live.map(|_| before.clone());
-        let so_already = live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare(today).ok());
+        let so_already = live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored(today).ok());
         let so_already = so_already.unwrap_or_default();
         let pruned: Vec<Pruned> = pruned
             .into_iter()
@@ -239,7 +246,14 @@ impl Judge {
                 });
             }
         }
-        object
+        Some(object)
+    }
+
+    /// The server can neither read nor write the object at the version.
+    fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
+        let place = place::resolve(&error.path, &version.raw, object);
+        let keyword = cause::of(error, &place, &version.raw);
+        effects.push(self.effect(Harm::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
     }
 
     /// A client reads the object at a version and writes it back.
@@ -249,7 +263,18 @@ impl Judge {
         let mut old = Cow::Borrowed(read);
         if converted {
             old = Cow::Owned(self.relabelled(read, &version.name));
-            let Ok(pruned) = version.schema.fit(old.to_mut()) else { return };
+            let pruned = match version.schema.fit(old.to_mut()) {
+                Ok(pruned) => pruned,
+                Err(error) => {
+                    let mut today = self.relabelled(&item.value, &version.name);
+                    let so_already =
+                        self.live.at(&version.name).is_some_and(|live| live.schema.fit(&mut today).is_err());
+                    if !so_already && !only_stored {
+                        self.undecodable(&error, version, &item.value, effects);
+                    }
+                    return;
+                }
+            };
             if !pruned.is_empty() && !prunes_known {
                 let so_already = self.live.at(&version.name).map(|live| {
                     let mut today = self.relabelled(&item.value, &version.name);
@@ -428,6 +453,8 @@ fn is_rule(keyword: &Keyword) -> bool {
 }
 
 fn path_beside(path: &str, pattern: &str) -> Option<String> {
+    // What the scale subresource reads is written with a dot before it.
+    let path = path.strip_prefix('.').unwrap_or(path);
     (path != pattern && path != "<nil>").then(|| path.to_owned())
 }
 

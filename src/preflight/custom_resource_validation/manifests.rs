@@ -279,7 +279,7 @@ impl Judging {
         let mut old = raw.clone();
         let is_stored = self.definition.crd.storage().is_some_and(|storage| storage.name == self.version.name);
         let read = if is_stored {
-            self.version.schema.prepare(&mut old).map(drop)
+            self.version.schema.prepare_stored(&mut old).map(drop)
         } else {
             self.version.schema.fit(&mut old).map(drop)
         };

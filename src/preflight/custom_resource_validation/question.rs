@@ -56,6 +56,7 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
         .iter()
         .map(|version| match live.version(&version.name) {
             None => Change::Open,
+            Some(before) if version.reads_more(before) => Change::Open,
             Some(before) if !prunes_anew && before.same_schema(version) => Change::None,
             // Nobody knows what objects hold whose unknown fields are kept, and a list is needed anyway where objects
             // come another way or for the first time.

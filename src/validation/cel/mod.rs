@@ -66,4 +66,5 @@ pub use engine::Engine;
 pub use expression::Expression;
 pub(crate) use rule::parse_rule;
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules};
+pub(super) use time::Timestamp;
 pub(crate) use types::unescape;

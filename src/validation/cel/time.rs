@@ -82,6 +82,11 @@ impl Timestamp {
         Some(Timestamp { seconds, nanos, offset: i32::try_from(offset).ok()? })
     }
 
+    /// Whether it is the first moment of the year 1, which Go takes for no time at all.
+    pub(crate) fn is_zero(self) -> bool {
+        (self.seconds, self.nanos) == (MIN_SECONDS, 0)
+    }
+
     /// Nanoseconds since 1970.
     pub(crate) fn total_nanos(self) -> i128 {
         i128::from(self.seconds) * NANOS + i128::from(self.nanos)

@@ -12,8 +12,6 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-pub use time::is_timestamp;
-
 use super::node::{Type, Types};
 
 /// A format that has an effect.

@@ -26,21 +26,6 @@ pub fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// A point in time as metadata holds it (RFC 3339): unlike the format `date-time`, nothing may follow it.
-pub fn is_timestamp(text: &str) -> bool {
-    static STAMP: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^(.{10})T([0-9]{2}):([0-9]{2}):([0-9]{2})([.,][0-9]+)?(?:Z|[+-]([0-9]{2}):([0-9]{2}))$").ok()
-    });
-    let Some(found) = STAMP.as_ref().and_then(|pattern| pattern.captures(text)) else { return false };
-    let at_most = |group: usize, limit: &str| found.get(group).is_none_or(|digits| digits.as_str() <= limit);
-    is_date(&found[1])
-        && at_most(2, "23")
-        && at_most(3, "59")
-        && at_most(4, "59")
-        && at_most(6, "24")
-        && at_most(7, "60")
-}
-
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$").ok());
 

@@ -1,0 +1,260 @@
+//! What the server refuses in metadata that it could decode.
+
+use serde_json::{Map, Value, json};
+
+use super::super::error::{FieldError, Kind};
+use super::super::node::Node;
+use super::super::path::Path;
+use super::super::{gotext, names};
+use super::invalid;
+
+/// The metadata of the object itself. The namespace is the request's affair; the generation and the managed fields are
+/// the server's own.
+pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path::Name(&Path::Root, "metadata");
+    let text = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or("");
+    let (name, generate_name) = (text("name"), text("generateName"));
+    // An update neither changes the name nor makes one.
+    let complaints = |text: &str, is_prefix: bool| match (is_update, is_prefix) {
+        (true, _) => names::path_segment(text, is_prefix),
+        (false, true) => names::subdomain(names::without_trailing_dash(text).as_ref()),
+        (false, false) => names::subdomain(text),
+    };
+    if !generate_name.is_empty() {
+        for message in complaints(generate_name, true) {
+            errors.push(invalid(&Path::Name(&path, "generateName"), json!(generate_name), &message));
+        }
+    }
+    if !name.is_empty() {
+        for message in complaints(name, false) {
+            errors.push(invalid(&Path::Name(&path, "name"), json!(name), &message));
+        }
+    } else if generate_name.is_empty() || is_update {
+        errors.push(FieldError {
+            path: Path::Name(&path, "name").field(),
+            kind: Kind::Required,
+            bad_value: None,
+            detail: "name or generateName is required".to_owned(),
+        });
+    }
+    if let Some(metadata) = object.get("metadata") {
+        common(metadata, &path, &mut errors);
+    }
+    errors
+}
+
+/// The kind, version and metadata of each embedded resource.
+pub fn check_embedded(object: &Value, node: &Node) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(object, node, &Path::Root, &mut errors);
+    errors
+}
+
+fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
+    if !node.has_embedded {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            if node.embedded {
+                resource(map, path, errors);
+            }
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            for key in keys {
+                let Some(value) = map.get(key) else { continue };
+                if let Some(child) = node.properties.get(key) {
+                    walk(value, child, &Path::Name(path, key), errors);
+                } else if let Some(entry) = node.additional.schema() {
+                    walk(value, entry, &Path::Key(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(item_node) = node.items.as_deref() {
+                for (at, item) in items.iter().enumerate() {
+                    walk(item, item_node, &Path::Index(path, at), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>) {
+    for key in ["apiVersion", "kind"] {
+        let path = Path::Name(path, key);
+        match map.get(key) {
+            None => errors.push(FieldError {
+                path: path.field(),
+                kind: Kind::Required,
+                bad_value: None,
+                detail: String::new(),
+            }),
+            Some(Value::String(text)) if text.is_empty() => errors.push(invalid(&path, json!(""), "must not be empty")),
+            Some(Value::String(text)) if key == "apiVersion" => {
+                if text.matches('/').count() > 1 {
+                    errors.push(invalid(&path, json!(text), &format!("unexpected GroupVersion string: {text}")));
+                }
+            }
+            Some(Value::String(text)) => {
+                let messages = names::dns_1035_label(&text.to_lowercase());
+                if !messages.is_empty() {
+                    let detail = format!("may have mixed case, but should otherwise match: {}", messages.join(","));
+                    errors.push(invalid(&path, json!(text), &detail));
+                }
+            }
+            Some(other) => errors.push(invalid(&path, other.clone(), "must be a string")),
+        }
+    }
+    let Some(metadata) = map.get("metadata") else { return };
+    let path = Path::Name(path, "metadata");
+    for (field, is_prefix) in [("generateName", true), ("name", false)] {
+        let text = metadata.get(field).and_then(Value::as_str).unwrap_or("");
+        for message in names::path_segment(text, is_prefix) {
+            errors.push(invalid(&Path::Name(&path, field), json!(text), &message));
+        }
+    }
+    if let Some(namespace) = metadata.get("namespace").and_then(Value::as_str) {
+        for message in names::dns_1123_label(namespace) {
+            errors.push(invalid(&Path::Name(&path, "namespace"), json!(namespace), &message));
+        }
+    }
+    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|g| *g < 0) {
+        errors.push(invalid(&Path::Name(&path, "generation"), json!(generation), "must be greater than or equal to 0"));
+    }
+    common(metadata, &path, errors);
+    managed_fields(metadata, &Path::Name(&path, "managedFields"), errors);
+}
+
+/// Labels, annotations, owners and finalizers.
+fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let entries = |field: &str| {
+        let map = metadata.get(field).and_then(Value::as_object);
+        let mut entries: Vec<(&str, &str)> =
+            map.into_iter().flatten().map(|(k, v)| (k.as_str(), v.as_str().unwrap_or(""))).collect();
+        entries.sort_unstable();
+        entries
+    };
+    let labels = Path::Name(path, "labels");
+    for (key, value) in entries("labels") {
+        for message in names::qualified(key) {
+            errors.push(invalid(&labels, json!(key), &message));
+        }
+        for message in names::label_value(value) {
+            errors.push(invalid(&labels, json!(value), &message));
+        }
+    }
+    let annotations = Path::Name(path, "annotations");
+    let mut size = 0;
+    for (key, value) in entries("annotations") {
+        size += key.len() + value.len();
+        for message in names::qualified(&key.to_lowercase()) {
+            errors.push(invalid(&annotations, json!(key), &message));
+        }
+    }
+    const LARGEST: usize = 256 << 10;
+    if size > LARGEST {
+        let detail = format!("may not be more than {LARGEST} bytes");
+        errors.push(FieldError { path: annotations.field(), kind: Kind::TooLong, bad_value: None, detail });
+    }
+    owners(metadata, &Path::Name(path, "ownerReferences"), errors);
+    finalizers(metadata, &Path::Name(path, "finalizers"), errors);
+}
+
+fn finalizers(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let all = metadata.get("finalizers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for finalizer in all {
+        for message in names::qualified(finalizer.as_str().unwrap_or("")) {
+            errors.push(invalid(path, finalizer.clone(), &message));
+        }
+    }
+    let (orphan, foreground) = ("orphan", "foregroundDeletion");
+    if [orphan, foreground].iter().all(|wanted| all.iter().any(|finalizer| finalizer == wanted)) {
+        let detail = format!("finalizer {orphan} and {foreground} cannot be both set");
+        errors.push(invalid(path, json!(all), &detail));
+    }
+}
+
+fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut controller: Option<String> = None;
+    for owner in owners {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or("");
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (group, version) = match api_version.split_once('/') {
+            None => ("", api_version),
+            // No more than one slash can be read.
+            Some((_, version)) if version.contains('/') => ("", ""),
+            Some((group, version)) => (group, version),
+        };
+        if version.is_empty() {
+            errors.push(invalid(&Path::Name(path, "apiVersion"), json!(api_version), "version must not be empty"));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(field).is_empty() {
+                errors.push(invalid(&Path::Name(path, field), json!(""), "must not be empty"));
+            }
+        }
+        if (group, version, kind) == ("", "v1", "Event") {
+            let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
+            errors.push(FieldError { path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
+        }
+        if owner.get("controller") == Some(&json!(true)) {
+            let name = format!("{kind}/{}", text("name"));
+            let Some(first) = &controller else {
+                controller = Some(name);
+                continue;
+            };
+            let all: Vec<String> = owners.iter().map(owner_text).collect();
+            let detail = format!(
+                "[{}]: Only one reference can have Controller set to true. Found \"true\" in references for {first} and \
+                 {name}",
+                all.join(",")
+            );
+            errors.push(FieldError { path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
+        }
+    }
+}
+
+/// An owner as the server prints it: in the order of its own declaration, not sorted as other objects are.
+fn owner_text(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let parts: Vec<String> =
+        fields.iter().filter_map(|field| Some(format!("\"{field}\":{}", gotext::json(owner.get(field)?)))).collect();
+    format!("{{{}}}", parts.join(","))
+}
+
+fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let too_long = |path: &Path, max: usize| FieldError {
+        path: path.field(),
+        kind: Kind::TooLong,
+        bad_value: None,
+        detail: format!("may not be more than {max} bytes"),
+    };
+    let entries = metadata.get("managedFields").and_then(Value::as_array);
+    for (at, entry) in entries.into_iter().flatten().enumerate() {
+        let path = Path::Index(path, at);
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
+        if !matches!(text("operation"), "Apply" | "Update") {
+            let path = Path::Name(&path, "operation");
+            errors.push(invalid(&path, json!(text("operation")), "must be `Apply` or `Update`"));
+        }
+        if !matches!(text("fieldsType"), "" | "FieldsV1") {
+            errors.push(invalid(&Path::Name(&path, "fieldsType"), json!(text("fieldsType")), "must be `FieldsV1`"));
+        }
+        let manager = text("manager");
+        let manager_path = Path::Name(&path, "manager");
+        if manager.len() > 128 {
+            errors.push(too_long(&manager_path, 128));
+        }
+        for (position, c) in manager.char_indices().filter(|(_, c)| !gotext::is_printable(*c)) {
+            let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
+            errors.push(invalid(&manager_path, json!(manager), &detail));
+        }
+        if text("subresource").len() > 256 {
+            errors.push(too_long(&Path::Name(&path, "subresource"), 256));
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Metadata: of the object itself, and of the resources embedded in it.
+//!
+//! The server decodes metadata into a fixed structure and writes it out again: what does not fit is an error, what it does
+//! not know is dropped, what is empty goes, and points in time come out in UTC.
+
+mod check;
+
+use serde_json::{Map, Value, json};
+
+pub use check::{check_embedded, check_root};
+
+use super::cel::Timestamp;
+use super::error::{FieldError, Kind};
+use super::gotext;
+use super::node::Node;
+use super::path::Path;
+use super::prune::Pruned;
+
+/// What a field of metadata must be.
+#[derive(Clone, Copy)]
+enum Shape {
+    Text,
+    /// A text that is there even where it is empty.
+    Always,
+    Integer,
+    /// An integer of which zero is something else than none.
+    Optional,
+    Flag,
+    Time,
+    /// Anything: field sets are not looked into.
+    Opaque,
+    Texts,
+    TextMap,
+    List(Shapes),
+}
+
+/// The fields of a structure.
+type Shapes = &'static [(&'static str, Shape)];
+
+const OWNER: Shapes = &[
+    ("apiVersion", Shape::Always),
+    ("blockOwnerDeletion", Shape::Flag),
+    ("controller", Shape::Flag),
+    ("kind", Shape::Always),
+    ("name", Shape::Always),
+    ("uid", Shape::Always),
+];
+
+const MANAGED: Shapes = &[
+    ("apiVersion", Shape::Text),
+    ("fieldsType", Shape::Text),
+    ("fieldsV1", Shape::Opaque),
+    ("manager", Shape::Text),
+    ("operation", Shape::Text),
+    ("subresource", Shape::Text),
+    ("time", Shape::Time),
+];
+
+const METADATA: Shapes = &[
+    ("annotations", Shape::TextMap),
+    ("creationTimestamp", Shape::Time),
+    ("deletionGracePeriodSeconds", Shape::Optional),
+    ("deletionTimestamp", Shape::Time),
+    ("finalizers", Shape::Texts),
+    ("generateName", Shape::Text),
+    ("generation", Shape::Integer),
+    ("labels", Shape::TextMap),
+    ("managedFields", Shape::List(MANAGED)),
+    ("name", Shape::Text),
+    ("namespace", Shape::Text),
+    ("ownerReferences", Shape::List(OWNER)),
+    ("resourceVersion", Shape::Text),
+    ("selfLink", Shape::Text),
+    ("uid", Shape::Text),
+];
+
+/// What to do with a field of metadata that cannot be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A request with it is refused.
+    Refused,
+    /// What is in storage is read without it.
+    Dropped,
+}
+
+/// What is found on the way through an object.
+struct Coercion {
+    malformed: Malformed,
+    dropped: Vec<Pruned>,
+}
+
+type Coerced<T = ()> = Result<T, Box<FieldError>>;
+
+/// Brings the metadata of the object and of embedded resources into its fixed form.
+///
+/// That of the object itself only with `own`. Returns the fields that were dropped; an error means that the server
+/// cannot decode the object at all.
+pub fn coerce(object: &mut Value, node: &Node, own: bool, malformed: Malformed) -> Coerced<Vec<Pruned>> {
+    let mut coercion = Coercion { malformed, dropped: Vec::new() };
+    if let Some(map) = object.as_object_mut().filter(|_| own) {
+        coercion.resource(map, &Path::Root)?;
+        if malformed == Malformed::Refused {
+            drop_repeated_owners(map);
+        }
+    }
+    coercion.embedded(object, node, &Path::Root)?;
+    Ok(coercion.dropped)
+}
+
+/// Of owners that are the same a request has but one.
+fn drop_repeated_owners(map: &mut Map<String, Value>) {
+    if let Some(owners) = map.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"))
+        && let Some(owners) = owners.as_array_mut()
+    {
+        let mut at = 0;
+        while at < owners.len() {
+            if owners[..at].contains(&owners[at]) {
+                owners.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The same for a value that is not the whole object, such as a default.
+pub fn coerce_part(value: &mut Value, node: &Node) {
+    // A default that does not fit was refused with the CRD.
+    let _ = coerce(value, node, false, Malformed::Dropped);
+}
+
+impl Coercion {
+    fn embedded(&mut self, value: &mut Value, node: &Node, path: &Path) -> Coerced {
+        if !node.has_embedded {
+            return Ok(());
+        }
+        match value {
+            Value::Object(map) => {
+                if node.embedded {
+                    self.resource(map, path)?;
+                }
+                for (key, value) in map.iter_mut() {
+                    if let Some(child) = node.properties.get(key) {
+                        self.embedded(value, child, &Path::Name(path, key))?;
+                    } else if let Some(entry) = node.additional.schema() {
+                        self.embedded(value, entry, &Path::Key(path, key))?;
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(item_node) = node.items.as_deref() {
+                    for (at, item) in items.iter_mut().enumerate() {
+                        self.embedded(item, item_node, &Path::Index(path, at))?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn resource(&mut self, map: &mut Map<String, Value>, path: &Path) -> Coerced {
+        for key in ["apiVersion", "kind"] {
+            let Some(value) = map.get(key).filter(|value| !value.is_string()) else { continue };
+            let path = Path::Name(path, key);
+            if self.malformed == Malformed::Refused {
+                return Err(Box::new(invalid(&path, value.clone(), "must be a string")));
+            }
+            if let Some(value) = map.shift_remove(key) {
+                self.dropped.push(Pruned { path: path.openapi(), value });
+            }
+        }
+        let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
+        if metadata.is_null() {
+            *metadata = json!({});
+        }
+        self.fields(metadata, METADATA, &Path::Name(path, "metadata"), self.malformed)
+    }
+
+    fn fields(&mut self, value: &mut Value, shapes: Shapes, path: &Path, malformed: Malformed) -> Coerced {
+        let Value::Object(map) = value else {
+            return Err(Box::new(invalid(path, value.clone(), "must be an object")));
+        };
+        let mut failure = None;
+        map.retain(|key, value| {
+            let path = Path::Name(path, key);
+            let Some((_, shape)) = shapes.iter().find(|(name, _)| name == key) else {
+                self.dropped.push(Pruned { path: path.openapi(), value: value.take() });
+                return false;
+            };
+            let dropped = self.dropped.len();
+            match self.field(value, *shape, &path) {
+                Ok(keep) => keep,
+                Err(_) if malformed == Malformed::Dropped => {
+                    // The field goes as a whole, with what was dropped inside of it.
+                    self.dropped.truncate(dropped);
+                    self.dropped.push(Pruned { path: path.openapi(), value: value.take() });
+                    false
+                }
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    true
+                }
+            }
+        });
+        for (name, _) in shapes.iter().filter(|(_, shape)| matches!(shape, Shape::Always)) {
+            if !map.contains_key(*name) {
+                map.insert((*name).to_owned(), json!(""));
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Whether the field stays: what is empty is as good as absent.
+    fn field(&mut self, value: &mut Value, shape: Shape, path: &Path) -> Coerced<bool> {
+        if value.is_null() {
+            return Ok(false);
+        }
+        let wrong =
+            |value: &Value, wanted: &str| Err(Box::new(invalid(path, value.clone(), &format!("must be {wanted}"))));
+        match (shape, &mut *value) {
+            (Shape::Opaque, _) => Ok(true),
+            (Shape::Text, Value::String(text)) => Ok(!text.is_empty()),
+            (Shape::Always, Value::String(_)) => Ok(true),
+            (Shape::Flag, Value::Bool(_)) => Ok(true),
+            (Shape::Integer | Shape::Optional, Value::Number(_)) => {
+                // It goes through JSON once more: 1.0 is written as 1.
+                let Ok(integer) = gotext::json(value).parse::<i64>() else { return wrong(value, "an integer") };
+                *value = json!(integer);
+                Ok(integer != 0 || matches!(shape, Shape::Optional))
+            }
+            (Shape::Time, Value::String(text)) => match Timestamp::from_rfc3339(text) {
+                Some(time) => {
+                    *text = Timestamp { nanos: 0, offset: 0, ..time }.to_string();
+                    Ok(!time.is_zero())
+                }
+                None => wrong(value, "an RFC 3339 time"),
+            },
+            (Shape::Texts, Value::Array(items)) => {
+                for item in items.iter_mut() {
+                    match item {
+                        Value::String(_) => {}
+                        Value::Null => *item = json!(""),
+                        _ => return wrong(value, "a list of strings"),
+                    }
+                }
+                Ok(!items.is_empty())
+            }
+            (Shape::TextMap, Value::Object(entries)) => {
+                for entry in entries.values_mut() {
+                    match entry {
+                        Value::String(_) => {}
+                        Value::Null => *entry = json!(""),
+                        _ => return wrong(value, "a map of strings"),
+                    }
+                }
+                Ok(!entries.is_empty())
+            }
+            (Shape::List(shapes), Value::Array(items)) => {
+                for (at, item) in items.iter_mut().enumerate() {
+                    if item.is_null() {
+                        *item = json!({});
+                    }
+                    self.fields(item, shapes, &Path::Index(path, at), Malformed::Refused)?;
+                }
+                Ok(!items.is_empty())
+            }
+            (Shape::Text | Shape::Always, value) => wrong(value, "a string"),
+            (Shape::Flag, value) => wrong(value, "true or false"),
+            (Shape::Integer | Shape::Optional, value) => wrong(value, "an integer"),
+            (Shape::Time, value) => wrong(value, "an RFC 3339 time"),
+            (Shape::Texts, value) => wrong(value, "a list of strings"),
+            (Shape::TextMap, value) => wrong(value, "a map of strings"),
+            (Shape::List(_), value) => wrong(value, "a list"),
+        }
+    }
+}
+
+fn invalid(path: &Path, value: Value, detail: &str) -> FieldError {
+    FieldError { path: path.field(), kind: Kind::Invalid, bad_value: Some(value), detail: detail.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Schema;
+    use super::*;
+
+    fn schema() -> Schema {
+        let pod = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true});
+        Schema::compile(&json!({"type": "object", "properties": {"pod": pod}})).expect("a schema")
+    }
+
+    fn with(metadata: Value) -> Value {
+        json!({"metadata": {"name": "x"}, "pod": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}})
+    }
+
+    /// Each as a server made it.
+    #[test]
+    fn metadata_is_read_and_written_out_again() {
+        for (given, made) in [
+            (
+                json!({"generation": 1.0, "deletionGracePeriodSeconds": 0}),
+                json!({"generation": 1, "deletionGracePeriodSeconds": 0}),
+            ),
+            (json!({"generation": 0, "uid": "", "labels": {}, "finalizers": []}), json!({})),
+            (
+                json!({"creationTimestamp": "2024-01-01T00:00:00.5+01:00"}),
+                json!({"creationTimestamp": "2023-12-31T23:00:00Z"}),
+            ),
+            (
+                json!({"creationTimestamp": "2024-01-01T1:02:03,5Z"}),
+                json!({"creationTimestamp": "2024-01-01T01:02:03Z"}),
+            ),
+            (json!({"deletionTimestamp": "0001-01-01T00:00:00Z"}), json!({})),
+            (json!({"labels": {"a": null}, "zzz": 1}), json!({"labels": {"a": ""}})),
+            (
+                json!({"managedFields": [{"operation": "Apply", "time": "2024-01-01T00:00:00+02:00", "z": 1}]}),
+                json!({"managedFields": [{"operation": "Apply", "time": "2023-12-31T22:00:00Z"}]}),
+            ),
+        ] {
+            let mut object = with(given.clone());
+            assert!(schema().process(&mut object, None).outcome.is_accepted(), "{given}");
+            assert_eq!(object["pod"]["metadata"], made, "{given}");
+        }
+        for given in [json!({"generation": 1.5}), json!({"creationTimestamp": "2024-01-01t01:02:03z"}), json!("x")] {
+            assert!(schema().prepare(&mut with(given.clone())).is_err(), "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_in_storage_is_left_out() {
+        let mut stored = with(json!({"name": "x", "labels": {"a": 1, "b": "c"}, "annotations": {"k": "v"}}));
+        stored["pod"]["kind"] = json!(2);
+        assert!(schema().prepare(&mut stored.clone()).is_err());
+        let (pruned, _) = schema().prepare_stored(&mut stored).expect("it can be read");
+        let lost: Vec<&str> = pruned.iter().map(|pruned| pruned.path.as_str()).collect();
+        assert_eq!(lost, ["pod.kind", "pod.metadata.labels"]);
+        assert_eq!(stored["pod"], json!({"apiVersion": "v1", "metadata": {"name": "x", "annotations": {"k": "v"}}}));
+        assert!(schema().prepare_stored(&mut with(json!("x"))).is_err(), "a text is no metadata at all");
+        // So an update may leave out or correct what was wrong.
+        let mut new = with(json!({"labels": {"a": "1"}}));
+        assert!(schema().process(&mut new, Some(&with(json!({"labels": {"a": 1}})))).outcome.is_accepted());
+    }
+
+    fn said(metadata: Value) -> Vec<String> {
+        let outcome = schema().process(&mut with(metadata), None).outcome;
+        let text = |error: &FieldError| error.to_string().replace("pod.metadata.", "");
+        outcome.errors.iter().map(text).collect()
+    }
+
+    #[test]
+    fn owners_finalizers_and_managed_fields_are_refused_in_the_server_s_words() {
+        let owner = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "name": "n", "uid": "1", "controller": true});
+        assert_eq!(
+            said(json!({"ownerReferences": [owner("A"), owner("B")]})),
+            [concat!(
+                r#"ownerReferences: Invalid value: [{"apiVersion":"v1","kind":"A","name":"n","uid":"1","controller":true},"#,
+                r#"{"apiVersion":"v1","kind":"B","name":"n","uid":"1","controller":true}]: Only one reference can have "#,
+                r#"Controller set to true. Found "true" in references for A/n and B/n"#
+            )]
+        );
+        let event = json!({"apiVersion": "v1", "kind": "Event", "name": "n", "uid": "1"});
+        assert_eq!(
+            said(json!({"ownerReferences": [event]})),
+            [
+                r#"ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"n","uid":"1"}: /v1, Kind=Event is disallowed from being an owner"#
+            ]
+        );
+        assert_eq!(
+            said(json!({"ownerReferences": [{"apiVersion": "a/b/c", "kind": "A", "name": "n", "uid": "1"}]})),
+            ["ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty"]
+        );
+        assert_eq!(
+            said(json!({"finalizers": ["orphan", "foregroundDeletion"]})),
+            [
+                r#"finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set"#
+            ]
+        );
+        assert_eq!(
+            said(json!({"managedFields": [{"operation": "Foo", "fieldsType": "X", "manager": "a\u{1}b"}, null]})),
+            [
+                "managedFields[0].operation: Invalid value: \"Foo\": must be `Apply` or `Update`",
+                "managedFields[0].fieldsType: Invalid value: \"X\": must be `FieldsV1`",
+                "managedFields[0].manager: Invalid value: \"a\\x01b\": invalid character U+0001 (at position 1)",
+                "managedFields[1].operation: Invalid value: \"\": must be `Apply` or `Update`",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_object_s_own_metadata_is_partly_the_server_s() {
+        let schema = Schema::compile(&json!({"type": "object"})).expect("a schema");
+        let errors = |metadata: Value, is_update: bool| {
+            let old = json!({"metadata": {"name": "x"}});
+            let outcome = schema.process(&mut json!({"metadata": metadata}), is_update.then_some(&old)).outcome;
+            outcome.errors.len()
+        };
+        let theirs = json!({"name": "x", "generation": -1, "managedFields": [{"operation": "Foo"}]});
+        assert_eq!((errors(theirs.clone(), false), errors(theirs, true)), (0, 0));
+        // Nothing is generated on an update.
+        let prefix = json!({"name": "x", "generateName": "A_B"});
+        assert_eq!((errors(prefix.clone(), false), errors(prefix, true)), (1, 0));
+        assert_eq!(errors(json!({"name": "x", "generateName": "A/B"}), true), 1);
+    }
+}
