@@ -203,6 +203,12 @@ fn claims() -> Vec<Claim> {
         list.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         with(list)
     };
+    let nested = |more: Value| {
+        let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let mut object = json!({"type": "object", "properties": {"map": map, "z": {"type": "string"}}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        with(object)
+    };
     let claim = |live: Value, desired: Value, spec: Value, touch: Value, rule, takes| Claim {
         live,
         desired,
@@ -284,6 +290,15 @@ fn claims() -> Vec<Claim> {
             texts(json!({"items": {"type": "string", "maxLength": 3}})),
             json!({"x": ["long", "b"]}),
             json!({"x": ["long", "c"]}),
+            TOUCHED,
+            [true, true, false, false],
+        ),
+        // What is in the object and stays as it is in the schema counts as left alone.
+        claim(
+            nested(json!({})),
+            nested(json!({"required": ["z"]})),
+            json!({"x": {"map": {"k": "v"}}}),
+            json!({"x": {"map": {"k": "w"}}}),
             TOUCHED,
             [true, true, false, false],
         ),

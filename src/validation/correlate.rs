@@ -33,6 +33,7 @@ enum Part {
 
 impl<'a> Correlated<'a> {
     pub fn new(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
+        let node = node.forgotten.as_deref().unwrap_or(node);
         Self { new, old, node, items: OnceCell::new() }
     }
 

@@ -34,7 +34,8 @@ impl Kind {
         }
     }
 
-    fn words(self) -> &'static str {
+    /// As the server begins its text.
+    pub fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
             Self::Invalid | Self::TypeInvalid => "Invalid value",

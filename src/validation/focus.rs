@@ -36,7 +36,10 @@ fn at<'s>(schema: &'s Value, way: &[&str]) -> Option<&'s Value> {
 
 fn below(node: &mut Node, schema: Option<&Value>, other: Option<&Value>) {
     match (schema, other) {
-        (Some(schema), Some(other)) if says_the_same(schema, other) => *node = forgotten(std::mem::take(node)),
+        (Some(schema), Some(other)) if says_the_same(schema, other) => {
+            let shape = Box::new(shape(node));
+            *node = Node { forgotten: Some(shape), ..forgotten(std::mem::take(node)) };
+        }
         (Some(schema), Some(other)) => narrow(node, schema, other),
         _ => {}
     }
@@ -50,7 +53,7 @@ fn forgotten(node: Node) -> Node {
         nullable: node.nullable,
         default: node.default,
         preserve_unknown: true,
-        is_forgotten: true,
+        forgotten: Some(Box::default()),
         properties: properties.collect(),
         items: node.items.and_then(|child| kept(*child)).map(Box::new),
         additional: match node.additional {
@@ -63,6 +66,22 @@ fn forgotten(node: Node) -> Node {
     };
     sum_up(&mut forgotten);
     forgotten
+}
+
+/// What of `node` tells which values of an updated object have a counterpart in the object before: whether something
+/// was left alone is asked about all that is in it, and not only about what changes in the schema.
+fn shape(node: &Node) -> Node {
+    Node {
+        list_type: node.list_type,
+        map_keys: node.map_keys.clone(),
+        properties: node.properties.iter().map(|(name, child)| (name.clone(), shape(child))).collect(),
+        items: node.items.as_deref().map(|child| Box::new(shape(child))),
+        additional: match &node.additional {
+            Additional::Schema(child) => Additional::Schema(Box::new(shape(child))),
+            _ => Additional::Absent,
+        },
+        ..Node::default()
+    }
 }
 
 /// Whether two schemas differ in nothing but words for people.
@@ -92,7 +111,7 @@ pub fn looks_at(node: &Node, field: &str) -> bool {
     as_a_whole
         || *property_count != Bounds::default()
         || required.iter().any(|name| name == field)
-        || node.child(field).is_none_or(|child| !child.is_forgotten || child.has_defaults)
+        || node.child(field).is_none_or(|child| child.forgotten.is_none() || child.has_defaults)
 }
 
 /// Whether preparing the value would change nothing: nothing is dropped and nothing filled in. `keeps` is whether unknown
@@ -201,6 +220,19 @@ mod tests {
         let looked_at: Vec<&str> =
             ["kept", "spec", "metadata", "other"].into_iter().filter(|f| schema.looks_at(f)).collect();
         assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
+    }
+
+    #[test]
+    fn what_stays_still_tells_what_an_update_left_alone() {
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}});
+        let map = json!({"type": "object", "additionalProperties": {"type": "object", "properties": {"d": {"default": 1, "type": "integer"}}}});
+        let spec = |max: u64| json!({"type": "object", "maxProperties": max, "properties": {"list": list, "map": map}});
+        let schema = changes(spec(2), spec(1));
+        let object = |v: &str| json!({"spec": {"list": [{"k": "a", "v": v}], "map": {"m": {"d": 1}}}});
+        assert!(!schema.validate(&object("x"), None).is_accepted());
+        assert!(schema.validate(&object("x"), Some(&object("x"))).is_accepted(), "nothing in it is another");
+        assert!(!schema.validate(&object("x"), Some(&object("y"))).is_accepted());
     }
 
     #[test]

@@ -219,6 +219,16 @@ impl Schema {
 
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
+        self.judge(new, old, true)
+    }
+
+    /// [`Schema::validate`] that evaluates rules even where the server first wants other errors corrected. An update that
+    /// is forgiven those meets the rules, too.
+    pub fn validate_all(&self, new: &Value, old: Option<&Value>) -> Outcome {
+        self.judge(new, old, false)
+    }
+
+    fn judge(&self, new: &Value, old: Option<&Value>, rules_wait: bool) -> Outcome {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = Checker::default();
@@ -231,7 +241,7 @@ impl Schema {
         }
         let mut undecided = checker.undecided;
         if self.root.has_rules {
-            if errors.iter().any(|error| blocks_rules(error.kind)) {
+            if rules_wait && errors.iter().any(|error| blocks_rules(error.kind)) {
                 errors.push(FieldError {
                     path: "<nil>".to_owned(),
                     kind: Kind::Invalid,

@@ -31,6 +31,10 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
     let text = |name: &str| node.get(name).map(|value| shown(value, false)).unwrap_or_default();
     match error.kind {
         Kind::Required => {
+            // A field that is missing needs no words; a rule that says so has some.
+            if let Some(keyword) = rule_of(error, place, schema).filter(|_| !error.detail.is_empty()) {
+                return keyword;
+            }
             // Not the missing field asks for it, but what it is missing in.
             let mut at = place.schema.clone();
             if place.is_described && at.len() >= 2 {
@@ -58,7 +62,7 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
             let is_type = node.get("type").and_then(Value::as_str).is_none_or(|own| wanted == own);
             keyword(if is_type { "type" } else { "format" }, format!("Invalid value: must be of type {wanted}"))
         }
-        Kind::Invalid | Kind::Forbidden => invalid(error, place, node),
+        Kind::Invalid | Kind::Forbidden => invalid(error, place, schema, node),
     }
 }
 
@@ -66,7 +70,7 @@ fn below(place: &Place, steps: &[Step]) -> Vec<Step> {
     place.schema.iter().chain(steps).cloned().collect()
 }
 
-fn invalid(error: &FieldError, place: &Place, node: &Value) -> Keyword {
+fn invalid(error: &FieldError, place: &Place, schema: &Value, node: &Value) -> Keyword {
     let keyword = |name: &str, words: String| Keyword { at: below(place, &[name.into()]), words };
     let text = |name: &str| node.get(name).map(|value| shown(value, false)).unwrap_or_default();
     // Nothing else writes a path with a dot before it.
@@ -99,14 +103,8 @@ fn invalid(error: &FieldError, place: &Place, node: &Value) -> Keyword {
             return keyword(name, format!("Invalid value: does not fit {name}"));
         }
     }
-    if let Some((index, rule)) = rule_of(error, node) {
-        let source = rule["rule"].as_str().unwrap_or_default();
-        let words = match rule["message"].as_str().filter(|message| !message.is_empty()) {
-            Some(message) => message.trim().to_owned(),
-            None => format!("failed rule: {}", source.trim()),
-        };
-        let at = below(place, &["x-kubernetes-validations".into(), index.into()]);
-        return Keyword { at, words: format!("Invalid value: {}", crate::text::cut(&words, LONGEST_RULE)) };
+    if let Some(keyword) = rule_of(error, place, schema) {
+        return keyword;
     }
     // Metadata, embedded resources, keywords below allOf: the words before any value.
     let said = if said.is_empty() { error.detail.as_str() } else { said };
@@ -114,18 +112,58 @@ fn invalid(error: &FieldError, place: &Place, node: &Value) -> Keyword {
     Keyword { at: place.schema.clone(), words: format!("Invalid value: {}", crate::text::cut(said, LONGEST_RULE)) }
 }
 
-/// The rule of the node that the error comes from. One with a message of its own making cannot be told by it; where
-/// only one such rule is there it is that.
-fn rule_of<'n>(error: &FieldError, node: &'n Value) -> Option<(usize, &'n Value)> {
-    let rules = node.get("x-kubernetes-validations")?.as_array()?;
-    let text = |rule: &'n Value, key: &str| rule.get(key).and_then(Value::as_str).unwrap_or_default().trim();
+/// The rule that the error comes from: of the node itself, or of one above whose `fieldPath` leads to it. One with a
+/// message of its own making cannot be told by it; where only one such rule is there it is that.
+fn rule_of(error: &FieldError, place: &Place, schema: &Value) -> Option<Keyword> {
+    let mut rules = Vec::new();
+    rules_on_the_way(schema, &place.schema, &mut Vec::new(), &mut rules);
+    rules.sort_by_key(|rule| rule.above);
+    let text = |rule: &OnTheWay<'_>, key: &str| {
+        rule.rule.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
+    };
     let said = error.detail.trim();
     let by_words = rules.iter().position(|rule| {
         let (message, source) = (text(rule, "message"), text(rule, "rule"));
-        (!message.is_empty() && said == message) || said.contains(source) && !source.is_empty()
+        (!message.is_empty() && said == message) || said.contains(&source) && !source.is_empty()
     });
     let index = by_words.or_else(|| rules.iter().position(|rule| !text(rule, "messageExpression").is_empty()))?;
-    Some((index, &rules[index]))
+    let rule = rules.swap_remove(index);
+    let words = match text(&rule, "message") {
+        message if !message.is_empty() => message,
+        _ => format!("failed rule: {}", text(&rule, "rule")),
+    };
+    Some(Keyword { at: rule.at, words: format!("{}: {}", error.kind.words(), crate::text::cut(&words, LONGEST_RULE)) })
+}
+
+/// A rule that may have refused a value.
+struct OnTheWay<'s> {
+    /// How far above the value's node; 0 is the node itself.
+    above: usize,
+    at: Vec<Step>,
+    rule: &'s Value,
+}
+
+/// Gathers the rules along `rest`, the way from `node`, which stands at `at`, down to the value's own.
+fn rules_on_the_way<'s>(node: &'s Value, rest: &[Step], at: &mut Vec<Step>, found: &mut Vec<OnTheWay<'s>>) {
+    let each = |name: &str| node.get(name).and_then(Value::as_array).into_iter().flatten().enumerate();
+    for (index, rule) in each("x-kubernetes-validations") {
+        if rest.is_empty() || rule.get("fieldPath").is_some() {
+            let at = at.iter().cloned().chain(["x-kubernetes-validations".into(), index.into()]).collect();
+            found.push(OnTheWay { above: rest.len(), at, rule });
+        }
+    }
+    for (index, branch) in each("allOf") {
+        at.extend(["allOf".into(), index.into()]);
+        rules_on_the_way(branch, rest, at, found);
+        at.truncate(at.len() - 2);
+    }
+    if let Some((step, rest)) = rest.split_first()
+        && let Some(below) = place::value_at(node, std::slice::from_ref(step))
+    {
+        at.push(step.clone());
+        rules_on_the_way(below, rest, at, found);
+        at.pop();
+    }
 }
 
 fn list(values: Option<&Value>) -> String {
@@ -242,6 +280,36 @@ mod tests {
         ] {
             assert_eq!(cause(schema, spec), (at.to_owned(), words.to_owned()));
         }
+    }
+
+    #[test]
+    fn rules_that_point_elsewhere_are_found_by_their_place_and_told_without_the_value() {
+        let with = |rule: Value| {
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "true"}, rule],
+                "properties": {"pin": {"type": "string", "x-kubernetes-validations": [{"rule": "self != ''"}]}}})
+        };
+        let at = "^/x-kubernetes-validations/1";
+        for (rule, words) in [
+            (
+                json!({"rule": "self.pin != 's3'", "fieldPath": ".pin", "messageExpression": "'not ' + self.pin"}),
+                "Invalid value: failed rule: self.pin != 's3'",
+            ),
+            (json!({"rule": "self.pin != 's3'", "fieldPath": ".pin", "message": "weak"}), "Invalid value: weak"),
+            (
+                json!({"rule": "self.pin != 's3'", "fieldPath": ".pin", "message": "weak", "reason": "FieldValueRequired"}),
+                "Required value: weak",
+            ),
+            (
+                json!({"rule": "self.pin != 's3'", "message": "weak", "reason": "FieldValueForbidden"}),
+                "Forbidden: weak",
+            ),
+        ] {
+            assert_eq!(cause(with(rule), json!({"pin": "s3"})), (at.to_owned(), words.to_owned()));
+        }
+        let branch = json!({"type": "string", "allOf": [
+            {"x-kubernetes-validations": [{"rule": "self == 'a'", "messageExpression": "'not ' + self"}]}]});
+        let at = "^/allOf/0/x-kubernetes-validations/0";
+        assert_eq!(cause(branch, json!("s3")), (at.to_owned(), "Invalid value: failed rule: self == 'a'".to_owned()));
     }
 
     #[test]

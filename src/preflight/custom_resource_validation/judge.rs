@@ -22,7 +22,7 @@ use super::place::{self, Place};
 use super::question::Ask;
 use super::ratchet::{self, Refusal};
 use crate::resource::Step;
-use crate::validation::{FieldError, Pruned, Undecided};
+use crate::validation::{FieldError, Outcome, Pruned, Undecided};
 
 /// What happens to an object, worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +94,8 @@ pub struct Judge {
     pub fits: Vec<Arc<str>>,
     /// Those of them at which nobody can write: objects may be stored at them, and no more.
     pub only_stored: Vec<Arc<str>>,
+    /// Those of them that are not served today: whatever happens to objects there is new.
+    pub new: Vec<Arc<str>>,
     /// The storage version, where it moves.
     pub stores: Option<Arc<str>>,
     pub leaving: Vec<Leaving>,
@@ -276,7 +278,7 @@ impl Judge {
                 }
             };
             if !pruned.is_empty() && !prunes_known {
-                let so_already = self.live.at(&version.name).map(|live| {
+                let so_already = self.met(version).map(|live| {
                     let mut today = self.relabelled(&item.value, &version.name);
                     live.schema.fit(&mut today).unwrap_or_default()
                 });
@@ -300,18 +302,15 @@ impl Judge {
             let today = self.today(item, version);
             self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
         }
-        let outcome = version.schema.validate(&new, None);
-        let moves = if version.schema.looks_back() && outcome.errors.is_empty() {
-            version.schema.validate(&new, Some(&old)).errors
-        } else {
-            Vec::new()
-        };
-        if outcome.is_accepted() && moves.is_empty() {
+        let outcome = judged(version, &new, &old);
+        if outcome.is_accepted() {
             return;
         }
-        let today =
-            self.live.at(&version.name).map(|live| (live, live.schema.validate(&self.today(item, version), None)));
-        for error in outcome.errors.iter().chain(&moves).filter(|error| !is_notice(error)) {
+        let today = self.met(version).map(|live| {
+            let today = self.today(item, version);
+            (live, judged(live, &today, &today))
+        });
+        for error in &outcome.errors {
             let place = place::resolve(&error.path, &version.raw, &new);
             let keyword = cause::of(error, &place, &version.raw);
             let so_already = today.as_ref().is_some_and(|(live, today)| {
@@ -338,10 +337,15 @@ impl Judge {
         }
     }
 
+    /// The live form of a version at which objects are met today.
+    fn met(&self, version: &Compiled) -> Option<&Compiled> {
+        self.live.at(&version.name).filter(|live| !self.new.contains(&live.name))
+    }
+
     /// The object as it is read and written today at this version.
     fn today(&self, item: &Item, version: &Compiled) -> Value {
         let mut today = self.relabelled(&item.value, &version.name);
-        if let Some(live) = self.live.at(&version.name)
+        if let Some(live) = self.met(version)
             && live.schema.fit(&mut today).is_ok()
         {
             live.schema.default(&mut today);
@@ -441,6 +445,20 @@ impl Judge {
             value,
         }
     }
+}
+
+/// What is wrong with the object as a new one and, where that makes a difference, what only an update of it meets.
+fn judged(version: &Compiled, new: &Value, old: &Value) -> Outcome {
+    let mut outcome = version.schema.validate_all(new, None);
+    if version.schema.looks_back() {
+        let update = version.schema.validate_all(new, Some(old));
+        let more: Vec<FieldError> = update.errors.into_iter().filter(|error| !outcome.errors.contains(error)).collect();
+        outcome.errors.extend(more);
+        let more: Vec<Undecided> =
+            update.undecided.into_iter().filter(|undecided| !outcome.undecided.contains(undecided)).collect();
+        outcome.undecided.extend(more);
+    }
+    outcome
 }
 
 /// The server adds it to say that it left rules out. It refuses nothing by itself.

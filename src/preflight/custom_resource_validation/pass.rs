@@ -82,10 +82,15 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
         let only_stored: Vec<Arc<str>> =
             fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect();
+        let new: Vec<Arc<str>> =
+            fits.iter().filter(|version| !is_served(version) && !only_stored.contains(version)).cloned().collect();
         // Where an object comes to a version tomorrow as it does today, only what is new there matters.
         let narrows = |version: &Arc<str>| {
             let as_today = stored.as_ref().is_none_or(|stored| stored == version && listed == version);
-            as_today && !live.keeps_unknown_fields && stores.as_ref() != Some(version) && !only_stored.contains(version)
+            as_today
+                && !live.keeps_unknown_fields
+                && stores.as_ref() != Some(version)
+                && ![&only_stored, &new].into_iter().flatten().any(|other| other == version)
         };
         let live_side = compile(live, desired, &names, &narrows, "the live CRD", upgrade)?;
         let desired_side = compile(desired, live, &names, &narrows, "the manifest of CRD", upgrade)?;
@@ -98,6 +103,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             desired: desired_side,
             stored,
             only_stored,
+            new,
             fits,
             stores,
             leaving,

@@ -30,7 +30,7 @@ const MARK: &str = "gantry.dev/differs";
 /// What becomes of updates of an object whose `new` form has `error`.
 pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Value, old: &Value) -> Refusal {
     let remains = |old: &Value| {
-        let found = version.schema.validate(new, Some(old)).errors;
+        let found = version.schema.validate_all(new, Some(old)).errors;
         found.iter().any(|found| found.path == error.path && found.kind == error.kind && found.detail == error.detail)
     };
     let mut before = old.clone();

@@ -1,0 +1,140 @@
+//! `CustomResourceValidation` on what only shows once something else is out of the way: rules behind errors that an update
+//! is forgiven, and versions that were not served so far. Each claim is put to a real API server.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use support::{Gantry, Isolated, control_plane, eventually, isolated};
+
+/// A cluster-scoped CRD of these versions: name, served, schema of `spec`. The first is the storage version.
+fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
+    let version = |(at, (name, served, spec)): (usize, &(&str, bool, Value))| {
+        json!({"name": name, "served": served, "storage": at == 0,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("samples.{}", names.group)},
+        "spec": {
+            "group": names.group,
+            "scope": "Cluster",
+            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
+            "versions": versions.iter().enumerate().map(version).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn sample(names: &Isolated, version: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("{}/{version}", names.group), "kind": "Sample", "metadata": {"name": name}, "spec": spec})
+}
+
+fn collection(names: &Isolated, version: &str) -> String {
+    format!("/apis/{}/{version}/samples", names.group)
+}
+
+fn create(names: &Isolated, version: &str, name: &str, spec: &Value) -> u16 {
+    control_plane().post(&collection(names, version), &sample(names, version, name, spec)).0
+}
+
+/// Rule, version and path of each finding.
+fn said(crd: &Value) -> BTreeSet<(String, String, String)> {
+    let arguments = ["check", "-f", "-", "--preflight", "CustomResourceValidation", "-o", "json"];
+    let gantry = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments);
+    let report = gantry.stdin(crd.to_string()).run().report();
+    assert_eq!(report["checks"][0]["unchecked"], Value::Null, "{report}");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let findings = report["checks"][0]["findings"].as_array().expect("findings");
+    findings.iter().map(|finding| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"]))).collect()
+}
+
+fn say(rule: &str, version: &str, path: &str) -> (String, String, String) {
+    (rule.to_owned(), version.to_owned(), path.to_owned())
+}
+
+#[test]
+fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
+    let cp = control_plane();
+    let fields = |x: Value, rules: Value| {
+        json!({"type": "object", "x-kubernetes-validations": rules,
+            "properties": {"x": x, "y": {"type": "string"}, "z": {"type": "integer"}}})
+    };
+    let integer = || json!({"type": "integer"});
+    let (touched, on_update) = ("ExistingObjectRefusedWhenTouched", "ExistingObjectRefusedOnUpdate");
+    // The schema that comes, what is found, and whether a label and another field of `spec` can be written then.
+    let cases = [
+        // A rule on `spec` behind a type that does not fit; as a new object it is only told of the type.
+        (
+            fields(json!({"type": "string"}), json!([{"rule": "!has(self.z) || self.z < 5"}])),
+            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec")],
+            [true, false],
+        ),
+        // A rule that cannot be evaluated on the value that is there is never forgiven.
+        (
+            fields(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}), json!([])),
+            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec.x")],
+            [false, false],
+        ),
+        // A transition that never holds, beside a bound.
+        (
+            fields(
+                json!({"type": "integer", "maximum": 5, "x-kubernetes-validations": [{"rule": "self > oldSelf"}]}),
+                json!([]),
+            ),
+            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec.x")],
+            [false, false],
+        ),
+    ];
+    for (spec, expected, takes) in cases {
+        let names = isolated();
+        cp.apply_yaml(&crd(&names, &[("v1", true, fields(integer(), json!([])))]).to_string());
+        let object = json!({"x": 7, "z": 7});
+        assert_eq!(create(&names, "v1", "one", &object), 201);
+        let desired = crd(&names, &[("v1", true, spec)]);
+        assert_eq!(said(&desired), BTreeSet::from_iter(expected), "{desired}");
+        cp.apply_yaml(&desired.to_string());
+        eventually("the new schema is in force", || (create(&names, "v1", "two", &object) == 422).then_some(()));
+        let path = format!("{}/one", collection(&names, "v1"));
+        let writes = [json!({"metadata": {"labels": {"a": "b"}}}), json!({"spec": {"y": "set"}})];
+        assert_eq!(writes.map(|change| cp.patch(&path, &change).0 == 200), takes, "{desired}");
+    }
+}
+
+#[test]
+fn a_rule_that_refuses_every_update_today_is_not_the_upgrades_doing() {
+    let names = isolated();
+    let of = |maximum: u64| {
+        let x =
+            json!({"type": "integer", "maximum": maximum, "x-kubernetes-validations": [{"rule": "self > oldSelf"}]});
+        crd(&names, &[("v1", true, json!({"type": "object", "properties": {"x": x}}))])
+    };
+    control_plane().apply_yaml(&of(9).to_string());
+    assert_eq!(create(&names, "v1", "one", &json!({"x": 7})), 201);
+    assert_eq!(said(&of(8)), BTreeSet::new());
+}
+
+#[test]
+fn what_a_version_says_is_new_to_objects_once_it_is_served() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |served: bool| {
+        let open = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+        let strict = json!({"type": "object", "required": ["c"], "properties": {"a": {"type": "string"},
+            "c": {"type": "string"}}});
+        crd(&names, &[("v1", true, open), ("v2", served, strict)])
+    };
+    cp.apply_yaml(&of(false).to_string());
+    let object = json!({"a": "x", "b": "y"});
+    assert_eq!(create(&names, "v1", "one", &object), 201);
+    let expected = [say("ExistingObjectRefusedOnUpdate", "v2", "spec.c"), say("ExistingDataPruned", "v2", "spec.b")];
+    assert_eq!(said(&of(true)), BTreeSet::from(expected));
+    cp.apply_yaml(&of(true).to_string());
+    let read = eventually("v2 is served", || {
+        let (status, read) = cp.get(&format!("{}/one", collection(&names, "v2")));
+        (status == 200).then_some(read)
+    });
+    assert_eq!(read["spec"], json!({"a": "x"}));
+    assert_eq!(create(&names, "v2", "two", &object), 422);
+}
