@@ -42,29 +42,13 @@ impl Normal {
                     Expr::Binary { first, rest: operators.iter().copied().zip(operands).collect() }
                 })
             }
-            Expr::Call(call) => {
-                let Call { function, member, args, overloads, element, pattern } = call;
-                if function == "size"
-                    && let [Expr::List(items)] = &args[..]
-                    && let Some(size) = items.iter().all(|(_, optional)| !optional).then_some(items.len())
-                {
-                    return Expr::Literal(Literal::Int(i64::try_from(size).unwrap_or(i64::MAX)));
+            Expr::Call(call) => match &call.args[..] {
+                [Expr::List(items)] if call.function == "size" && items.iter().all(|(_, optional)| !optional) => {
+                    Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
                 }
-                if function == "size" && matches!(&args[..], [Expr::Map(entries)] if entries.is_empty()) {
-                    return Expr::Literal(Literal::Int(0));
-                }
-                self.each(args, &|args| {
-                    let (function, overloads) = (function.clone(), overloads.clone());
-                    Expr::Call(Call {
-                        function,
-                        member,
-                        args,
-                        overloads,
-                        element: element.clone(),
-                        pattern: pattern.clone(),
-                    })
-                })
-            }
+                [Expr::Map(entries)] if call.function == "size" && entries.is_empty() => Expr::Literal(Literal::Int(0)),
+                args => self.each(args.to_vec(), &|args| Expr::Call(Call { args, ..call.clone() })),
+            },
             Expr::Path { root, steps } => match self.of(*root) {
                 choice @ Expr::Conditional { .. } => {
                     self.spread(choice, &|value| Expr::Path { root: Box::new(value), steps: steps.clone() })
@@ -107,25 +91,22 @@ impl Normal {
     }
 
     fn over(&mut self, of: Macro) -> Expr {
-        let Macro { kind, target, variables, filter, body } = of;
-        let target = self.of(target);
+        let target = self.of(of.target.clone());
         if matches!(target, Expr::Conditional { .. }) {
-            return self.spread(target, &|target| {
-                let (variables, filter, body) = (variables.clone(), filter.clone(), body.clone());
-                Expr::Macro(Box::new(Macro { kind, target, variables, filter, body }))
-            });
+            return self.spread(target, &|target| Expr::Macro(Box::new(Macro { target, ..of.clone() })));
         }
         if let (Expr::List(items), MacroKind::All | MacroKind::Exists, [variable], None) =
-            (&target, kind, &variables[..], &filter)
+            (&target, of.kind, &of.variables[..], &of.filter)
             && items.iter().all(|(item, optional)| !optional && is_movable(item))
             && items.len() <= self.left
         {
             self.left -= items.len();
-            let each = items.iter().map(|(item, _)| self.of(replaced(&body, variable, item))).collect();
-            return if kind == MacroKind::All { Expr::And(each) } else { Expr::Or(each) };
+            let each = items.iter().map(|(item, _)| self.of(replaced(&of.body, variable, item))).collect();
+            return if of.kind == MacroKind::All { Expr::And(each) } else { Expr::Or(each) };
         }
-        let (filter, body) = (filter.map(|filter| self.of(filter)), self.of(body));
-        Expr::Macro(Box::new(Macro { kind, target, variables, filter, body }))
+        let filter = of.filter.as_ref().map(|filter| self.of(filter.clone()));
+        let body = self.of(of.body.clone());
+        Expr::Macro(Box::new(Macro { target, filter, body, ..of }))
     }
 }
 
@@ -179,13 +160,8 @@ fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
             // An inner variable of the same name hides this one.
             let is_hidden = of.variables.iter().any(|name| name == variable);
             let inner = |expr: &Expr| if is_hidden || !mentions(expr, variable) { expr.clone() } else { again(expr) };
-            Expr::Macro(Box::new(Macro {
-                kind: of.kind,
-                target: again(&of.target),
-                variables: of.variables.clone(),
-                filter: of.filter.as_ref().map(inner),
-                body: inner(&of.body),
-            }))
+            let (target, filter, body) = (again(&of.target), of.filter.as_ref().map(inner), inner(&of.body));
+            Expr::Macro(Box::new(Macro { target, filter, body, ..Macro::clone(of) }))
         }
     }
 }
