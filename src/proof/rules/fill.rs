@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::values::{ITEMS, Maker, bound};
 use super::view::View;
 use crate::proof::automaton::Budget;
+use crate::proof::keywords as kw;
 
 /// Adds what the schema demands of a value and nothing has given yet.
 pub fn fill(value: &mut Value, schema: &Value) {
@@ -37,6 +38,34 @@ pub fn fill(value: &mut Value, schema: &Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// The value with the defaults of all that is missing, as rules see it.
+pub fn defaulted(value: &Value, schema: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let of = |name: &str| {
+                let own = properties.and_then(|properties| properties.get(name));
+                own.or_else(|| schema.get("additionalProperties").filter(|of| of.is_object()))
+            };
+            let known = |(name, inner): (&String, &Value)| {
+                (name.clone(), of(name).map_or_else(|| inner.clone(), |of| defaulted(inner, of)))
+            };
+            let mut full: Map<String, Value> = map.iter().map(known).collect();
+            for (name, of) in properties.into_iter().flatten().filter(|(name, _)| !map.contains_key(*name)) {
+                if let Some(default) = kw::default_of(of) {
+                    full.insert(name.clone(), defaulted(default, of));
+                }
+            }
+            Value::Object(full)
+        }
+        Value::Array(items) => match schema.get("items") {
+            Some(of) => items.iter().map(|item| defaulted(item, of)).collect(),
+            None => value.clone(),
+        },
+        _ => value.clone(),
     }
 }
 

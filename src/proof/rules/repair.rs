@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::fill::fill;
+use super::fill::{defaulted, fill};
 use super::look::look;
 use super::values::Maker;
 use super::view::{Key, View};
@@ -72,12 +72,29 @@ impl Repairs {
     ) -> Option<Value> {
         let mut value = value.clone();
         for _ in 0..ROUNDS {
-            let mut failing = Vec::new();
-            self.failing(schema, is_root, &value, &mut Vec::new(), &mut String::new(), spend, &mut failing);
+            let failing = self.all_failing(schema, is_root, &value, spend);
             let Some(first) = failing.first() else { return Some(value) };
-            value = self.changed(schema, first, is_root && first.way.is_empty(), &value, kept, spend)?;
+            if value.pointer(&first.pointer).is_none() {
+                // It fails in what is filled in.
+                value = defaulted(&value, schema);
+            }
+            value = self.changed((schema, is_root), first, &value, kept, spend)?;
         }
         None
+    }
+
+    /// The places at which rules fail once the value is defaulted, inner ones first.
+    fn all_failing<'s>(
+        &self,
+        schema: &'s Value,
+        is_root: bool,
+        value: &Value,
+        spend: &dyn Fn(u64) -> bool,
+    ) -> Vec<Failing<'s>> {
+        let mut failing = Vec::new();
+        let full = defaulted(value, schema);
+        self.failing(schema, is_root, &full, &mut Vec::new(), &mut String::new(), spend, &mut failing);
+        failing
     }
 
     /// The places at which rules fail, inner ones first.
@@ -163,18 +180,19 @@ impl Repairs {
         made
     }
 
-    /// The value with a change after which the failing rule holds, and of those one after which fewest others fail.
+    /// The value, of the node `schema`, with a change after which the failing rule holds, and of those one after which
+    /// fewest rules fail anywhere in it.
     fn changed(
         &self,
-        schema: &Value,
+        (schema, is_root): (&Value, bool),
         failing: &Failing<'_>,
-        is_root: bool,
         value: &Value,
         kept: &Kept<'_>,
         spend: &dyn Fn(u64) -> bool,
     ) -> Option<Value> {
-        let variants = self.variants_of(failing, is_root, spend)?;
-        let rules = self.rules_of(failing.schema, is_root);
+        let is_here_root = is_root && failing.way.is_empty();
+        let variants = self.variants_of(failing, is_here_root, spend)?;
+        let rules = self.rules_of(failing.schema, is_here_root);
         let here = value.pointer(&failing.pointer)?;
         // The pinned part is below this place only where all items on the way are first ones.
         let is_first = !failing.pointer.split('/').any(|step| step.parse::<usize>().is_ok_and(|index| index > 0));
@@ -190,16 +208,16 @@ impl Repairs {
         options.sort_by_key(|(distance, _)| *distance);
         let mut best: Option<(usize, Value)> = None;
         for (_, option) in options {
-            if !spend(RUN) || fails(&rules[failing.rule], &option) {
-                continue;
-            }
-            let others = rules.iter().filter(|rule| fails(rule, &option)).count();
-            if best.as_ref().is_some_and(|(fewest, _)| *fewest <= others) {
+            if !spend(RUN) || fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
                 continue;
             }
             let mut whole = value.clone();
             *whole.pointer_mut(&failing.pointer)? = option;
             fill(&mut whole, schema);
+            let others = self.all_failing(schema, is_root, &whole, spend).len();
+            if best.as_ref().is_some_and(|(fewest, _)| *fewest <= others) {
+                continue;
+            }
             if (kept.serves)(&whole) {
                 best = Some((others, whole));
             }

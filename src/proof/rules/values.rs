@@ -46,10 +46,7 @@ impl<'t> Maker<'t> {
     ///
     /// What the schema demands of fields that nothing looks at is left out.
     pub fn values(&mut self, schema: &Value, view: &View) -> Vec<Value> {
-        let mut values = self.of_kind(schema, view);
-        if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
-            values = allowed.clone();
-        }
+        let mut values = allowed(schema).unwrap_or_else(|| self.of_kind(schema, view));
         if kw::flag(schema, "nullable") && !values.contains(&Value::Null) {
             values.push(Value::Null);
         }
@@ -84,14 +81,15 @@ impl<'t> Maker<'t> {
             self.miss("multipleOf");
         }
         let reach = i64::try_from(view.rivals).unwrap_or(8).clamp(0, 8) + 1;
-        let bounds = ["minimum", "maximum"].into_iter().filter_map(|key| schema.get(key).and_then(Value::as_i64));
+        let bounds = parts(schema).into_iter().flat_map(|part| ["minimum", "maximum"].map(|key| part.get(key)));
+        let bounds = bounds.filter_map(|bound| bound.and_then(Value::as_i64));
         let near = |n: i64| (-reach..=reach).map(move |by| n.saturating_add(by));
         let wide = if schema.get("format") == Some(&json!("int32")) {
             (i64::from(i32::MIN), i64::from(i32::MAX))
         } else {
             (i64::MIN, i64::MAX)
         };
-        let fits = |n: &i64| {
+        let is_within = |schema: &Value, n: &i64| {
             let (min, max) = (schema.get("minimum"), schema.get("maximum"));
             #[allow(clippy::cast_precision_loss)]
             // A bound beyond the integers that a double holds is not missed by much.
@@ -102,8 +100,9 @@ impl<'t> Maker<'t> {
             let below = max
                 .and_then(Value::as_f64)
                 .is_none_or(|max| (*n as f64) < max || (*n as f64 <= max && !kw::flag(schema, "exclusiveMaximum")));
-            above && below && (wide.0..=wide.1).contains(n)
+            above && below
         };
+        let fits = |n: &i64| (wide.0..=wide.1).contains(n) && parts(schema).into_iter().all(|part| is_within(part, n));
         let mut numbers: Vec<i64> = [0, 1, wide.0, wide.1]
             .into_iter()
             .chain(bounds)
@@ -450,9 +449,27 @@ fn thin<T>(things: &mut Vec<T>, count: usize) {
 /// The strings that a schema of a text takes.
 pub fn text_set(schema: &Value) -> StringSet {
     let mut set = StringSet::default();
-    add_text(schema, &mut set);
-    if !kw::list(schema, "enum").is_empty() {
-        set.enumeration = Some(kw::names(schema, "enum").map(str::to_owned).collect());
+    parts(schema).into_iter().for_each(|part| add_text(part, &mut set));
+    if let Some(allowed) = allowed(schema) {
+        set.enumeration = Some(allowed.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     }
     set
+}
+
+/// The schema and those below its `allOf`, which ask for more.
+fn parts(schema: &Value) -> Vec<&Value> {
+    let mut parts = vec![schema];
+    let mut at = 0;
+    while at < parts.len() {
+        parts.extend(kw::list(parts[at], "allOf"));
+        at += 1;
+    }
+    parts
+}
+
+/// The values that an `enum` leaves, if there is one.
+fn allowed(schema: &Value) -> Option<Vec<Value>> {
+    let mut enums = parts(schema).into_iter().map(|part| kw::list(part, "enum")).filter(|list| !list.is_empty());
+    let first = enums.next()?.to_vec();
+    Some(enums.fold(first, |left, list| left.into_iter().filter(|value| list.contains(value)).collect()))
 }
