@@ -21,6 +21,7 @@ pub enum Unread {
 
 const FORMAT: Unread =
     Unread::None("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+const NUMERIC: Unread = Unread::None("unable to parse numeric part of quantity");
 const SUFFIX: Unread = Unread::None("unable to parse quantity's suffix");
 
 fn power(exponent: i32) -> Option<i128> {
@@ -70,6 +71,7 @@ impl Quantity {
             return Err(FORMAT);
         }
         let (binary, exponent) = suffix(rest).ok_or(SUFFIX)?;
+        let has_digits = !whole.is_empty() || !fraction.is_empty();
         let whole = whole.trim_start_matches('0');
         let number = match format!("{whole}{fraction}").trim_start_matches('0') {
             "" => 0,
@@ -81,6 +83,10 @@ impl Quantity {
             let small = (if sign < 0 { -small.0 } else { small.0 }, small.1);
             let nanos = power(small.1 - NANO).and_then(|power| power.checked_mul(small.0.into()));
             return Ok(Quantity { nanos: nanos.ok_or(Unread::TooLarge)?, small: Some(small) });
+        }
+        // Only the server's short cut takes nothing for zero.
+        if !has_digits {
+            return Err(NUMERIC);
         }
         let scale = if binary { -places } else { exponent - places } - NANO;
         let number = match binary {

@@ -335,7 +335,7 @@ fn no_such_function(name: &str, args: &[Value]) -> Fault {
             )),
             depth => Fault::error(format!(
                 "no such overload: {}.flatten({})",
-                target.type_name(),
+                if matches!(target, Value::Map(_)) { "map(dyn, dyn)" } else { target.type_name() },
                 depth.map_or("", Value::type_name)
             )),
         },
@@ -438,7 +438,12 @@ fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
 
 /// Whether `index` is one of a list, whatever the element.
 fn is_element(value: &Value, index: &Value) -> bool {
-    matches!(value, Value::List(_)) && matches!(index, Value::Int(_))
+    let is_whole = match index {
+        Value::Int(_) | Value::Uint(_) => true,
+        Value::Double(index) => index.fract() == 0.0,
+        _ => false,
+    };
+    is_whole && matches!(value, Value::List(_))
 }
 
 /// What nothing adds up to.

@@ -295,7 +295,7 @@ fn named<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
 fn validate<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::Format(format), Value::String(text)] = args else { return None };
     // The server counts the size of the pattern times that of the text; this is as much or more.
-    let (base, factor) = if *format == NamedFormat::Uri { (300, 20) } else { (25, 2) };
+    let (base, factor) = if *format == NamedFormat::Uri { (300, 28) } else { (30, 3) };
     Some(budget.take(base + factor * text.len() as u64).map(|()| match format.problems(text) {
         problems if problems.is_empty() => Value::Optional(None),
         problems => Value::some(Value::strings(problems)),

@@ -50,7 +50,16 @@ impl Ip {
         match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
             Some(b'.') => parse_v4(text).map(Ip::V4),
             Some(b':') if text.ends_with('%') => Err("zone must be a non-empty string".to_owned()),
-            Some(b':') => text.parse().map(Ip::V6).map_err(|_| problem_of_v6(text)),
+            Some(b':') => {
+                let (address, zone) =
+                    text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
+                match (address.parse(), zone) {
+                    (Ok(address), None) => Ok(Ip::V6(address)),
+                    // Addresses with zones are nothing that a function takes.
+                    (Ok(_), Some(_)) => Err("zones are not allowed".to_owned()),
+                    (Err(_), _) => Err(problem_of_v6(address)),
+                }
+            }
             Some(_) => Err("missing IPv6 address".to_owned()),
             None => Err("unable to parse IP".to_owned()),
         }
@@ -142,6 +151,9 @@ fn parse_v4(text: &str) -> std::result::Result<Ipv4Addr, String> {
             // The dot that is one too many: the one after the gap, or the last.
             let dot = if start == text.len() || index > 0 && start > text.len() - 1 { start - 1 } else { start };
             return Err(at(dot, "IPv4 field must have at least one digit"));
+        }
+        if index == 3 && start + field.len() + 1 < text.len() {
+            return Err("IPv4 address too long".to_owned());
         }
         *octets.get_mut(count).ok_or("IPv4 address too long")? = u8::try_from(value).unwrap_or_default();
         count += 1;

@@ -138,7 +138,8 @@ fn clause(rest: &str) -> Result<(usize, char, &str)> {
     let mut chars = tail.chars();
     match chars.next() {
         Some(clause @ ('s' | 'd' | 'f' | 'e' | 'b' | 'x' | 'X' | 'o')) => Ok((precision, clause, chars.as_str())),
-        Some(clause) => Err(unparsable(&format!("unrecognized formatting clause \"{clause}\""))),
+        // The server looks at bytes.
+        Some(_) => Err(unparsable(&format!("unrecognized formatting clause \"{}\"", char::from(tail.as_bytes()[0])))),
         None => Err(unparsable("unexpected end of string")),
     }
 }
@@ -157,7 +158,14 @@ fn precision(rest: &str) -> Result<(usize, &str)> {
     match tail[..digits].parse::<usize>() {
         Ok(precision) if precision <= MAX_PRECISION => Ok((precision, &tail[digits..])),
         Ok(_) => Err(Fault::Undecided("the precision is larger than supported".to_owned())),
-        Err(_) => Err(unparsable("error while parsing precision: error while converting precision to integer")),
+        Err(_) => {
+            let (digits, why) =
+                (quote(&tail[..digits]), if digits == 0 { "invalid syntax" } else { "value out of range" });
+            let why = format!("strconv.Atoi: parsing {digits}: {why}");
+            Err(unparsable(&format!(
+                "error while parsing precision: error while converting precision to integer: {why}"
+            )))
+        }
     }
 }
 
