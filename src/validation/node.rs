@@ -153,6 +153,8 @@ pub struct Node {
     pub has_embedded: bool,
     /// Whether nothing but defaults is left of what the schema says here.
     pub is_forgotten: bool,
+    /// Of a forgotten node, how values old and new are paired below it. None where it is enough to compare them.
+    pub pairing: Option<Box<Node>>,
 }
 
 impl Node {
