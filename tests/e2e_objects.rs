@@ -209,6 +209,17 @@ fn claims() -> Vec<Claim> {
         object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         with(object)
     };
+    // Beside fields that stay as they are, some of which hold objects and lists with keys, one anything.
+    let beside = |x: Value, required: Value| {
+        let a = fields(json!({"a": {"type": "integer"}}));
+        let item = json!({"type": "object", "required": ["k"],
+            "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
+        let mut schema = fields(json!({"x": x, "other": {"type": "string"}, "y": fields(json!({"n": a})),
+            "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item},
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}));
+        schema["required"] = required;
+        schema
+    };
     let claim = |live: Value, desired: Value, spec: Value, touch: Value, rule, takes| Claim {
         live,
         desired,
@@ -311,6 +322,22 @@ fn claims() -> Vec<Claim> {
             ON_UPDATE,
             [false, false, false, false],
         ),
+        claim(
+            beside(json!({"type": "integer"}), json!([])),
+            beside(json!({"type": "integer"}), json!(["x"])),
+            json!({"y": {"n": {"a": 1}}, "l": [{"k": "a", "v": 1}]}),
+            json!({"y": {"n": {"a": 2}}}),
+            ON_UPDATE,
+            [true, false, false, false],
+        ),
+        claim(
+            beside(json!({"type": "integer"}), json!([])),
+            beside(json!({"type": "integer"}), json!(["x"])),
+            json!({"open": {"more": 1}}),
+            json!({"y": {"n": {"a": 2}}}),
+            ON_UPDATE,
+            [false, false, false, false],
+        ),
     ]
 }
 
@@ -327,6 +354,9 @@ fn every_claim_about_refusals_is_the_servers_own_verdict() {
                 let report = bed.json(&desired);
                 let rules: Vec<String> = findings(&report).iter().map(|finding| text(&finding["rule"])).collect();
                 assert_eq!(rules, [claim.rule], "{number}");
+                let message = text(&findings(&report)[0]["message"]);
+                let is_of_any = message.contains("on any update, even of labels");
+                assert_eq!(is_of_any, !claim.takes[0], "{number}: {message}");
 
                 bed.live(&desired);
                 let create = || cp.post(&bed.collection("v1"), &bed.object("two", &claim.spec)).0;

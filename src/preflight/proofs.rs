@@ -46,6 +46,7 @@ mod tests {
     use super::super::crd_upgrade_safety::prover::Proof;
     use super::*;
     use crate::report::Verdict;
+    use crate::validation::Scale;
 
     /// Says that everything is equal, and counts how often it was asked.
     #[derive(Debug)]
@@ -63,6 +64,7 @@ mod tests {
     fn a_version_of_a_change_is_proven_once_however_many_ask() {
         let asked = Arc::new(AtomicUsize::new(0));
         let proofs = Proofs::new(Counting(Arc::clone(&asked)), 1);
+        let scale = Scale::default();
         let question = |version| Question {
             group: "g",
             kind: "K",
@@ -72,6 +74,7 @@ mod tests {
             desired_schema: "{}",
             live_status: false,
             desired_status: false,
+            scale: &scale,
             versions: 1,
         };
         thread::scope(|scope| {

@@ -33,7 +33,7 @@ enum Part {
 
 impl<'a> Correlated<'a> {
     pub fn new(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
-        let node = node.forgotten.as_deref().unwrap_or(node);
+        let node = node.pairing.as_deref().unwrap_or(node);
         Self { new, old, node, items: OnceCell::new() }
     }
 
@@ -71,6 +71,7 @@ impl<'a> Correlated<'a> {
     /// Whether new equals old, as far as it can be paired.
     pub fn is_unchanged(&self) -> bool {
         match (self.new, self.old) {
+            (new, old) if self.node.is_forgotten => same(new, old),
             (Value::Array(new), Value::Array(old)) => {
                 new.len() == old.len()
                     && if self.node.list_type == ListType::Map {

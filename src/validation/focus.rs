@@ -4,10 +4,12 @@
 //! pruned, filled in and judged alike. Of such a part only the defaults are left, without which what is around it could
 //! not be judged.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::compile::sum_up;
-use super::node::{Additional, Bounds, Node};
+use super::node::{Additional, Bounds, ListType, Node};
 
 /// Keywords that say something to people and nothing to the server.
 const WORDS: [&str; 4] = ["description", "title", "example", "externalDocs"];
@@ -36,10 +38,7 @@ fn at<'s>(schema: &'s Value, way: &[&str]) -> Option<&'s Value> {
 
 fn below(node: &mut Node, schema: Option<&Value>, other: Option<&Value>) {
     match (schema, other) {
-        (Some(schema), Some(other)) if says_the_same(schema, other) => {
-            let shape = Box::new(shape(node));
-            *node = Node { forgotten: Some(shape), ..forgotten(std::mem::take(node)) };
-        }
+        (Some(schema), Some(other)) if says_the_same(schema, other) => *node = forgotten(std::mem::take(node)),
         (Some(schema), Some(other)) => narrow(node, schema, other),
         _ => {}
     }
@@ -47,13 +46,15 @@ fn below(node: &mut Node, schema: Option<&Value>, other: Option<&Value>) {
 
 /// A node that takes and keeps everything, and fills in what it filled in.
 fn forgotten(node: Node) -> Node {
+    let pairing = pairing(&node);
     let kept = |child: Node| Some(forgotten(child)).filter(|child| child.has_defaults);
     let properties = node.properties.into_iter().filter_map(|(name, child)| Some((name, kept(child)?)));
     let mut forgotten = Node {
         nullable: node.nullable,
         default: node.default,
         preserve_unknown: true,
-        forgotten: Some(Box::default()),
+        is_forgotten: true,
+        pairing,
         properties: properties.collect(),
         items: node.items.and_then(|child| kept(*child)).map(Box::new),
         additional: match node.additional {
@@ -68,20 +69,31 @@ fn forgotten(node: Node) -> Node {
     forgotten
 }
 
-/// What of `node` tells which values of an updated object have a counterpart in the object before: whether something
-/// was left alone is asked about all that is in it, and not only about what changes in the schema.
-fn shape(node: &Node) -> Node {
-    Node {
+/// What an update's pairing of old and new needs of a node: see [`super::correlate`]. Where each key is described and no
+/// list has keys, values that are the same are paired to the last, and nothing is needed.
+fn pairing(node: &Node) -> Option<Box<Node>> {
+    let is_map = node.list_type == ListType::Map;
+    let leaf = |child: &Node| Node { is_forgotten: true, pairing: pairing(child), ..Node::default() };
+    let properties: BTreeMap<String, Node> =
+        node.properties.iter().map(|(name, child)| (name.clone(), leaf(child))).collect();
+    let entries = node.additional.schema().map(leaf);
+    let is_plain = !is_map
+        && !node.preserve_unknown
+        && !node.embedded
+        && matches!(node.additional, Additional::Absent | Additional::Schema(_))
+        && properties.values().chain(&entries).all(|child| child.pairing.is_none());
+    if is_plain {
+        return None;
+    }
+    Some(Box::new(Node {
         list_type: node.list_type,
         map_keys: node.map_keys.clone(),
-        properties: node.properties.iter().map(|(name, child)| (name.clone(), shape(child))).collect(),
-        items: node.items.as_deref().map(|child| Box::new(shape(child))),
-        additional: match &node.additional {
-            Additional::Schema(child) => Additional::Schema(Box::new(shape(child))),
-            _ => Additional::Absent,
-        },
+        properties,
+        additional: entries.map_or(Additional::Absent, |entries| Additional::Schema(entries.into())),
+        // The items of other lists are not paired.
+        items: node.items.as_deref().filter(|_| is_map).map(|child| Box::new(leaf(child))),
         ..Node::default()
-    }
+    }))
 }
 
 /// Whether two schemas differ in nothing but words for people.
@@ -111,7 +123,7 @@ pub fn looks_at(node: &Node, field: &str) -> bool {
     as_a_whole
         || *property_count != Bounds::default()
         || required.iter().any(|name| name == field)
-        || node.child(field).is_none_or(|child| child.forgotten.is_none() || child.has_defaults)
+        || node.child(field).is_none_or(|child| !child.is_forgotten || child.has_defaults)
 }
 
 /// Whether preparing the value would change nothing: nothing is dropped and nothing filled in. `keeps` is whether unknown
@@ -220,6 +232,44 @@ mod tests {
         let looked_at: Vec<&str> =
             ["kept", "spec", "metadata", "other"].into_iter().filter(|f| schema.looks_at(f)).collect();
         assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
+    }
+
+    /// What is unchanged is told by all of an object, whether it is looked at or not.
+    #[test]
+    fn what_stays_still_tells_whether_an_object_is_what_it_was() {
+        let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item});
+        let inner =
+            json!({"type": "object", "properties": {"x": {"type": "integer"}, "l": {"type": "array", "items": item}}});
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"x": {"type": "integer"}}});
+        let spec = |required: Value| {
+            json!({"type": "object", "required": required, "properties": {"r": {"type": "string"}, "inner": inner,
+                "list": list, "open": open, "map": {"type": "object", "additionalProperties": inner}}})
+        };
+        let (live, desired) = (spec(json!([])), spec(json!(["r"])));
+        let whole =
+            Schema::compile(&json!({"type": "object", "properties": {"spec": desired.clone()}})).expect("a schema");
+        let changes = changes(live, desired);
+        let (new, old) = (|| json!({"x": 1, "l": [{"k": "a"}]}), json!({"x": 2}));
+        for (new, old, is_unchanged) in [
+            (json!({"inner": new()}), json!({"inner": new()}), true),
+            (json!({"inner": new()}), json!({"inner": old}), false),
+            (json!({"map": {"m": new()}}), json!({"map": {"m": new()}}), true),
+            (
+                json!({"list": [{"k": "a"}, {"k": "b", "v": 1}]}),
+                json!({"list": [{"k": "b", "v": 1}, {"k": "a"}]}),
+                true,
+            ),
+            (json!({"list": [{"v": 1}]}), json!({"list": [{"v": 1}]}), false),
+            (json!({"open": {"x": 1}}), json!({"open": {"x": 1}}), true),
+            (json!({"open": {"x": 1, "y": 1}}), json!({"open": {"x": 1, "y": 1}}), false),
+        ] {
+            let object = |spec: &Value| json!({"metadata": {"name": "x"}, "spec": spec});
+            let (new, old) = (object(&new), object(&old));
+            assert_eq!(changes.validate(&new, Some(&old)).is_accepted(), is_unchanged, "{new}");
+            assert_eq!(whole.validate(&new, Some(&old)).is_accepted(), is_unchanged, "{new}");
+        }
     }
 
     #[test]

@@ -151,8 +151,10 @@ pub struct Node {
     pub has_unique_lists: bool,
     /// Whether this node or one below it is an embedded resource.
     pub has_embedded: bool,
-    /// Where nothing but defaults is left of what the schema says here: its shape, by which values are paired.
-    pub forgotten: Option<Box<Node>>,
+    /// Whether nothing but defaults is left of what the schema says here.
+    pub is_forgotten: bool,
+    /// Of a forgotten node, how values old and new are paired below it. None where it is enough to compare them.
+    pub pairing: Option<Box<Node>>,
 }
 
 impl Node {

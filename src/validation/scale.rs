@@ -19,11 +19,16 @@ pub struct Scale {
 impl Scale {
     /// From `subresources.scale` of a version.
     pub fn of(subresource: &Value) -> Self {
-        let path = |name: &str| subresource.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self::with_paths(|name| subresource.get(name).and_then(Value::as_str))
+    }
+
+    /// From the values of `specReplicasPath`, `statusReplicasPath` and `labelSelectorPath`.
+    pub fn with_paths<'v>(path_of: impl Fn(&str) -> Option<&'v str>) -> Self {
+        let path = |name| path_of(name).filter(|path| !path.is_empty()).map(str::to_owned);
         Self {
-            spec_replicas: path("specReplicasPath").filter(|path| !path.is_empty()),
-            status_replicas: path("statusReplicasPath").filter(|path| !path.is_empty()),
-            label_selector: path("labelSelectorPath").filter(|path| !path.is_empty()),
+            spec_replicas: path("specReplicasPath"),
+            status_replicas: path("statusReplicasPath"),
+            label_selector: path("labelSelectorPath"),
         }
     }
 
@@ -34,6 +39,38 @@ impl Scale {
             spec_replicas: new(&self.spec_replicas, &other.spec_replicas),
             status_replicas: new(&self.status_replicas, &other.status_replicas),
             label_selector: new(&self.label_selector, &other.label_selector),
+        }
+    }
+
+    /// What of it `other` reads in the same way.
+    pub fn common(&self, other: &Scale) -> Self {
+        let same = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own == other);
+        Self {
+            spec_replicas: same(&self.spec_replicas, &other.spec_replicas),
+            status_replicas: same(&self.status_replicas, &other.status_replicas),
+            label_selector: same(&self.label_selector, &other.label_selector),
+        }
+    }
+
+    /// Says in a schema what it asks for besides: the bounds of the integers that it reads. What is said so is what every
+    /// object that can be written has anyway.
+    pub fn tighten(&self, schema: &mut Value) {
+        for path in [&self.spec_replicas, &self.status_replicas].into_iter().flatten() {
+            let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));
+            let Some(node) = node.and_then(Value::as_object_mut) else { continue };
+            if node.get("type").and_then(Value::as_str) != Some("integer") {
+                continue;
+            }
+            let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+            if bound("minimum").is_none_or(|least| least < 0.0) {
+                node.insert("minimum".to_owned(), 0.into());
+                node.shift_remove("exclusiveMinimum");
+            }
+            let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+            if bound("maximum").is_none_or(|most| most > f64::from(i32::MAX)) {
+                node.insert("maximum".to_owned(), i32::MAX.into());
+                node.shift_remove("exclusiveMaximum");
+            }
         }
     }
 
@@ -175,6 +212,30 @@ mod tests {
             let errors: Vec<String> = scale().check(&object).iter().map(ToString::to_string).collect();
             assert_eq!(errors, said, "{object}");
         }
+    }
+
+    #[test]
+    fn bounds_are_said_where_a_schema_can_say_them() {
+        let schema = |replicas: Value| json!({"properties": {"spec": {"properties": {"replicas": replicas}}}});
+        let max = i32::MAX;
+        for (given, tight) in [
+            (json!({"type": "integer"}), json!({"type": "integer", "minimum": 0, "maximum": max})),
+            (
+                json!({"type": "integer", "minimum": -1, "exclusiveMinimum": true, "maximum": 3}),
+                json!({"type": "integer", "minimum": 0, "maximum": 3}),
+            ),
+            (
+                json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true, "maximum": 1e10}),
+                json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true, "maximum": max}),
+            ),
+            (json!({"type": "number"}), json!({"type": "number"})),
+        ] {
+            let mut schema_of_given = schema(given);
+            scale().tighten(&mut schema_of_given);
+            assert_eq!(schema_of_given, schema(tight));
+        }
+        let other = Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.size"}));
+        assert_eq!(scale().common(&other), Scale::of(&json!({"specReplicasPath": ".spec.replicas"})));
     }
 
     #[test]

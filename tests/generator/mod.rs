@@ -32,7 +32,7 @@ impl Random {
         Self { state: seed, everyday: false }
     }
 
-    /// As real CRDs are: lists and objects in an `enum`, `multipleOf` and outlandish formats are rare.
+    /// As real CRDs are: lists and objects in an `enum`, `multipleOf`, outlandish formats and the like are rare.
     pub fn everyday(seed: u64) -> Self {
         Self { state: seed, everyday: true }
     }

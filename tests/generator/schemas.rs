@@ -267,11 +267,14 @@ fn array(random: &mut Random, depth: usize) -> Value {
     match random.below(4) {
         0 => {
             node["x-kubernetes-list-type"] = json!("set");
-            node["items"] = match random.below(10) {
-                0 => json!({"x-kubernetes-int-or-string": true}),
-                1 => json!({"type": "object", "x-kubernetes-map-type": "atomic",
+            let is_odd = random.rare(30);
+            node["items"] = match random.below(3) {
+                0 if is_odd => json!({"x-kubernetes-int-or-string": true}),
+                1 if is_odd => json!({"type": "object", "x-kubernetes-map-type": "atomic",
                     "properties": {"a": {"type": "number"}, "b": {"type": "string"}}}),
-                2 => json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "number"}}),
+                _ if is_odd => {
+                    json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "number"}})
+                }
                 _ => json!({"type": random.pick(&["string", "integer", "number", "boolean"])}),
             };
             if random.chance(30) {
@@ -350,7 +353,7 @@ fn embedded(random: &mut Random, depth: usize) -> Value {
     } else {
         node["properties"] = Value::Object(properties(random, depth));
     }
-    if random.chance(40) {
+    if random.rare(40) {
         described(random, &mut node);
     }
     node

@@ -233,6 +233,7 @@ fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTre
         if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
             continue;
         }
+        let scale = version.scale_paths().common(&successor.scale_paths());
         let question = Question {
             group: &pair.desired.spec.group,
             kind: &pair.desired.spec.names.kind,
@@ -242,6 +243,7 @@ fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTre
             desired_schema: successor.schema().unwrap_or("{}"),
             live_status: version.has_status(),
             desired_status: successor.has_status(),
+            scale: &scale,
             versions,
         };
         if let Some(proof) = prove(&question) {

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::json::{Json, Map};
 use super::keywords;
 use crate::resource::Step;
+use crate::validation::Scale;
 
 /// A CRD as far as this check looks at it. The schemas are still text.
 #[derive(Debug, Deserialize)]
@@ -232,6 +233,12 @@ impl<'a> Version<'a> {
     /// A path of the scale subresource (`specReplicasPath`, …), where there is such a subresource.
     pub fn scale(&self) -> Option<&Map<'a>> {
         self.subresource("scale")?.map()
+    }
+
+    /// What the scale subresource reads; nothing where there is none.
+    pub fn scale_paths(&self) -> Scale {
+        let scale = self.scale();
+        Scale::with_paths(|path| scale?.get(path).and_then(Json::text))
     }
 
     fn subresource(&self, name: &str) -> Option<&Json<'a>> {

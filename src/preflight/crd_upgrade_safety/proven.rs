@@ -14,8 +14,10 @@ pub struct Proven;
 
 impl Prover for Proven {
     fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof> {
-        let live: Value = serde_json::from_str(question.live_schema).ok()?;
-        let desired: Value = serde_json::from_str(question.desired_schema).ok()?;
+        let mut live: Value = serde_json::from_str(question.live_schema).ok()?;
+        let mut desired: Value = serde_json::from_str(question.desired_schema).ok()?;
+        question.scale.tighten(&mut live);
+        question.scale.tighten(&mut desired);
         let api_version = format!("{}/{}", question.group, question.version);
         let version = |schema, status_subresource| Version {
             schema,
@@ -104,4 +106,39 @@ fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<
         message: witness.message,
     });
     forward.chain(reverse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::Scale;
+
+    #[test]
+    fn what_a_scale_subresource_refuses_anyway_is_no_witness() {
+        let schema = |replicas: Value| {
+            let part = json!({"type": "object", "properties": {"replicas": replicas}});
+            json!({"type": "object", "properties": {"spec": part}}).to_string()
+        };
+        let (live, desired) = (schema(json!({"type": "integer"})), schema(json!({"type": "integer", "minimum": 0})));
+        let verdict = |scale: &Scale| {
+            let question = Question {
+                group: "example.com",
+                kind: "Sample",
+                version: "v1",
+                namespaced: false,
+                live_schema: &live,
+                desired_schema: &desired,
+                live_status: false,
+                desired_status: false,
+                scale,
+                versions: 1,
+            };
+            Proven.prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
+        };
+        assert_eq!(verdict(&Scale::default()), Some(Verdict::Narrowing));
+        let scale = Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
+        assert_eq!(verdict(&scale), Some(Verdict::Equal));
+    }
 }

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 
 use crate::proof::Limits;
 use crate::report::{Breaks, Verdict, Witness};
+use crate::validation::Scale;
 
 /// One version that both CRDs have.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,8 @@ pub struct Question<'a> {
     /// Whether the version has the status subresource.
     pub live_status: bool,
     pub desired_status: bool,
+    /// What the scale subresource of both reads.
+    pub scale: &'a Scale,
     /// How many versions both CRDs have: they share what may be spent.
     pub versions: usize,
 }

@@ -205,6 +205,7 @@ fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotChec
 fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
     let (Some(live_schema), Some(desired_schema)) = (&before.schema, &after.schema) else { return false };
     let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
+    let scale = before.scale.common(&after.scale);
     let question = Question {
         group: &desired.group,
         kind: &desired.kind,
@@ -214,6 +215,7 @@ fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: 
         desired_schema,
         live_status: before.status_subresource,
         desired_status: after.status_subresource,
+        scale: &scale,
         versions,
     };
     let proof = proofs.of(change, &question);
