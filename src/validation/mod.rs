@@ -189,6 +189,15 @@ impl Schema {
         Ok((pruned, self.default(object)))
     }
 
+    /// [`Schema::prepare`] of what server-side apply makes of an object: a null without a place stays, and is refused,
+    /// unless a default takes its place.
+    pub fn prepare_applied(&self, object: &mut Value) -> Result<(), Box<FieldError>> {
+        self.prune(object);
+        objectmeta::coerce(object, &self.root, !self.passes_metadata)?;
+        self.default(object);
+        Ok(())
+    }
+
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
         self.judge(new, old, true)

@@ -249,7 +249,7 @@ impl Judging {
         if let Some((raw, _)) = &old {
             new = merge::merge(raw, &new, &self.version.raw, &self.manager);
         }
-        if self.version.schema.prepare(&mut new).is_err() {
+        if self.version.schema.prepare_applied(&mut new).is_err() {
             return found;
         }
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));

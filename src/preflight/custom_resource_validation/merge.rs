@@ -57,6 +57,8 @@ fn write(live: &mut Value, intent: &Value, schema: Option<&Value>) {
                 write(live.entry(key).or_insert(Value::Null), value, child);
             }
         }
+        // A null says nothing about the fields of an object that is there.
+        (Value::Object(_), Value::Null) if !is_atomic => {}
         (Value::Array(live), Value::Array(intent)) if keyword("x-kubernetes-list-type").is_some_and(|t| t == "set") => {
             live.extend(intent.iter().filter(|item| !live.contains(item)).cloned().collect::<Vec<_>>());
         }
@@ -129,6 +131,15 @@ mod tests {
                 "items": {"properties": {"protocol": {"default": "TCP"}}}},
             "tags": {"x-kubernetes-list-type": "set"},
             "selector": {"x-kubernetes-map-type": "atomic"}}}}})
+    }
+
+    #[test]
+    fn a_null_takes_the_place_of_all_but_an_object_with_fields_of_its_own() {
+        let live = json!({"spec": {"object": {"a": 1}, "text": "x", "plain": [1], "selector": {"x": "y"}}});
+        let intent = json!({"spec": {"object": null, "text": null, "plain": null, "new": null}});
+        let merged = merge(&live, &intent, &schema(), "gantry");
+        let expected = json!({"object": {"a": 1}, "text": null, "plain": null, "selector": {"x": "y"}, "new": null});
+        assert_eq!(merged["spec"], expected);
     }
 
     #[test]
