@@ -178,6 +178,29 @@ fn a_null_that_an_apply_would_write_is_refused_here_as_there() {
     deploy("  object: {text: null}\n").code(3);
 }
 
+#[test]
+fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let deploy = |spec: &str| {
+        bed.write("object.yaml", &bed.sample("one", spec));
+        bed.gantry(&["deploy", "-f", "."])
+    };
+    let crd = |a: &str| {
+        let map = "{type: object, additionalProperties: {type: string}}";
+        bed.crd(&format!("{{type: object, properties: {{a: {a}, b: {{type: string}}, map: {map}}}}}"))
+    };
+    cp.apply_yaml(&crd("{type: boolean}"));
+    deploy("  a: true\n  map: {k: v}\n").code(0);
+    // The server is left with no entry, and writes null.
+    deploy("  a: true\n  map: {}\n").code(3).stdout_contains("spec.map").stdout_contains("must be of type object");
+    deploy("  a: true\n").code(0);
+    // A plain update that leaves it alone would be let through.
+    cp.apply_yaml(&crd("{type: string}"));
+    assert_eq!(cp.patch(&bed.path("v1", "one"), &json!({"spec": {"b": "x"}})).0, 200);
+    deploy("  a: true\n  b: y\n").code(3).stdout_contains("object.yaml:7:3").stdout_contains("must be of type string");
+}
+
 /// A CRD of two versions, v1 with `size` and v2 with `count`, converted by a webhook.
 fn converted(bed: &Bed, conversion: &Value, limit: u64, versions: &[&str]) -> Value {
     let version = |name: &&str| {

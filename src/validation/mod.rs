@@ -241,6 +241,13 @@ impl Schema {
         Outcome { errors, undecided }
     }
 
+    /// What server-side apply cannot read in a manifest by its schema. It reads it before it looks at what is live, so that
+    /// nothing of this is forgiven.
+    pub fn unreadable(&self, manifest: &Value) -> Vec<FieldError> {
+        let found = Checker::default().value(&self.root, manifest, &Path::Root, None).errors.into_iter();
+        found.filter(FieldError::is_of_another_kind).chain(listtype::check(manifest, &self.root)).collect()
+    }
+
     /// Whether the schema's keywords take `value` as it stands: no metadata of a resource, no defaults, no rules.
     /// None where that is undecided.
     pub fn accepts_value(&self, value: &Value) -> Option<bool> {
