@@ -590,6 +590,7 @@ fn namespaces_labels_and_examples_narrow_what_is_looked_at() {
     assert_eq!(who(""), names(["one", "two", "three"]));
     assert_eq!(who("pageSize: 1"), names(["one", "two", "three"]));
     assert_eq!(who(&format!("namespaces: [{other}]")), names(["three"]));
+    assert_eq!(who(&format!("namespaces: [{0}, {0}]", bed.names.namespace)), names(["one", "two"]));
     assert_eq!(who("labelSelector: tier=x"), names(["one", "three"]));
     assert_eq!(who(&format!("labelSelector: 'tier in (x)', namespaces: [{}]", bed.names.namespace)), names(["one"]));
     with("maxExamples: 1", &[]).code(3).stdout_contains("… and 2 more");

@@ -150,6 +150,57 @@ fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
     bed.gantry(&["deploy", "-f", "."]).code(3);
 }
 
+#[test]
+fn a_null_that_an_apply_would_write_is_refused_here_as_there() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    bed.write(
+        "crd.yaml",
+        &bed.crd(
+            "{type: object, properties: {text: {type: string}, free: {type: string, nullable: true}, \
+             filled: {type: string, default: x}, object: {type: object, properties: {text: {type: string}}}}}",
+        ),
+    );
+    let deploy = |spec: &str| {
+        bed.write("object.yaml", &bed.sample("one", spec));
+        bed.gantry(&["deploy", "-f", "."])
+    };
+    // A create drops such a null; a server-side apply does not.
+    let refused = deploy("  text: null\n");
+    refused.code(3).stdout_contains("object.yaml:7:3").stdout_contains("must be of type string: \"null\"");
+    deploy("  object: null\n").code(3).stdout_contains("object.yaml:7:3");
+    deploy("  free: null\n  filled: null\n  object: {text: a}\n").code(0);
+    assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"], json!({"free": null, "filled": "x", "object": {"text": "a"}}));
+    // With fields of somebody else's it stays.
+    cp.patch(&bed.path("v1", "one"), &json!({"spec": {"object": {"text": "b"}}}));
+    deploy("  object: null\n").code(0);
+    assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"]["object"], json!({"text": "b"}));
+    deploy("  object: {text: null}\n").code(3);
+}
+
+#[test]
+fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let deploy = |spec: &str| {
+        bed.write("object.yaml", &bed.sample("one", spec));
+        bed.gantry(&["deploy", "-f", "."])
+    };
+    let crd = |a: &str| {
+        let map = "{type: object, additionalProperties: {type: string}}";
+        bed.crd(&format!("{{type: object, properties: {{a: {a}, b: {{type: string}}, map: {map}}}}}"))
+    };
+    cp.apply_yaml(&crd("{type: boolean}"));
+    deploy("  a: true\n  map: {k: v}\n").code(0);
+    // The server is left with no entry, and writes null.
+    deploy("  a: true\n  map: {}\n").code(3).stdout_contains("spec.map").stdout_contains("must be of type object");
+    deploy("  a: true\n").code(0);
+    // A plain update that leaves it alone would be let through.
+    cp.apply_yaml(&crd("{type: string}"));
+    assert_eq!(cp.patch(&bed.path("v1", "one"), &json!({"spec": {"b": "x"}})).0, 200);
+    deploy("  a: true\n  b: y\n").code(3).stdout_contains("object.yaml:7:3").stdout_contains("must be of type string");
+}
+
 /// A CRD of two versions, v1 with `size` and v2 with `count`, converted by a webhook.
 fn converted(bed: &Bed, conversion: &Value, limit: u64, versions: &[&str]) -> Value {
     let version = |name: &&str| {

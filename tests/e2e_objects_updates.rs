@@ -138,3 +138,58 @@ fn what_a_version_says_is_new_to_objects_once_it_is_served() {
     assert_eq!(read["spec"], json!({"a": "x"}));
     assert_eq!(create(&names, "v2", "two", &object), 422);
 }
+
+#[test]
+fn an_object_is_judged_as_the_version_shows_it_that_it_is_converted_to() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |limit: Value| {
+        let spec = |b: Value, limit: Value| {
+            let mut x = json!({"type": "object", "properties": {"b": b, "n": {"type": "integer"}}});
+            x.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
+            json!({"type": "object", "properties": {"x": x, "y": {"type": "string"}}})
+        };
+        let with_c = json!({"type": "object", "properties": {"c": {"type": "integer"}}});
+        crd(&names, &[("v1", true, spec(with_c, json!({}))), ("v2", true, spec(json!({"type": "object"}), limit))])
+    };
+    cp.apply_yaml(&of(json!({})).to_string());
+    let object = json!({"x": {"b": {"c": 2}, "n": 7}});
+    assert_eq!(create(&names, "v1", "one", &object), 201);
+    let path = format!("{}/one", collection(&names, "v2"));
+    assert_eq!(cp.get(&path).1["spec"], json!({"x": {"b": {}, "n": 7}}));
+    let desired = of(json!({"maxProperties": 1}));
+    assert_eq!(said(&desired), BTreeSet::from([say("ExistingObjectRefusedWhenTouched", "v2", "spec.x")]));
+    cp.apply_yaml(&desired.to_string());
+    eventually("the new schema is in force", || (create(&names, "v2", "two", &object) == 422).then_some(()));
+    assert_eq!(cp.patch(&path, &json!({"spec": {"y": "set"}})).0, 200);
+}
+
+#[test]
+fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |limit: Value, n: Value| {
+        let spec = |more: Value| {
+            let mut spec = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+            spec["properties"]["n"] = n.clone();
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            spec
+        };
+        crd(&names, &[("v1", true, spec(json!({}))), ("v2", true, spec(limit))])
+    };
+    let limit = || json!({"maxProperties": 1});
+    cp.apply_yaml(&of(limit(), json!({"type": "integer"})).to_string());
+    assert_eq!(create(&names, "v1", "one", &json!({"a": "x", "b": "y"})), 201);
+    let path = format!("{}/one", collection(&names, "v2"));
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(cp.patch(&path, &label).0, 200);
+    // Of a version that is not the storage version defaults are filled in when it is written: no update leaves it alone.
+    let mut desired = of(limit(), json!({"type": "integer"}));
+    desired["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["n"]["default"] =
+        json!(3);
+    let refused = say("ExistingObjectRefusedOnUpdate", "v2", "spec");
+    assert!(said(&desired).contains(&refused), "{:?}", said(&desired));
+    cp.apply_yaml(&desired.to_string());
+    let label = json!({"metadata": {"labels": {"a": "c"}}});
+    eventually("every update is refused", || (cp.patch(&format!("{path}?dryRun=All"), &label).0 == 422).then_some(()));
+}

@@ -217,6 +217,15 @@ impl Schema {
         Ok((pruned, self.default(object)))
     }
 
+    /// [`Schema::prepare`] of what server-side apply makes of an object: a null without a place stays, and is refused,
+    /// unless a default takes its place.
+    pub fn prepare_applied(&self, object: &mut Value) -> Result<(), Box<FieldError>> {
+        self.prune(object);
+        objectmeta::coerce(object, &self.root, !self.passes_metadata, Malformed::Refused)?;
+        self.default(object);
+        Ok(())
+    }
+
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
         self.judge(new, old, true)
@@ -259,6 +268,13 @@ impl Schema {
             }
         }
         Outcome { errors, undecided }
+    }
+
+    /// What server-side apply cannot read in a manifest by its schema. It reads it before it looks at what is live, so that
+    /// nothing of this is forgiven.
+    pub fn unreadable(&self, manifest: &Value) -> Vec<FieldError> {
+        let found = Checker::default().value(&self.root, manifest, &Path::Root, None).errors.into_iter();
+        found.filter(FieldError::is_of_another_kind).chain(listtype::check(manifest, &self.root)).collect()
     }
 
     /// Whether the schema's keywords take `value` as it stands: no metadata of a resource, no defaults, no rules.

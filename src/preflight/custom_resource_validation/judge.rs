@@ -299,7 +299,7 @@ impl Judge {
         let mut new = Cow::Borrowed(&*old);
         let defaulted = if converted { version.schema.default(new.to_mut()) } else { Vec::new() };
         if !defaulted.is_empty() {
-            let today = self.today(item, version);
+            let (_, today) = self.today(item, version, converted);
             self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
         }
         let outcome = judged(version, &new, &old);
@@ -307,28 +307,22 @@ impl Judge {
             return;
         }
         let today = self.met(version).map(|live| {
-            let today = self.today(item, version);
-            (live, judged(live, &today, &today))
+            let (old, new) = self.today(item, version, converted);
+            let outcome = judged(live, &new, &old);
+            Today { live, old, new, outcome }
         });
         for error in &outcome.errors {
             let place = place::resolve(&error.path, &version.raw, &new);
             let keyword = cause::of(error, &place, &version.raw);
-            let so_already = today.as_ref().is_some_and(|(live, today)| {
-                today.errors.iter().filter(|known| known.path == error.path && known.kind == error.kind).any(|known| {
-                    let known = cause::of(known, &place::resolve(&known.path, &live.raw, &new), &live.raw);
-                    known.at.last() == keyword.at.last() && (!is_rule(&keyword) || known.words == keyword.words)
-                        || is_rule(&keyword) && known.words == keyword.words
-                })
-            });
-            if so_already {
+            let refusal = ratchet::refusal(version, error, &place, &new, &old);
+            if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refusal)) {
                 continue;
             }
-            let refusal = ratchet::refusal(version, error, &place, &new, &old);
             effects.push(self.effect(Harm::Refused(refusal), version, &place, &error.path, keyword, &new));
         }
         for Undecided { path, rule, reason } in &outcome.undecided {
             let known = |known: &Undecided| known.path == *path && known.rule == *rule;
-            if today.as_ref().is_some_and(|(_, today)| today.undecided.iter().any(known)) {
+            if today.as_ref().is_some_and(|today| today.outcome.undecided.iter().any(known)) {
                 continue;
             }
             let place = place::resolve(path, &version.raw, &new);
@@ -342,15 +336,16 @@ impl Judge {
         self.live.at(&version.name).filter(|live| !self.new.contains(&live.name))
     }
 
-    /// The object as it is read and written today at this version.
-    fn today(&self, item: &Item, version: &Compiled) -> Value {
-        let mut today = self.relabelled(&item.value, &version.name);
-        if let Some(live) = self.met(version)
-            && live.schema.fit(&mut today).is_ok()
-        {
-            live.schema.default(&mut today);
-        }
-        today
+    /// The object as it is read today at this version, and as it is written back.
+    fn today(&self, item: &Item, version: &Compiled, converted: bool) -> (Value, Value) {
+        let mut old = self.relabelled(&item.value, &version.name);
+        let Some(live) = self.met(version).filter(|live| live.schema.fit(&mut old).is_ok()) else {
+            return (old.clone(), old);
+        };
+        let mut new = old.clone();
+        live.schema.default(&mut new);
+        // Where it is stored its defaults are filled in when it is read.
+        if converted { (old, new) } else { (new.clone(), new) }
     }
 
     fn lost(&self, pruned: &[Pruned], version: &Compiled, object: &Value, loss: Loss, effects: &mut Vec<Effect>) {
@@ -444,6 +439,27 @@ impl Judge {
             keyword,
             value,
         }
+    }
+}
+
+/// What the live definition makes of an object at one version.
+struct Today<'j> {
+    live: &'j Compiled,
+    old: Value,
+    new: Value,
+    outcome: Outcome,
+}
+
+impl Today<'_> {
+    /// Whether the same thing is wrong with the object today, and refuses no less.
+    fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refusal: &Refusal) -> bool {
+        self.outcome.errors.iter().filter(|known| known.path == error.path && known.kind == error.kind).any(|known| {
+            let place = place::resolve(&known.path, &self.live.raw, &self.new);
+            let cause = cause::of(known, &place, &self.live.raw);
+            let same_words = is_rule(keyword) && cause.words == keyword.words;
+            let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
+            is_same && ratchet::refusal(self.live, known, &place, &self.new, &self.old) <= *refusal
+        })
     }
 }
 

@@ -249,12 +249,14 @@ impl Judging {
         if let Some((raw, _)) = &old {
             new = merge::merge(raw, &new, &self.version.raw, &self.manager);
         }
-        if self.version.schema.prepare(&mut new).is_err() {
+        if self.version.schema.prepare_applied(&mut new).is_err() {
             return found;
         }
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
-        let errors = outcome.errors.iter().filter(|error| !super::judge::is_notice(error));
-        found.violations.extend(errors.map(|error| self.refused(error, &manifest)));
+        let mut errors = self.version.schema.unreadable(&fitted);
+        errors.retain(|error| !outcome.errors.contains(error));
+        errors.extend(outcome.errors.into_iter().filter(|error| !super::judge::is_notice(error)));
+        found.violations.extend(errors.iter().map(|error| self.refused(error, &manifest)));
         found.unchecked.extend(outcome.undecided.iter().map(|undecided| CouldNotCheck {
             message: format!(
                 "{}: a rule for {} could not be evaluated: {}: {}",

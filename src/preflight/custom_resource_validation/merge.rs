@@ -37,10 +37,10 @@ pub fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str) -> Val
     let fields = |entry: &Value| entry.get("fieldsV1").cloned().unwrap_or_default();
     let ours = entries.iter().find(is_ours).map(fields);
     let others: Vec<Value> = entries.iter().filter(|entry| !is_ours(entry)).map(fields).collect();
+    write(&mut merged, intent, Some(schema));
     if let Some(ours) = ours {
         drop_abandoned(&mut merged, Some(intent), &ours, &others.iter().collect::<Vec<_>>());
     }
-    write(&mut merged, intent, Some(schema));
     merged
 }
 
@@ -57,6 +57,8 @@ fn write(live: &mut Value, intent: &Value, schema: Option<&Value>) {
                 write(live.entry(key).or_insert(Value::Null), value, child);
             }
         }
+        // A null says nothing about the fields that an object has.
+        (Value::Object(live), Value::Null) if !is_atomic && !live.is_empty() => {}
         (Value::Array(live), Value::Array(intent)) if keyword("x-kubernetes-list-type").is_some_and(|t| t == "set") => {
             live.extend(intent.iter().filter(|item| !live.contains(item)).cloned().collect::<Vec<_>>());
         }
@@ -81,9 +83,11 @@ fn same_item(a: &Value, b: &Value, keys: &[Value], schema: Option<&Value>) -> bo
     })
 }
 
-/// Removes what the manager applied before, sets no longer, and nobody else is on record for.
-fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others: &[&Value]) {
-    let Some(ours) = ours.as_object() else { return };
+/// Removes what the manager applied before, sets no longer, and nobody else is on record for. Answers whether anything
+/// went.
+fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others: &[&Value]) -> bool {
+    let Some(ours) = ours.as_object() else { return false };
+    let mut went = false;
     for (entry, below) in ours {
         let held: Vec<&Value> = others.iter().filter_map(|other| other.get(entry)).collect();
         let has_below = below.as_object().is_some_and(|below| below.keys().any(|key| key != "."));
@@ -91,20 +95,26 @@ fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others
             let wanted = intent.and_then(|intent| intent.get(name));
             let Some(map) = live.as_object_mut() else { continue };
             let Some(value) = map.get_mut(name) else { continue };
-            if has_below {
-                drop_abandoned(value, wanted, below, &held);
-            }
+            let some_went = has_below && drop_abandoned(value, wanted, below, &held);
             let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
             if wanted.is_none() && held.is_empty() && (!has_below || is_empty) {
                 map.shift_remove(name);
+                went = true;
+            } else if some_went && is_empty {
+                // The server leaves no empty object or list behind.
+                *value = Value::Null;
             }
+            went |= some_went;
         } else if let (Some(keys), Some(items)) = (entry.strip_prefix("k:"), live.as_array_mut()) {
             let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { continue };
             let is_it = |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
             let wanted = intent.and_then(Value::as_array).and_then(|items| items.iter().find(|item| is_it(item)));
             match items.iter().position(is_it) {
-                Some(at) if wanted.is_none() && held.is_empty() => drop(items.remove(at)),
-                Some(at) => drop_abandoned(&mut items[at], wanted, below, &held),
+                Some(at) if wanted.is_none() && held.is_empty() => {
+                    items.remove(at);
+                    went = true;
+                }
+                Some(at) => went |= drop_abandoned(&mut items[at], wanted, below, &held),
                 None => {}
             }
         } else if let (Some(value), Some(items)) = (entry.strip_prefix("v:"), live.as_array_mut()) {
@@ -112,9 +122,11 @@ fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others
             let is_wanted = intent.and_then(Value::as_array).is_some_and(|items| items.contains(&value));
             if !is_wanted && held.is_empty() {
                 items.retain(|item| *item != value);
+                went = true;
             }
         }
     }
+    went
 }
 
 #[cfg(test)]
@@ -129,6 +141,26 @@ mod tests {
                 "items": {"properties": {"protocol": {"default": "TCP"}}}},
             "tags": {"x-kubernetes-list-type": "set"},
             "selector": {"x-kubernetes-map-type": "atomic"}}}}})
+    }
+
+    #[test]
+    fn a_null_takes_the_place_of_all_but_an_object_with_fields_of_its_own() {
+        let live =
+            json!({"spec": {"object": {"a": 1}, "empty": {}, "text": "x", "plain": [1], "selector": {"x": "y"}}});
+        let intent = json!({"spec": {"object": null, "empty": null, "text": null, "plain": null, "new": null}});
+        let merged = merge(&live, &intent, &schema(), "gantry");
+        let expected = json!({"object": {"a": 1}, "empty": null, "text": null, "plain": null,
+            "selector": {"x": "y"}, "new": null});
+        assert_eq!(merged["spec"], expected);
+    }
+
+    #[test]
+    fn what_is_emptied_becomes_null() {
+        let ours = json!({"f:spec": {"f:map": {"f:a": {}}, "f:tags": {"v:\"a\"": {}}, "f:gone": {"f:a": {}}}});
+        let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply", "fieldsV1": ours}]},
+            "spec": {"map": {"a": 1}, "tags": ["a"], "gone": {"a": 1}}});
+        let merged = merge(&live, &json!({"spec": {"map": {}, "tags": []}}), &schema(), "gantry");
+        assert_eq!(merged["spec"], json!({"map": null, "tags": null}));
     }
 
     #[test]

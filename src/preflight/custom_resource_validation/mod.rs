@@ -28,6 +28,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
@@ -83,10 +84,13 @@ pub struct CustomResourceValidation {
 
 /// Reads the check's own keys.
 fn options(reader: &mut ConfigReader<'_>) -> Options {
-    let namespaces = reader.names(
+    let mut namespaces = reader.names(
         "namespaces",
         "Only the objects of these namespaces are judged; all, if the list is empty. Cluster-scoped objects always are.",
     );
+    // An object is looked at once, however often its namespace is named.
+    let mut seen = BTreeSet::new();
+    namespaces.retain(|name| seen.insert(name.clone()));
     let selector = "Only the objects with these labels are judged, in Kubernetes' own syntax: app=web,tier in (a, b).";
     let label_selector = reader.parsed("labelSelector", selector, |text| Selector::parse(text).map(drop));
     let page_size =
