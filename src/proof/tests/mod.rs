@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
+mod witnesses;
+
 pub fn version(schema: &Value) -> Version<'_> {
     Version { schema, status_subresource: false, api_version: "example.com/v1", kind: "Sample" }
 }
@@ -456,73 +458,4 @@ fn the_share_of_a_crd_follows_from_the_counts() {
     assert!(steps(100_000, 1) > 0 && steps(1, 10) < steps(1, 1));
     // However many versions a CRD has, together they take no more than its share.
     assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
-}
-
-#[test]
-fn a_witness_is_refused_at_the_node_that_it_is_for() {
-    let side = |versions: Value, format: Value, rule: &str| {
-        json!({"type": "object", "required": ["metadata", "spec"], "properties": {"spec":
-            {"type": "object", "required": ["version"], "properties": {
-            "version": {"type": "string", "enum": versions},
-            "streams": {"type": "array", "items": {"type": "object", "properties": {"size": format}}},
-            "labels": {"type": "object", "maxProperties": 9, "additionalProperties": {"type": "string"},
-                "x-kubernetes-validations": [{"rule": rule}]},
-        }}}})
-    };
-    let live = side(json!(["13", "14"]), json!({"type": "integer"}), "true");
-    let desired = side(json!(["14", "15"]), json!({"type": "integer", "format": "int32"}), "self.all(k, k in ['a'])");
-    let proof = judge(&live, &desired);
-    for (path, text) in [
-        ("^.spec.version", "spec.version: Unsupported value"),
-        ("^.spec.streams.items.size", "format int32 in spec.streams[0].size"),
-        ("^.spec.labels", "spec.labels: Invalid value"),
-    ] {
-        let node = proof.nodes.iter().find(|node| node.path == path).expect("a node");
-        assert!(node.witnesses.iter().any(|witness| witness.message.contains(text)), "{node:#?}");
-    }
-}
-
-#[test]
-fn a_field_that_goes_is_shown_where_nothing_else_is_refused() {
-    let live = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    let desired = json!({"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]});
-    let proof = judge(&whole(&live), &whole(&desired));
-    let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.a").expect("a node");
-    assert_eq!(node.verdict, DataLoss, "{node:#?}");
-}
-
-#[test]
-fn a_sum_that_the_bounds_of_lists_keep_small_breaks_nobody() {
-    let side = |most: usize, rules: Value| {
-        let matches = json!({"type": "array", "maxItems": most, "items": {"type": "string"}});
-        json!({"type": "object", "properties": {"routes": {"type": "array", "maxItems": 16,
-            "items": {"type": "object", "properties": {"m": matches}}, "x-kubernetes-validations": rules}}})
-    };
-    let of = |n: usize| format!("(self.size() > {n} ? (has(self[{n}].m) ? self[{n}].m.size() : 0) : 0)");
-    let rule = format!("{} <= 128", (0..16).map(of).collect::<Vec<_>>().join(" + "));
-    let desired = side(64, json!([{"rule": rule}]));
-    assert_eq!(judge(&side(8, json!([])), &desired).verdict, Widening);
-    assert_ne!(judge(&side(9, json!([])), &desired).verdict, Widening);
-}
-
-#[test]
-fn a_large_schema_that_differs_everywhere_is_decided_in_few_steps() {
-    let leaf = |n: usize, step: usize| match n % 4 {
-        0 => json!({"type": "string", "maxLength": 100 - step}),
-        1 => json!({"type": "integer", "minimum": step}),
-        2 => json!({"type": "string", "enum": ["a", "b", if step == 0 { "c" } else { "d" }]}),
-        _ => json!({"type": "array", "maxItems": 20 - step, "items": {"type": "string"}}),
-    };
-    let side = |step: usize| -> Value {
-        let group = || (0..50).map(|n| (format!("f{n}"), leaf(n, step))).collect::<Map<String, Value>>();
-        let groups: Map<String, Value> =
-            (0..20).map(|n| (format!("g{n}"), json!({"type": "object", "properties": group()}))).collect();
-        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": groups}}})
-    };
-    const LEAVES: usize = 1000;
-    let limits = Limits { steps: 200 * LEAVES as u64 };
-    let (live, desired) = (side(0), side(1));
-    let proof = prove(&version(&live), &version(&desired), limits);
-    assert_eq!(proof.nodes.len(), LEAVES);
-    assert!(proof.nodes.iter().all(|node| !node.witnesses.is_empty()), "within {} steps", limits.steps);
 }

@@ -1,0 +1,126 @@
+//! What shows a verdict: witnesses, and how they are come by.
+
+use super::*;
+use super::{DataLoss, Narrowing, Undecided, Widening};
+
+#[test]
+fn a_witness_is_refused_at_the_node_that_it_is_for() {
+    let side = |versions: Value, format: Value, rule: &str| {
+        json!({"type": "object", "required": ["metadata", "spec"], "properties": {"spec":
+            {"type": "object", "required": ["version"], "properties": {
+            "version": {"type": "string", "enum": versions},
+            "streams": {"type": "array", "items": {"type": "object", "properties": {"size": format}}},
+            "labels": {"type": "object", "maxProperties": 9, "additionalProperties": {"type": "string"},
+                "x-kubernetes-validations": [{"rule": rule}]},
+        }}}})
+    };
+    let live = side(json!(["13", "14"]), json!({"type": "integer"}), "true");
+    let desired = side(json!(["14", "15"]), json!({"type": "integer", "format": "int32"}), "self.all(k, k in ['a'])");
+    let proof = judge(&live, &desired);
+    for (path, text) in [
+        ("^.spec.version", "spec.version: Unsupported value"),
+        ("^.spec.streams.items.size", "format int32 in spec.streams[0].size"),
+        ("^.spec.labels", "spec.labels: Invalid value"),
+    ] {
+        let node = proof.nodes.iter().find(|node| node.path == path).expect("a node");
+        assert!(node.witnesses.iter().any(|witness| witness.message.contains(text)), "{node:#?}");
+    }
+}
+
+#[test]
+fn a_field_that_goes_is_shown_where_nothing_else_is_refused() {
+    let live = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let desired = json!({"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]});
+    let proof = judge(&whole(&live), &whole(&desired));
+    let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.a").expect("a node");
+    assert_eq!(node.verdict, DataLoss, "{node:#?}");
+}
+
+/// Two rules that undo each other's repairs, defaults that rules ask for, and an `enum` below `allOf`.
+#[test]
+fn a_witness_is_built_where_rules_ask_for_much_around_it() {
+    let text = |default: &str| json!({"type": "string", "default": default});
+    let backend = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1},
+        "kind": text("Service"), "group": text(""), "port": {"type": "integer", "minimum": 1}},
+        "x-kubernetes-validations": [
+            {"rule": "(size(self.group) == 0 && self.kind == 'Service') ? has(self.port) : true"}]});
+    let sink = |wait: Value| {
+        let kinds = json!({"enum": ["HTTP", "TCP"]});
+        json!({"type": "object", "required": ["type"], "properties": {"wait": wait,
+            "type": {"type": "string", "allOf": [kinds, kinds]}, "http": {"type": "object"},
+            "backends": {"type": "array", "maxItems": 16, "items": backend}},
+            "x-kubernetes-validations": [
+                {"rule": "self.type == 'HTTP' || !has(self.http)"},
+                {"rule": "has(self.backends) && self.backends.size() > 0"},
+                {"rule": "has(self.backends) ? self.backends.all(b, b.kind == 'Service') : true"},
+                {"rule": "has(self.backends) ? self.backends.all(b, b.group == '') : true"}]})
+    };
+    let settings = |wait: Value| {
+        let sinks = json!({"type": "object", "properties": {"type": {"type": "string", "enum": ["ALS", "File"]},
+            "als": sink(wait), "file": {"type": "object", "required": ["path"], "properties": {"path": {"type": "string"}}}},
+            "x-kubernetes-validations": [{"rule": "self.type == 'ALS' ? has(self.als) : !has(self.als)"},
+                {"rule": "self.type == 'File' ? has(self.file) : !has(self.file)"}]});
+        whole(&json!({"type": "array", "minItems": 1, "items": sinks}))
+    };
+    let proof =
+        judge(&settings(json!({"type": "string"})), &settings(json!({"type": "string", "pattern": "^[0-9]+s$"})));
+    assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
+    assert_eq!(proof.nodes[0].path, "^.spec.f.items.als.wait");
+}
+
+/// What has more items than are thought up one by one is built where they are alike, or differ in a number alone.
+#[test]
+fn a_bound_on_a_long_list_is_shown() {
+    let list = |more: Value| {
+        let mut list = json!({"type": "array", "items": {"type": "string"}});
+        list.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        list
+    };
+    let item = json!({"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}});
+    let keyed = json!({"items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]});
+    for of in [json!({}), json!({"x-kubernetes-list-type": "set"}), keyed] {
+        let (open, mut bounded) = (list(of.clone()), list(of));
+        bounded["maxItems"] = json!(2000);
+        both_ways(&[(open, bounded, Narrowing, Widening)]);
+    }
+    let set = |max: u64| list(json!({"x-kubernetes-list-type": "set", "maxItems": max, "items": {"type": "integer"}}));
+    both_ways(&[(set(1000), set(100), Narrowing, Widening)]);
+    let huge = json!({"type": "array", "items": {"type": "string"}, "maxItems": 1_000_000});
+    both_ways(&[(list(json!({})), huge, Undecided, Widening)]);
+}
+
+#[test]
+fn a_sum_that_the_bounds_of_lists_keep_small_breaks_nobody() {
+    let side = |most: usize, rules: Value| {
+        let matches = json!({"type": "array", "maxItems": most, "items": {"type": "string"}});
+        json!({"type": "object", "properties": {"routes": {"type": "array", "maxItems": 16,
+            "items": {"type": "object", "properties": {"m": matches}}, "x-kubernetes-validations": rules}}})
+    };
+    let of = |n: usize| format!("(self.size() > {n} ? (has(self[{n}].m) ? self[{n}].m.size() : 0) : 0)");
+    let rule = format!("{} <= 128", (0..16).map(of).collect::<Vec<_>>().join(" + "));
+    let desired = side(64, json!([{"rule": rule}]));
+    assert_eq!(judge(&side(8, json!([])), &desired).verdict, Widening);
+    assert_ne!(judge(&side(9, json!([])), &desired).verdict, Widening);
+}
+
+#[test]
+fn a_large_schema_that_differs_everywhere_is_decided_in_few_steps() {
+    let leaf = |n: usize, step: usize| match n % 4 {
+        0 => json!({"type": "string", "maxLength": 100 - step}),
+        1 => json!({"type": "integer", "minimum": step}),
+        2 => json!({"type": "string", "enum": ["a", "b", if step == 0 { "c" } else { "d" }]}),
+        _ => json!({"type": "array", "maxItems": 20 - step, "items": {"type": "string"}}),
+    };
+    let side = |step: usize| -> Value {
+        let group = || (0..50).map(|n| (format!("f{n}"), leaf(n, step))).collect::<Map<String, Value>>();
+        let groups: Map<String, Value> =
+            (0..20).map(|n| (format!("g{n}"), json!({"type": "object", "properties": group()}))).collect();
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": groups}}})
+    };
+    const LEAVES: usize = 1000;
+    let limits = Limits { steps: 200 * LEAVES as u64 };
+    let (live, desired) = (side(0), side(1));
+    let proof = prove(&version(&live), &version(&desired), limits);
+    assert_eq!(proof.nodes.len(), LEAVES);
+    assert!(proof.nodes.iter().all(|node| !node.witnesses.is_empty()), "within {} steps", limits.steps);
+}
