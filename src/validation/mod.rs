@@ -15,10 +15,11 @@
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
 //! text for metadata that cannot be decoded, and for data that a rule reads though it does not have its format; the
-//! second complaint about a bad `generateName`, which quotes a random name. Where a rule
-//! compares two objects that differ in one field and cannot be read in another, the server reports whichever it comes to
-//! first, another one from time to time, and may even refuse one time what it takes the next; here it is the first in
-//! the order of the object.
+//! complaint about a generated name, which quotes a random one. What is wrong with labels, annotations or owners of an
+//! updated object is told once here and three times there; two enums of one value that read alike word by word are told
+//! both here. Where a rule compares two objects that differ in one field and cannot be read in another, the server reports
+//! whichever it comes to first, another one from time to time, and may even refuse one time what it takes the next; here it
+//! is the first in the order of the object.
 //!
 //! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
 //! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29

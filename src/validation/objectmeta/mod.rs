@@ -398,6 +398,13 @@ mod tests {
         };
         let theirs = json!({"name": "x", "generation": -1, "managedFields": [{"operation": "Foo"}]});
         assert_eq!((errors(theirs.clone(), false), errors(theirs, true)), (0, 0));
+        // What is generated has to be a name, too; and of a prefix two characters are not looked at.
+        for (prefix, alone, beside_a_name) in [("ab-", 0, 0), ("a.-", 1, 0), ("A-", 1, 0), ("A", 2, 1), ("-", 2, 1)] {
+            let with_name = json!({"name": "x", "generateName": prefix});
+            assert_eq!(errors(json!({"generateName": prefix}), false), alone, "{prefix}");
+            assert_eq!(errors(with_name, false), beside_a_name, "{prefix}");
+        }
+        assert_eq!(errors(json!({"generateName": format!("{}-", "x".repeat(253))}), false), 0);
         // Nothing is generated on an update.
         let prefix = json!({"name": "x", "generateName": "A_B"});
         assert_eq!((errors(prefix.clone(), false), errors(prefix, true)), (1, 0));
