@@ -105,7 +105,7 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
                 }
             }
             Some(Value::String(text)) => {
-                let messages = names::dns_1035_label(&text.to_lowercase());
+                let messages = names::dns_1035_label(&gotext::lower(text));
                 if !messages.is_empty() {
                     let detail = format!("may have mixed case, but should otherwise match: {}", messages.join(","));
                     errors.push(invalid(&path, json!(text), &detail));
@@ -156,7 +156,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in entries("annotations") {
         size += key.len() + value.len();
-        for message in names::qualified(&key.to_lowercase()) {
+        for message in names::qualified(&gotext::lower(key)) {
             errors.push(invalid(&annotations, json!(key), &message));
         }
     }
