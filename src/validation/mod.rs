@@ -2,15 +2,16 @@
 //!
 //! A structural schema is compiled once; an object then goes through what it would go through there, in the same order:
 //! unknown fields are pruned, nulls without a place are dropped, metadata is brought into its fixed form, defaults are
-//! filled in, and the result is validated: metadata, the schema's keywords, embedded resources, uniqueness in lists, and
-//! what a scale subresource reads, at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
+//! filled in, and the result is validated: metadata, the schema's keywords, what a scale subresource reads, embedded
+//! resources, uniqueness in lists, and at last CEL rules. On an update, what was invalid before and is unchanged is
+//! tolerated as there.
 //!
 //! ```text
-//! compile ─► node          the schema tree
-//! prune, objectmeta        what an object becomes
-//! check, listtype, scale, rules   what is wrong with it; correlate says what an update left alone
-//! focus                    what of all that is not the same in another schema
-//! formats, re2, number     the meaning of single keywords
+//! compile ─► node                  the schema tree
+//! prune, objectmeta                what an object becomes
+//! check, listtype, scale, rules    what is wrong with it; correlate says what an update left alone
+//! focus                            what of all that is not the same in another schema
+//! formats, re2, number             the meaning of single keywords
 //! ```
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
