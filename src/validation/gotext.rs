@@ -31,6 +31,11 @@ pub fn quote(text: &str) -> String {
     out
 }
 
+/// `strings.ToLower`: each character by itself, also the one whose lower case is two.
+pub fn lower(text: &str) -> String {
+    text.chars().map(|c| if c == 'İ' { 'i' } else { c.to_lowercase().next().unwrap_or(c) }).collect()
+}
+
 /// Letters, marks, numbers, punctuation, symbols and the ASCII space.
 pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {

@@ -2,24 +2,25 @@
 //!
 //! A structural schema is compiled once; an object then goes through what it would go through there, in the same order:
 //! unknown fields are pruned, nulls without a place are dropped, metadata is brought into its fixed form, defaults are
-//! filled in, and the result is validated: metadata, the schema's keywords, embedded resources, uniqueness in lists, and
-//! what a scale subresource reads, at last CEL rules. On an update, what was invalid before and is unchanged is tolerated as there.
+//! filled in, and the result is validated: metadata, the schema's keywords, what a scale subresource reads, embedded
+//! resources, uniqueness in lists, and at last CEL rules. On an update, what was invalid before and is unchanged is
+//! tolerated as there.
 //!
 //! ```text
-//! compile ─► node          the schema tree
-//! prune, objectmeta        what an object becomes
-//! check, listtype, scale, rules   what is wrong with it; correlate says what an update left alone
-//! focus                    what of all that is not the same in another schema
-//! formats, re2, number     the meaning of single keywords
+//! compile ─► node                  the schema tree
+//! prune, objectmeta                what an object becomes
+//! check, listtype, scale, rules    what is wrong with it; correlate says what an update left alone
+//! focus                            what of all that is not the same in another schema
+//! formats, re2, number             the meaning of single keywords
 //! ```
 //!
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
 //! text for metadata that cannot be decoded, for data that a rule reads though it does not have its format, and for a
-//! quantity or version that an optional has lost; the
-//! second complaint about a bad `generateName`, which quotes a random name. Where a rule
-//! compares two objects that differ in one field and cannot be read in another, the server reports whichever it comes to
-//! first, another one from time to time, and may even refuse one time what it takes the next; here it is the first in
-//! the order of the object.
+//! quantity or version that an optional has lost; the complaint about a generated name, which quotes a random one. What is
+//! wrong with labels, annotations or owners of an updated object is told once here and three times there; two enums of one
+//! value that read alike word by word are told both here. Where a rule compares two objects that differ in one field and
+//! cannot be read in another, the server reports whichever it comes to first, another one from time to time, and may even
+//! refuse one time what it takes the next; here it is the first in the order of the object.
 //!
 //! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
 //! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29

@@ -144,12 +144,19 @@ pub fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
     ["/", "%"].iter().filter(|part| text.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// A generated name goes on after its prefix, so that a dash at the prefix's end is fine.
+/// A generated name goes on after its prefix, so that a dash at the prefix's end is fine. The server takes it off together
+/// with the character before it, whatever that is.
 pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
-    match prefix.strip_suffix('-') {
-        Some(before) if !before.is_empty() => Cow::Owned(format!("{before}a")),
+    match prefix.as_bytes() {
+        [before @ .., _, b'-'] => Cow::Owned(format!("{}a", String::from_utf8_lossy(before))),
         _ => Cow::Borrowed(prefix),
     }
+}
+
+/// A name as the server makes one of a prefix; five characters that it draws by lot are written `xxxxx`.
+pub fn generated(prefix: &str) -> String {
+    let kept = &prefix.as_bytes()[..prefix.len().min(58)];
+    format!("{}xxxxx", String::from_utf8_lossy(kept))
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Timestamp {
                 let sign = if scan.mark("+").is_some() { 1 } else { scan.mark("-").map(|()| -1)? };
                 let hours = scan.number(2, 2).filter(|hours| *hours <= 24)?;
                 scan.mark(":")?;
-                // As lenient as Go is with hours.
+                // Some write the last hour of an offset as sixty minutes.
                 let minutes = scan.number(2, 2).filter(|minutes| *minutes <= 60)?;
                 if !scan.0.is_empty() {
                     return None;
@@ -80,6 +80,11 @@ impl Timestamp {
         };
         let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset;
         Some(Timestamp { seconds, nanos, offset: i32::try_from(offset).ok()? })
+    }
+
+    /// The same moment in UTC, to the second.
+    pub(crate) fn to_the_second(self) -> Timestamp {
+        Timestamp { seconds: self.seconds, nanos: 0, offset: 0 }
     }
 
     /// Whether it is the first moment of the year 1, which Go takes for no time at all.

@@ -1,5 +1,7 @@
 //! What the server refuses in metadata that it could decode.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::super::error::{FieldError, Kind};
@@ -26,11 +28,15 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
             errors.push(invalid(&Path::Name(&path, "generateName"), json!(generate_name), &message));
         }
     }
+    let name = match (name, generate_name) {
+        ("", prefix) if !prefix.is_empty() && !is_update => Cow::Owned(names::generated(prefix)),
+        (name, _) => Cow::Borrowed(name),
+    };
     if !name.is_empty() {
-        for message in complaints(name, false) {
+        for message in complaints(&name, false) {
             errors.push(invalid(&Path::Name(&path, "name"), json!(name), &message));
         }
-    } else if generate_name.is_empty() || is_update {
+    } else {
         errors.push(FieldError {
             path: Path::Name(&path, "name").field(),
             kind: Kind::Required,
@@ -99,7 +105,7 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
                 }
             }
             Some(Value::String(text)) => {
-                let messages = names::dns_1035_label(&text.to_lowercase());
+                let messages = names::dns_1035_label(&gotext::lower(text));
                 if !messages.is_empty() {
                     let detail = format!("may have mixed case, but should otherwise match: {}", messages.join(","));
                     errors.push(invalid(&path, json!(text), &detail));
@@ -150,7 +156,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in entries("annotations") {
         size += key.len() + value.len();
-        for message in names::qualified(&key.to_lowercase()) {
+        for message in names::qualified(&gotext::lower(key)) {
             errors.push(invalid(&annotations, json!(key), &message));
         }
     }

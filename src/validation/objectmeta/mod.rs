@@ -229,12 +229,13 @@ impl Coercion {
                 *value = json!(integer);
                 Ok(integer != 0 || matches!(shape, Shape::Optional))
             }
-            (Shape::Time, Value::String(text)) => match Timestamp::from_rfc3339(text) {
-                Some(time) => {
-                    *text = Timestamp { nanos: 0, offset: 0, ..time }.to_string();
+            (Shape::Time, Value::String(text)) => match Timestamp::from_rfc3339(text).map(Timestamp::to_the_second) {
+                // In UTC it may be in a year that cannot be written.
+                Some(time) if (0..=9999).contains(&time.parts(0).year) => {
+                    *text = time.to_string();
                     Ok(!time.is_zero())
                 }
-                None => wrong(value, "an RFC 3339 time"),
+                _ => wrong(value, "an RFC 3339 time"),
             },
             (Shape::Texts, Value::Array(items)) => {
                 for item in items.iter_mut() {
@@ -312,7 +313,12 @@ mod tests {
                 json!({"creationTimestamp": "2024-01-01T1:02:03,5Z"}),
                 json!({"creationTimestamp": "2024-01-01T01:02:03Z"}),
             ),
-            (json!({"deletionTimestamp": "0001-01-01T00:00:00Z"}), json!({})),
+            (json!({"deletionTimestamp": "0001-01-01T00:00:00.5Z"}), json!({})),
+            (
+                json!({"creationTimestamp": "2024-01-01T00:00:00+01:60"}),
+                json!({"creationTimestamp": "2023-12-31T22:00:00Z"}),
+            ),
+            (json!({"annotations": {"İ/a": ""}}), json!({"annotations": {"İ/a": ""}})),
             (json!({"labels": {"a": null}, "zzz": 1}), json!({"labels": {"a": ""}})),
             (
                 json!({"managedFields": [{"operation": "Apply", "time": "2024-01-01T00:00:00+02:00", "z": 1}]}),
@@ -323,7 +329,12 @@ mod tests {
             assert!(schema().process(&mut object, None).outcome.is_accepted(), "{given}");
             assert_eq!(object["pod"]["metadata"], made, "{given}");
         }
-        for given in [json!({"generation": 1.5}), json!({"creationTimestamp": "2024-01-01t01:02:03z"}), json!("x")] {
+        for given in [
+            json!({"generation": 1.5}),
+            json!({"creationTimestamp": "2024-01-01t01:02:03z"}),
+            json!({"creationTimestamp": "9999-12-31T23:59:59-02:00"}),
+            json!("x"),
+        ] {
             assert!(schema().prepare(&mut with(given.clone())).is_err(), "{given}");
         }
     }
@@ -398,6 +409,13 @@ mod tests {
         };
         let theirs = json!({"name": "x", "generation": -1, "managedFields": [{"operation": "Foo"}]});
         assert_eq!((errors(theirs.clone(), false), errors(theirs, true)), (0, 0));
+        // What is generated has to be a name, too; and of a prefix two characters are not looked at.
+        for (prefix, alone, beside_a_name) in [("ab-", 0, 0), ("a.-", 1, 0), ("A-", 1, 0), ("A", 2, 1), ("-", 2, 1)] {
+            let with_name = json!({"name": "x", "generateName": prefix});
+            assert_eq!(errors(json!({"generateName": prefix}), false), alone, "{prefix}");
+            assert_eq!(errors(with_name, false), beside_a_name, "{prefix}");
+        }
+        assert_eq!(errors(json!({"generateName": format!("{}-", "x".repeat(253))}), false), 0);
         // Nothing is generated on an update.
         let prefix = json!({"name": "x", "generateName": "A_B"});
         assert_eq!((errors(prefix.clone(), false), errors(prefix, true)), (1, 0));
