@@ -251,7 +251,7 @@ fn claims() -> Vec<Claim> {
             with(json!({"type": "string"})),
             json!({"x": 7}),
             json!({"x": 8}),
-            TOUCHED,
+            ON_UPDATE,
             [true, true, false, false],
         ),
         claim(integer(), required, json!({"y": "a"}), json!({"y": "b"}), ON_UPDATE, [true, false, false, false]),

@@ -315,3 +315,22 @@ fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
         assert_eq!(report["checks"][0]["status"], "blocked");
     }
 }
+
+#[test]
+fn what_a_conversion_webhook_says_of_an_object_is_hidden_with_redact() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let failing = Webhook::start(cp, |review| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {
+            "uid": review["request"]["uid"], "convertedObjects": [],
+            "result": {"status": "Failure", "message": "cannot convert s3cret"}}})
+    });
+    cp.apply_yaml(&converted(&bed, &failing.conversion(), 9, &["v1", "v2"]).to_string());
+    create(&bed, "big", json!({"size": 7}));
+    bed.write("object.yaml", &bed.sample("big", "  count: 7\n").replace("/v1", "/v2"));
+    bed.gantry(&["check", "-f", "object.yaml"]).code(1).stderr_contains("cannot convert s3cret");
+    for flags in [&["--redact"][..], &["--redact", "-o", "json"]] {
+        let output = bed.gantry(&[&["check", "-f", "object.yaml"], flags].concat());
+        output.code(1).contains_nowhere("s3cret").stderr_contains("conversion webhook for");
+    }
+}

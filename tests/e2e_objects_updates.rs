@@ -68,13 +68,13 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
         // A rule on `spec` behind a type that does not fit; as a new object it is only told of the type.
         (
             fields(json!({"type": "string"}), json!([{"rule": "!has(self.z) || self.z < 5"}])),
-            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec")],
+            vec![say(on_update, "v1", "spec.x"), say(on_update, "v1", "spec")],
             [true, false],
         ),
         // A rule that cannot be evaluated on the value that is there is never forgiven.
         (
             fields(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}), json!([])),
-            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec.x")],
+            vec![say(on_update, "v1", "spec.x")],
             [false, false],
         ),
         // A transition that never holds, beside a bound.
@@ -192,4 +192,32 @@ fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
     cp.apply_yaml(&desired.to_string());
     let label = json!({"metadata": {"labels": {"a": "c"}}});
     eventually("every update is refused", || (cp.patch(&format!("{path}?dryRun=All"), &label).0 == 422).then_some(()));
+}
+
+#[test]
+fn a_value_of_another_kind_refuses_every_apply_of_its_object() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |x: Value| {
+        let fields = json!({"x": x, "y": {"type": "string"}});
+        crd(&names, &[("v1", true, json!({"type": "object", "properties": fields}))])
+    };
+    cp.apply_yaml(&of(json!({"type": "integer"})).to_string());
+    assert_eq!(create(&names, "v1", "one", &json!({"x": 7})), 201);
+    let path = format!("{}/one", collection(&names, "v1"));
+    let other_field = sample(&names, "v1", "one", &json!({"y": "set"}));
+    assert_eq!(cp.server_side_apply(&path, "other", &other_field).0, 200);
+    let number = json!({"type": "number", "maximum": 5});
+    let touched = say("ExistingObjectRefusedWhenTouched", "v1", "spec.x");
+    assert_eq!(said(&of(number)), BTreeSet::from([touched]), "a number is no other kind than an integer");
+    let desired = of(json!({"type": "string"}));
+    assert_eq!(said(&desired), BTreeSet::from([say("ExistingObjectRefusedOnUpdate", "v1", "spec.x")]));
+    cp.apply_yaml(&desired.to_string());
+    eventually("an apply is refused", || {
+        let (status, answer) = cp.server_side_apply(&path, "other", &other_field);
+        (status == 500 && answer["message"].as_str()?.contains("typed live object")).then_some(())
+    });
+    assert_eq!(cp.patch(&path, &json!({"spec": {"y": "more"}})).0, 200, "another update");
+    let manifest = sample(&names, "v1", "one", &json!({"y": "set"}));
+    assert_eq!(said(&manifest), BTreeSet::from([say("ManifestObjectRefused", "v1", "spec.x")]));
 }

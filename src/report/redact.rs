@@ -57,7 +57,11 @@ pub fn without_values(text: &str) -> String {
     const KINDS: [&str; 5] =
         ["Invalid value: ", "Unsupported value: ", "Duplicate value: ", "denied the request: ", "denied request: "];
     let line = |line: &str| {
-        let found = KINDS.iter().filter_map(|kind| Some((line.find(kind)?, kind.len()))).min();
+        // A conversion webhook that fails says why in words of its own.
+        const FAILED: &str = " failed: ";
+        let webhook = line.find("conversion webhook for ");
+        let failed = webhook.and_then(|at| Some((at + line[at..].find(FAILED)?, FAILED.len())));
+        let found = KINDS.iter().filter_map(|kind| Some((line.find(kind)?, kind.len()))).chain(failed).min();
         match found {
             Some((at, length)) => format!("{} (hidden)", &line[..at + length - 2]),
             None => line.to_owned(),
@@ -109,6 +113,12 @@ mod tests {
         assert_eq!(without_values("spec.a: Unsupported value: \"x\": supported"), "spec.a: Unsupported value (hidden)");
         let denied = "admission webhook \"w\" denied the request: x is weak: Invalid value: \"x\"";
         assert_eq!(without_values(denied), "admission webhook \"w\" denied the request (hidden)");
+    }
+
+    #[test]
+    fn words_of_a_conversion_webhook_are_hidden() {
+        let text = "refused to get x: conversion webhook for g/v1, Kind=K failed: cannot read s3cret";
+        assert_eq!(without_values(text), "refused to get x: conversion webhook for g/v1, Kind=K failed (hidden)");
     }
 
     #[test]

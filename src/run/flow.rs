@@ -43,6 +43,9 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
         Err(error) => {
             report.outcome = Outcome::Failed;
             report.errors.extend(error.problems().iter().map(ErrorEntry::from));
+            if output.redacts() {
+                report.errors.iter_mut().for_each(ErrorEntry::redact);
+            }
             output.problems(host, error.problems());
             Exit::from(&error)
         }

@@ -105,6 +105,11 @@ impl Output {
         }
     }
 
+    /// Whether values are hidden; known once it is configured.
+    pub fn redacts(&self) -> bool {
+        self.options.redact
+    }
+
     /// Problems that stop the run, to stderr.
     pub fn problems(&mut self, host: &mut Host, problems: &[Problem]) {
         for file in problems.iter().filter_map(|problem| problem.at.as_ref()).map(|at| &at.file) {

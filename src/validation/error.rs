@@ -67,7 +67,7 @@ impl FieldError {
     }
 
     /// Whether the value is another kind of JSON than the schema asks for: a boolean for a string, a list for an object.
-    pub(super) fn is_of_another_kind(&self) -> bool {
+    pub fn is_of_another_kind(&self) -> bool {
         const KINDS: [&str; 6] = ["string", "boolean", "integer", "number", "array", "object"];
         let found = self.bad_value.as_ref().and_then(Value::as_str).unwrap_or_default();
         let wanted = self.detail.split_once(" must be of type ").and_then(|(_, rest)| rest.split_once(':'));

@@ -180,6 +180,11 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
             format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
         ),
+        Harm::Refused(Refusal::AnyApply) => (
+            &rules::REFUSED_ON_UPDATE,
+            format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
+            format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
+        ),
         Harm::Refused(Refusal::Touched) => (
             &rules::REFUSED_WHEN_TOUCHED,
             format!("{of_all} {is} refused once {field} is touched at {version}{because}"),

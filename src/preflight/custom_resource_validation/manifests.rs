@@ -257,6 +257,12 @@ impl Judging {
         errors.retain(|error| !outcome.errors.contains(error));
         errors.extend(outcome.errors.into_iter().filter(|error| !super::judge::is_notice(error)));
         found.violations.extend(errors.iter().map(|error| self.refused(error, &manifest)));
+        if let Some((live, _)) = &old {
+            let unreadable = self.version.schema.unreadable(live).into_iter();
+            let told = |error: &FieldError| errors.iter().any(|told| told.path == error.path);
+            let stuck = unreadable.filter(|error| error.is_of_another_kind() && !told(error));
+            found.violations.extend(stuck.map(|error| self.stuck(&error, &manifest)));
+        }
         found.unchecked.extend(outcome.undecided.iter().map(|undecided| CouldNotCheck {
             message: format!(
                 "{}: a rule for {} could not be evaluated: {}: {}",
@@ -289,17 +295,31 @@ impl Judging {
     }
 
     fn refused(&self, error: &FieldError, manifest: &Value) -> Violation {
-        let place = place::resolve(&error.path, &self.version.raw, manifest);
+        let (place, words, said) = self.said(error, manifest);
+        let message = format!("{} refuses it: {said}", self.definition.whose);
+        let help =
+            format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
+        self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
+    }
+
+    /// A live object with a value of another kind: an update that is no apply would be forgiven it.
+    fn stuck(&self, error: &FieldError, manifest: &Value) -> Violation {
+        let (place, words, said) = self.said(error, manifest);
+        let message = format!("no server-side apply can read the live object: {said}");
+        let help = "repair the live object first, by an update that is no apply: kubectl patch --type merge".to_owned();
+        self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
+    }
+
+    /// Where it is, the cause in words, and the server's words.
+    fn said(&self, error: &FieldError, object: &Value) -> (place::Place, String, String) {
+        let place = place::resolve(&error.path, &self.version.raw, object);
         let words = cause::of(error, &place, &self.version.raw).words;
         let said = if self.redact {
             format!("{}: {words}", if place.pattern.is_empty() { "<nil>" } else { &error.path })
         } else {
             error.to_string()
         };
-        let message = format!("{} refuses it: {said}", self.definition.whose);
-        let help =
-            format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
-        self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
+        (place, words, said)
     }
 
     fn unknown(&self, path: &str, manifest: &Value) -> Violation {

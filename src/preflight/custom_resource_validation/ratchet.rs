@@ -18,6 +18,9 @@ pub enum Refusal {
     AnyUpdate,
     /// Every update that changes anything directly in this field: `spec`.
     AnyChangeOf(String),
+    /// Every server-side apply, whatever it sets, and every other update that touches the value: an apply first reads the
+    /// live object by its schema, and cannot read a value of another kind.
+    AnyApply,
     /// An update that touches the value, or what it is missing in, and leaves it wrong.
     Touched,
     /// No update.
@@ -43,6 +46,9 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
         if remains(&before) {
             return Refusal::AnyChangeOf(part.clone());
         }
+    }
+    if error.is_of_another_kind() {
+        return Refusal::AnyApply;
     }
     for depth in 1..place.steps.len() {
         mark(&mut before, &place.steps[..depth]);

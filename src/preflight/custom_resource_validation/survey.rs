@@ -215,7 +215,10 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
         // A folder cannot ask a webhook; that says nothing about the webhook.
         ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => return Unlisted::Webhook(said),
         ListError::Forbidden { right, problem } => {
-            let kind = if right.namespace.is_some() { "Role" } else { "ClusterRole" };
+            let kind = match &right.namespace {
+                Some(namespace) => format!("Role in namespace {namespace:?}"),
+                None => "ClusterRole".to_owned(),
+            };
             let rule = format!(
                 "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{:?}]",
                 right.group, right.resource, right.verb

@@ -25,7 +25,10 @@ pub fn write_problems(
     excerpts: &dyn Excerpts,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let errors: Vec<ErrorEntry> = problems.iter().map(ErrorEntry::from).collect();
+    let mut errors: Vec<ErrorEntry> = problems.iter().map(ErrorEntry::from).collect();
+    if options.redact {
+        errors.iter_mut().for_each(ErrorEntry::redact);
+    }
     write(&errors, options, excerpts, &mut Pen::new(options, out))
 }
 

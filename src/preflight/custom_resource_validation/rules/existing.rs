@@ -124,7 +124,9 @@ pub static REFUSED_ON_UPDATE: RuleDoc = RuleDoc {
     summary: "objects that exist can no longer be updated",
     forbids: "An object that the desired schema refuses on every update, even of a label, or on every change of its \
         spec, although the server forgives on an update what was wrong before and is left alone (ratcheting). A missing \
-        required field of spec is such a case: it belongs to spec, and spec changes.",
+        required field of spec is such a case: it belongs to spec, and spec changes. So is a value of another kind than the \
+        schema asks for, a number for a string: the server cannot read the object for a server-side apply, whatever that \
+        sets.",
     why: "The object is stuck: its controller, its owner and every tool get an error when they write to it. One that is \
         refused on any update cannot even lose its finalizers, so that it cannot be deleted.",
     example: Example::Stored {

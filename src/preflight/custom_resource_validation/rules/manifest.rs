@@ -8,7 +8,9 @@ pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
     summary: "a custom resource among the manifests is refused by its CRD",
     forbids: "A custom resource that the CRD which will be in force refuses: the CRD among the manifests where there is \
         one, else the live one; and one at a version that this CRD does not serve. An object that is live already is judged as the update that it is: merged with what is \
-        there, and forgiven what was wrong before and is left alone.",
+        there, and forgiven what was wrong before and is left alone. What server-side apply cannot read (a value of another \
+        kind than the schema asks for, in the manifest or in the live object, and a duplicate) is not forgiven, and a null \
+        is refused where the schema allows none.",
     why: "The server would refuse it in the middle of the deploy, when other objects have been written.",
     example: Example::Manifest {
         desired: "\
