@@ -14,7 +14,7 @@ use super::lib_string_format;
 use super::signature::{Signature, signatures};
 use super::types::{self, Kind};
 use super::typing::{BOOL, Bindings, INT, Ty};
-use super::value::Value;
+use super::value::{List, Value};
 use crate::validation::re2;
 
 type Checked = Result<Ty, String>;
@@ -472,12 +472,18 @@ fn literal_argument(call: &Call) -> Result<(), String> {
     }
 }
 
-/// The value of a conversion of a literal.
+/// The functions that the server evaluates when it compiles a rule, where their argument is a constant.
+const CONVERSIONS: &[&str] =
+    &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+
+/// The value of a conversion of a constant.
 fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
-    const CONVERSIONS: &[&str] = &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"];
     let ([arg], [overload]) = (call.args.as_slice(), call.overloads.as_slice()) else { return None };
     let value = match arg {
         Expr::Literal(literal) => literal_value(literal),
+        Expr::TypeName(name) => Value::Type(name),
+        // What is in it makes no difference to conversions.
+        Expr::List(_) | Expr::Map(_) if is_constant(arg) => Value::List(List::new(Vec::new())),
         Expr::Call(inner) => converted(inner)?.ok()?,
         _ => return None,
     };
@@ -508,8 +514,6 @@ fn unfit_index(expr: &Expr) -> Option<&'static str> {
 }
 
 fn is_constant(expr: &Expr) -> bool {
-    const CONVERSIONS: &[&str] =
-        &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
     match expr {
         Expr::Literal(_) | Expr::TypeName(_) => true,
         Expr::List(items) => items.iter().all(|(item, _)| is_constant(item)),
