@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::ast::{Call, Expr, Literal, Operator, Step};
+use super::ast::{Call, Expr, Literal, MacroKind, Operator, Step};
 use super::budget::Budget;
 use super::convert::{opened, opened_misfit, unwrapped};
 use super::cost;
@@ -112,6 +112,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         let value = self.eval(operand)?;
         match operand {
             Expr::Path { .. } | Expr::Variable(_) | Expr::Has { .. } | Expr::Conditional { .. } => Ok(value),
+            Expr::Macro(of) if matches!(of.kind, MacroKind::OptMap | MacroKind::OptFlatMap) => Ok(value),
             _ => self.attribute(value),
         }
     }
