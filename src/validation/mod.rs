@@ -24,7 +24,7 @@
 //!
 //! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
 //! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
-//! and time zones by name.
+//! and time zones by name. What a sum of quantities approximately is may be off by the last bit beyond 2^53 billionths.
 //!
 //! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.

@@ -40,29 +40,17 @@ impl Pattern {
 
 /// Compiles an RE2 pattern. For text, not bytes: there a `\B` alone would match inside of a character, too.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
-    build(&translate_within(pattern, MAX_REPEATS)?)
-}
-
-/// [`compile`] for a pattern that no server reads: it may repeat more than Go lets one.
-pub fn compile_own(pattern: &str) -> Result<Regex, String> {
-    build(&translate(pattern)?)
-}
-
-fn build(translated: &str) -> Result<Regex, String> {
-    RegexBuilder::new(translated).size_limit(SIZE_LIMIT).build().map_err(|error| match error {
+    let translated = translate(pattern)?;
+    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the pattern is too large to compile".to_owned(),
         other => other.to_string().lines().last().unwrap_or_default().to_owned(),
     })
 }
 
-/// Writes the RE2 pattern `pattern` in the syntax of the `regex` crate, however often it repeats something.
+/// Writes the RE2 pattern `pattern` in the syntax of the `regex` crate.
 pub fn translate(pattern: &str) -> Result<String, String> {
-    translate_within(pattern, u64::MAX)
-}
-
-fn translate_within(pattern: &str, most: u64) -> Result<String, String> {
     let groups = vec![Repeats { most: 1, last: 1 }];
-    let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2), groups, most };
+    let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2), groups };
     translator.run()?;
     Ok(translator.out)
 }
@@ -72,8 +60,6 @@ struct Translator<'a> {
     out: String,
     /// The groups that are open, the innermost last; the first is the pattern itself.
     groups: Vec<Repeats>,
-    /// How many times a counted repetition may repeat anything.
-    most: u64,
 }
 
 /// How many times counted repetitions repeat something in a group at most: those inside of each other are multiplied.
@@ -158,8 +144,8 @@ impl<'a> Translator<'a> {
             let times = high.unwrap_or(low);
             if let Some(group) = self.groups.last_mut() {
                 group.last = if times == 0 { 1 } else { group.last.saturating_mul(times) };
-                if group.last.max(low) > self.most {
-                    return Err(format!("something is repeated more than {} times", self.most));
+                if group.last.max(low) > MAX_REPEATS {
+                    return Err(format!("something is repeated more than {MAX_REPEATS} times"));
                 }
             }
         } else if !(self.take("*") || self.take("+") || self.take("?")) {

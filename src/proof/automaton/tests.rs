@@ -32,13 +32,13 @@ fn a_pattern_that_allows_more_is_told_from_one_that_allows_less() {
         ("^(ab)*$", "^(a|b)*$", "a"),
         ("^[a-y]$", "^[a-z]$", "z"),
         ("(?i)^k$", "(?i)^[kl]$", "l"),
-        ("^.{1,4095}$", "^.{1,4096}$", &"a".repeat(4096)),
+        ("^.{1,999}$", "^.{1,1000}$", &"a".repeat(1000)),
     ] {
         assert_eq!(differs(narrow, wide), None, "{narrow} is within {wide}");
         let found = differs(wide, narrow).unwrap_or_else(|| panic!("{wide} is not within {narrow}"));
         assert_eq!(found.chars().count(), witness.chars().count(), "{wide} against {narrow}: {found:?}");
-        assert!(re2::compile_own(wide).is_ok_and(|p| p.is_match(found.as_str())), "{wide} matches {found:?}");
-        assert!(re2::compile_own(narrow).is_ok_and(|p| !p.is_match(found.as_str())), "{narrow} refuses {found:?}");
+        assert!(re2::compile(wide).is_ok_and(|p| p.is_match(found.as_str())), "{wide} matches {found:?}");
+        assert!(re2::compile(narrow).is_ok_and(|p| !p.is_match(found.as_str())), "{narrow} refuses {found:?}");
     }
 }
 

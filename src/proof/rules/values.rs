@@ -156,8 +156,8 @@ impl<'t> Maker<'t> {
         let mut patterns: Vec<String> = view.patterns.iter().cloned().collect();
         for size in &view.sizes {
             // Below the size, at it, above it.
-            patterns.push(format!(r"(?s)\A.{{{size},}}\z"));
-            patterns.push(format!(r"(?s)\A.{{{},}}\z", size + 1));
+            patterns.push(no_shorter(*size));
+            patterns.push(no_shorter(size + 1));
         }
         let special = ["date", "date-time", "datetime", "duration", "byte"];
         if set.formats.iter().any(|format| special.contains(&format.as_str())) && !patterns.is_empty() {
@@ -342,7 +342,7 @@ impl<'t> Maker<'t> {
         let values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
         let lengths = keys_view.sizes.iter().flat_map(|size| [*size, size + 1]);
-        let patterns = keys_view.patterns.iter().cloned().chain(lengths.map(|n| format!(r"(?s)\A.{{{n},}}\z")));
+        let patterns = keys_view.patterns.iter().cloned().chain(lengths.map(no_shorter));
         let patterns: Vec<String> = patterns.collect();
         let any = StringSet::default();
         let mut keys = self.words(&any, keys_view);
@@ -472,4 +472,32 @@ fn allowed(schema: &Value) -> Option<Vec<Value>> {
     let mut enums = parts(schema).into_iter().map(|part| kw::list(part, "enum")).filter(|list| !list.is_empty());
     let first = enums.next()?.to_vec();
     Some(enums.fold(first, |left, list| left.into_iter().filter(|value| list.contains(value)).collect()))
+}
+
+/// A pattern of texts of that length or more. Nothing may be repeated more than a thousand times at once; what would be
+/// repeated too often for any machine is left to be found too large.
+fn no_shorter(length: u64) -> String {
+    const ONCE: u64 = 1_000;
+    let (times, rest) = match length {
+        0..=1_000_000 => (length / ONCE, length % ONCE),
+        _ => (0, length),
+    };
+    let many = format!(".{{{ONCE}}}").repeat(usize::try_from(times).unwrap_or_default());
+    format!(r"(?s)\A{many}.{{{rest},}}\z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validation::re2;
+
+    #[test]
+    fn a_length_of_thousands_is_still_one() {
+        for length in [0, 1, 999, 1_000, 1_001, 2_500] {
+            let pattern = re2::compile(&no_shorter(length)).expect("a pattern");
+            let text = |length: u64| "é".repeat(length as usize);
+            assert!(pattern.is_match(&text(length)), "{length}");
+            assert!(length == 0 || !pattern.is_match(&text(length - 1)), "{length}");
+        }
+    }
 }

@@ -171,9 +171,12 @@ impl<'a> Evaluation<'a, '_> {
     /// `optMap` and `optFlatMap`
     fn optional(&mut self, of: &'a Macro) -> Result<Value<'a>> {
         self.budget.take(4)?;
+        let before = self.budget.remaining();
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
+                // The server evaluates it twice: is there a value, and which.
+                self.budget.take(before - self.budget.remaining())?;
                 let value = self.bound(of, &of.body, (opened(&value), None))?;
                 // The macro is a choice between this and nothing.
                 self.attribute(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })

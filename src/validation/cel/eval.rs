@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::ast::{Call, Expr, Literal, Operator, Step};
+use super::ast::{Call, Expr, Literal, MacroKind, Operator, Step};
 use super::budget::Budget;
 use super::convert::{opened, opened_misfit, unwrapped};
 use super::cost;
@@ -112,6 +112,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         let value = self.eval(operand)?;
         match operand {
             Expr::Path { .. } | Expr::Variable(_) | Expr::Has { .. } | Expr::Conditional { .. } => Ok(value),
+            Expr::Macro(of) if matches!(of.kind, MacroKind::OptMap | MacroKind::OptFlatMap) => Ok(value),
             _ => self.attribute(value),
         }
     }
@@ -257,7 +258,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         for (index, arg) in call.args.iter().enumerate() {
             match self.eval(arg) {
                 Ok(value) => args.push(value),
-                // The other arguments are evaluated nevertheless.
+                // The server stops there if there are more than two; else all are evaluated.
+                Err(problem @ (Fault::Error(_) | Fault::Abort(_))) if call.args.len() > 2 && fault.is_none() => {
+                    return Err(problem);
+                }
                 Err(problem) => {
                     let is_measured = call.signature.get().is_some();
                     let problem = if is_measured { past_cost(&call.function, index, problem) } else { problem };
@@ -365,7 +369,10 @@ pub(super) fn literal_value(literal: &Literal) -> Value<'_> {
 }
 
 fn not_optional(what: &str, value: &Value) -> Fault {
-    let value = super::lib_convert::display(value);
+    let value = match value {
+        Value::Null => "0".to_owned(),
+        value => super::lib_convert::display(value),
+    };
     Fault::error(format!("cannot initialize optional {what} from non-optional value {value}"))
 }
 

@@ -93,7 +93,11 @@ fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let mut sum: Option<Value> = None;
     let done = in_order(list, ("sum", is_summable), budget, |value, budget| {
         sum = Some(match sum.take() {
-            None => value,
+            // So that no sum is a negative zero.
+            None => match value {
+                Value::Double(value) => Value::Double(0.0 + value),
+                value => value,
+            },
             Some(sum) => ops::apply(super::ast::Operator::Add, sum, value, budget)?,
         });
         Ok(None)
@@ -195,6 +199,10 @@ fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     let mut values = || {
         budget.take(list.len() as u64)?;
+        if list.len() == 0 {
+            budget.take(quadratic(0))?;
+            return Ok(Value::List(list.clone()));
+        }
         let mut values = Vec::with_capacity(list.len());
         for value in list.iter() {
             match value {
@@ -246,6 +254,9 @@ fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     let mut unique = || {
         budget.take((list.len() as u64).saturating_add(quadratic(list.len())))?;
+        if list.len() == 0 {
+            return Ok(Value::List(list.clone()));
+        }
         let mut unique: Vec<Result<Value<'a>>> = Vec::new();
         'next: for value in list.iter() {
             // What does not fit its schema equals nothing.

@@ -20,7 +20,8 @@ type Answer<'a> = Option<Result<Value<'a>>>;
 
 /// Calls a function of this library with a pattern that is compiled already.
 pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>> {
-    let [Value::String(text), Value::String(source), ..] = args else { return Err(Fault::no_such_overload()) };
+    let [target, Value::String(source), ..] = args else { return Err(Fault::no_such_overload()) };
+    let text = text(target).ok_or_else(Fault::no_such_overload)?;
     // As the server counts, in bytes instead of characters.
     let machine = source.len().div_ceil(4) as u64;
     budget.take(1 + ((1 + text.len()).div_ceil(10) as u64).saturating_mul(machine))?;
@@ -32,6 +33,16 @@ pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budg
         // A negative limit is none.
         ("findAll", Some(Value::Int(most))) => Ok(Value::strings(found(usize::try_from(*most).unwrap_or(usize::MAX)))),
         _ => Err(Fault::no_such_overload()),
+    }
+}
+
+/// What the server matches where the pattern is a literal: any value that is a text in Go, be it in an optional.
+fn text<'v>(target: &'v Value) -> Option<&'v str> {
+    match target {
+        Value::String(text) => Some(text),
+        Value::Type(name) => Some(name),
+        Value::Optional(Some(value)) => text(value),
+        _ => None,
     }
 }
 

@@ -59,6 +59,7 @@ fn offset(zone: &str) -> Result<i64> {
             _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
                 Err(Fault::error("time: invalid location name"))
             }
+            _ if zone.contains('\0') => Err(Fault::error("invalid argument")),
             _ if may_be_zone(zone) => Err(Fault::Undecided(format!("the time zone {} is not known here", quote(zone)))),
             _ => Err(Fault::error(format!("unknown time zone {zone}"))),
         };

@@ -29,6 +29,8 @@ pub(crate) struct Url {
     opaque: String,
     user: Option<String>,
     host: String,
+    /// Whether the path begins where the host would.
+    omits_host: bool,
     path: String,
     query: Option<String>,
     fragment: String,
@@ -40,7 +42,9 @@ impl fmt::Display for Url {
             write!(f, "{}:", self.scheme)?;
         }
         f.write_str(&self.opaque)?;
-        if self.user.is_some() || !self.host.is_empty() {
+        let has_host = self.user.is_some() || !self.host.is_empty();
+        let may_have_host = !self.scheme.is_empty() && self.opaque.is_empty() && !self.omits_host;
+        if has_host || may_have_host && !self.path.is_empty() {
             f.write_str("//")?;
         }
         if let Some(user) = &self.user {
@@ -110,12 +114,14 @@ fn parse(text: &str, request: bool) -> std::result::Result<Url, String> {
         let host = match authority.rsplit_once('@') {
             Some((user, host)) => {
                 check_user(user)?;
-                url.user = Some(user.to_owned());
+                url.user = Some(escape_user(user));
                 host
             }
             None => authority,
         };
         url.host = parse_host(&url.scheme, host)?;
+    } else {
+        url.omits_host = !url.scheme.is_empty();
     }
     url.path = escape_path(rest)?;
     Ok(url)
@@ -243,8 +249,22 @@ fn escape_path(path: &str) -> std::result::Result<String, String> {
     if path.bytes().all(|b| plain(b) || b"!'()*[]%".contains(&b)) {
         return Ok(path.to_owned());
     }
+    Ok(escape(path, plain))
+}
+
+/// A name and password with escapes only where they have to be.
+fn escape_user(user: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,;=".contains(&b);
+    match user.split_once(':') {
+        Some((name, password)) => format!("{}:{}", escape(name, plain), escape(password, plain)),
+        None => escape(user, plain),
+    }
+}
+
+/// `text` with escapes for all bytes that are not `plain`.
+fn escape(text: &str, plain: impl Fn(u8) -> bool) -> String {
     let mut out = String::new();
-    let mut bytes = path.bytes();
+    let mut bytes = text.bytes();
     while let Some(b) = bytes.next() {
         let value = match b {
             b'%' => {
@@ -259,7 +279,7 @@ fn escape_path(path: &str) -> std::result::Result<String, String> {
             out.push_str(&format!("%{value:02X}"));
         }
     }
-    Ok(out)
+    out
 }
 
 impl Url {

@@ -23,6 +23,7 @@ pub(crate) mod ast;
 mod budget;
 mod check;
 mod comprehension;
+mod constant;
 mod convert;
 mod cost;
 mod engine;
