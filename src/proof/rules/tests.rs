@@ -220,6 +220,21 @@ fn a_field_that_is_new_is_absent() {
         let list = json!({"type": "array", "items": {"type": "integer"}});
         assert_eq!(decided(before(), after(list), rule), expected, "{rule}");
     }
+    // Nothing can be asked of an object that is not there.
+    let around = |new: Value, required: Value| {
+        let limit = object(new);
+        let rules =
+            json!({"type": "array", "items": {"type": "object", "required": required, "properties": {"limit": limit}}});
+        object(json!({"rules": rules, "kind": text()}))
+    };
+    let (old, new) = (json!({"a": text()}), json!({"a": text(), "new": text()}));
+    for (required, each, either) in [(json!(["limit"]), "holds", "holds"), (json!([]), "fails", "fails")] {
+        let (live, desired) = (around(old.clone(), required.clone()), around(new.clone(), required));
+        let rule = "!has(self.rules) || self.rules.all(r, !has(r.limit.new))";
+        assert_eq!(decided(live.clone(), desired.clone(), rule), each, "{live}");
+        let rule = "!has(self.rules) || self.rules.all(r, !has(r.limit.new) || r.limit.a.trim() == 'x')";
+        assert_eq!(decided(live, desired, rule), either);
+    }
     // Filled in, or kept though nobody describes it, it may be there.
     let filled = json!({"type": "array", "items": {"type": "integer"}, "default": [1]});
     assert_eq!(decided(before(), after(filled), "!has(self.new)"), "fails");

@@ -7,8 +7,9 @@ mod shape;
 use serde_json::Value;
 
 use super::view::{Key, Looked, View};
+use crate::proof::keywords as kw;
 use crate::validation::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
-use crate::validation::cel::parse_rule;
+use crate::validation::cel::{parse_rule, unescape};
 use normal::normal;
 use place::{Place, is_absent, item, kind, plain, text_schema, value};
 use shape::{is_of_each, is_paired, mentions};
@@ -212,10 +213,13 @@ impl<'a> Looker<'a, '_> {
             Expr::Literal(Literal::Bool(value)) => Some(*value),
             Expr::Has { operand, field } => {
                 let step = [Step::Field { name: field.clone(), optional: false }];
-                let place = self.place(operand).and_then(|place| self.follow(place, &step))?;
-                // Of an object that is not there nothing can be asked, not even that.
                 let owner = self.place(operand)?;
-                (is_absent(&place) && !is_absent(&owner)).then_some(false)
+                // Of an object that is not there nothing can be asked, not even that.
+                if is_absent(&owner) || !self.is_given(operand) {
+                    return None;
+                }
+                let place = self.follow(owner, &step)?;
+                is_absent(&place).then_some(false)
             }
             Expr::Not(operand) => self.known(operand).map(|value| !value),
             Expr::And(operands) | Expr::Or(operands) => {
@@ -228,6 +232,25 @@ impl<'a> Looker<'a, '_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether there is such a value in every object that live takes.
+    fn is_given(&mut self, expr: &Expr) -> bool {
+        let Expr::Path { root, steps } = expr else { return matches!(expr, Expr::Variable(_)) };
+        let mut place = self.place(root).filter(|_| self.is_given(root));
+        for step in steps {
+            let Some(around) = place else { return false };
+            let is_required = |name: &str| {
+                let is_nullable = kw::property(around.schema, name).is_none_or(|own| kw::flag(own, "nullable"));
+                kw::names(around.schema, "required").any(|required| required == name) && !is_nullable
+            };
+            let Step::Field { name, optional: false } = step else { return false };
+            if !unescape(name).is_some_and(|name| is_required(&name)) {
+                return false;
+            }
+            place = self.follow(around, std::slice::from_ref(step));
+        }
+        place.is_some()
     }
 
     /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, told by which of the keys the value is.
@@ -257,7 +280,12 @@ impl<'a> Looker<'a, '_> {
     fn has(&mut self, operand: &Expr, field: &str) -> Term<'a> {
         let step = [Step::Field { name: field.to_owned(), optional: false }];
         match self.place(operand).and_then(|place| self.follow(place, &step)) {
-            Some(place) if is_absent(&place) => {}
+            // Whether it can be asked at all is told by the object around it.
+            Some(place) if is_absent(&place) => {
+                if let Some(owner) = self.place(operand).filter(|owner| !is_absent(owner)) {
+                    self.view(&owner);
+                }
+            }
             Some(place) => {
                 self.view(&place);
             }
