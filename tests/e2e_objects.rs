@@ -4,123 +4,15 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::thread;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, Output, Proxy, When, control_plane, eventually, isolated};
-
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// A CRD of its own, with objects in a namespace of its own.
-struct Bed {
-    names: Isolated,
-}
-
-impl Bed {
-    fn new() -> Self {
-        let bed = Bed { names: isolated() };
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.names.namespace}});
-        control_plane().apply_yaml(&namespace.to_string());
-        bed
-    }
-
-    /// A CRD of these versions: name, whether it is the storage version, schema of `spec`.
-    fn crd(&self, versions: &[(&str, bool, Value)]) -> Value {
-        let version = |(name, storage, spec): &(&str, bool, Value)| {
-            json!({"name": name, "served": true, "storage": storage,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
-        };
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("samples.{}", self.names.group)},
-            "spec": {
-                "group": self.names.group,
-                "scope": "Namespaced",
-                "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-                "versions": versions.iter().map(version).collect::<Vec<_>>(),
-            },
-        })
-    }
-
-    fn one_version(&self, spec: Value) -> Value {
-        self.crd(&[("v1", true, spec)])
-    }
-
-    fn object(&self, name: &str, spec: &Value) -> Value {
-        json!({"apiVersion": format!("{}/v1", self.names.group), "kind": "Sample",
-            "metadata": {"name": name, "namespace": self.names.namespace}, "spec": spec})
-    }
-
-    fn collection(&self, version: &str) -> String {
-        format!("/apis/{}/{version}/namespaces/{}/samples", self.names.group, self.names.namespace)
-    }
-
-    fn path(&self, name: &str) -> String {
-        format!("{}/{name}", self.collection("v1"))
-    }
-
-    fn crd_path(&self) -> String {
-        format!("{CRDS}/samples.{}", self.names.group)
-    }
-
-    /// Puts a CRD on the server.
-    fn live(&self, crd: &Value) {
-        control_plane().apply_yaml(&crd.to_string());
-    }
-
-    fn create(&self, name: &str, spec: &Value) {
-        let (status, answer) = control_plane().post(&self.collection("v1"), &self.object(name, spec));
-        assert_eq!(status, 201, "{answer}");
-    }
-
-    fn gantry(&self, kubeconfig: PathBuf, command: &str, manifests: &Value, flags: &[&str]) -> Output {
-        let arguments = [command, "-f", "-", "--preflight", "CustomResourceValidation"];
-        Gantry::new().kubeconfig(kubeconfig).args(arguments).args(flags).stdin(manifests.to_string()).run()
-    }
-
-    fn check(&self, crd: &Value, flags: &[&str]) -> Output {
-        self.gantry(control_plane().kubeconfig("admin"), "check", crd, flags)
-    }
-
-    fn json(&self, crd: &Value) -> Value {
-        self.check(crd, &["-o", "json"]).report()
-    }
-}
-
-fn fields(fields: Value) -> Value {
-    json!({"type": "object", "properties": fields})
-}
-
-fn findings(report: &Value) -> Vec<Value> {
-    report["checks"][0]["findings"].as_array().expect("findings").clone()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-/// The names of the affected objects of each rule and path.
-fn affected(report: &Value) -> BTreeMap<(String, String), BTreeSet<String>> {
-    let mut affected: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
-    for finding in findings(report) {
-        let objects = finding["affected"]["objects"].as_array().expect("objects").iter();
-        let names: BTreeSet<String> = objects.map(|object| text(&object["name"])).collect();
-        assert_eq!(finding["affected"]["count"], names.len(), "{finding}");
-        affected.entry((text(&finding["rule"]), text(&finding["path"]))).or_default().extend(names);
-    }
-    affected
-}
-
-fn names<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
-    names.map(str::to_owned).into()
-}
+use support::{Proxy, Samples, When, affected, control_plane, fields, findings, names, text};
 
 #[test]
 fn among_500_objects_exactly_those_that_break_are_named_and_once_repaired_the_deploy_passes() {
     let cp = control_plane();
-    let bed = Bed::new();
+    let bed = Samples::new();
     let live = bed.one_version(fields(json!({
         "interval": {"type": "string"}, "owner": {"type": "string"}, "retries": {"type": "integer"},
         "legacy": {"type": "string"},
@@ -183,305 +75,10 @@ fn among_500_objects_exactly_those_that_break_are_named_and_once_repaired_the_de
     assert_eq!(findings(&deployed.report()), Vec::<Value>::new());
 }
 
-/// What becomes of one object, and which writes the server takes once the desired CRD is in force.
-struct Claim {
-    live: Value,
-    desired: Value,
-    spec: Value,
-    /// Sets the field in question to another value that is as wrong.
-    touch: Value,
-    rule: &'static str,
-    /// Whether the server takes: a label, another field of spec, the touch, a new object like it.
-    takes: [bool; 4],
-}
-
-fn claims() -> Vec<Claim> {
-    let with = |field: Value| fields(json!({"x": field, "other": {"type": "string"}, "y": {"type": "string"}}));
-    let integer = || with(json!({"type": "integer"}));
-    let texts = |more: Value| {
-        let mut list = json!({"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9}});
-        list.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        with(list)
-    };
-    let nested = |more: Value| {
-        let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
-        let mut object = json!({"type": "object", "properties": {"map": map, "z": {"type": "string"}}});
-        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        with(object)
-    };
-    // Beside fields that stay as they are, some of which hold objects and lists with keys, one anything.
-    let beside = |x: Value, required: Value| {
-        let a = fields(json!({"a": {"type": "integer"}}));
-        let item = json!({"type": "object", "required": ["k"],
-            "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
-        let mut schema = fields(json!({"x": x, "other": {"type": "string"}, "y": fields(json!({"n": a})),
-            "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item},
-            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}));
-        schema["required"] = required;
-        schema
-    };
-    let claim = |live: Value, desired: Value, spec: Value, touch: Value, rule, takes| Claim {
-        live,
-        desired,
-        spec,
-        touch,
-        rule,
-        takes,
-    };
-    const TOUCHED: &str = "ExistingObjectRefusedWhenTouched";
-    const ON_UPDATE: &str = "ExistingObjectRefusedOnUpdate";
-    let mut required = integer();
-    required["required"] = json!(["x"]);
-    let rule_on_spec = |rule: &str| {
-        let mut schema = integer();
-        schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
-        schema
-    };
-    vec![
-        claim(
-            integer(),
-            with(json!({"type": "integer", "maximum": 5})),
-            json!({"x": 7}),
-            json!({"x": 8}),
-            TOUCHED,
-            [true, true, false, false],
-        ),
-        claim(
-            integer(),
-            with(json!({"type": "string"})),
-            json!({"x": 7}),
-            json!({"x": 8}),
-            ON_UPDATE,
-            [true, true, false, false],
-        ),
-        claim(integer(), required, json!({"y": "a"}), json!({"y": "b"}), ON_UPDATE, [true, false, false, false]),
-        claim(
-            integer(),
-            with(json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self < 5"}]})),
-            json!({"x": 7}),
-            json!({"x": 8}),
-            TOUCHED,
-            [true, true, false, false],
-        ),
-        claim(
-            integer(),
-            rule_on_spec("self.x < 5"),
-            json!({"x": 7}),
-            json!({"x": 8}),
-            ON_UPDATE,
-            [true, false, false, false],
-        ),
-        claim(
-            integer(),
-            with(json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > oldSelf"}]})),
-            json!({"x": 7}),
-            json!({"x": 6}),
-            ON_UPDATE,
-            [false, false, false, true],
-        ),
-        claim(
-            integer(),
-            with(json!({"type": "integer", "x-kubernetes-validations": [
-                {"rule": "oldSelf.hasValue() || self < 5", "optionalOldSelf": true}]})),
-            json!({"x": 7}),
-            json!({"x": 8}),
-            "ExistingObjectRefused",
-            [true, true, true, false],
-        ),
-        claim(
-            texts(json!({})),
-            texts(json!({"x-kubernetes-list-type": "set"})),
-            json!({"x": ["a", "a"]}),
-            json!({"x": ["a", "a"], "y": "b"}),
-            TOUCHED,
-            [true, true, true, false],
-        ),
-        claim(
-            texts(json!({})),
-            texts(json!({"items": {"type": "string", "maxLength": 3}})),
-            json!({"x": ["long", "b"]}),
-            json!({"x": ["long", "c"]}),
-            TOUCHED,
-            [true, true, false, false],
-        ),
-        // What is in the object and stays as it is in the schema counts as left alone.
-        claim(
-            nested(json!({})),
-            nested(json!({"required": ["z"]})),
-            json!({"x": {"map": {"k": "v"}}}),
-            json!({"x": {"map": {"k": "w"}}}),
-            TOUCHED,
-            [true, true, false, false],
-        ),
-        claim(
-            with(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
-            with(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "required": ["a"],
-                    "properties": {"a": {"type": "integer"}}})),
-            json!({"x": {"more": 1}}),
-            json!({"x": {"more": 2}}),
-            ON_UPDATE,
-            [false, false, false, false],
-        ),
-        claim(
-            beside(json!({"type": "integer"}), json!([])),
-            beside(json!({"type": "integer"}), json!(["x"])),
-            json!({"y": {"n": {"a": 1}}, "l": [{"k": "a", "v": 1}]}),
-            json!({"y": {"n": {"a": 2}}}),
-            ON_UPDATE,
-            [true, false, false, false],
-        ),
-        claim(
-            beside(json!({"type": "integer"}), json!([])),
-            beside(json!({"type": "integer"}), json!(["x"])),
-            json!({"open": {"more": 1}}),
-            json!({"y": {"n": {"a": 2}}}),
-            ON_UPDATE,
-            [false, false, false, false],
-        ),
-    ]
-}
-
-#[test]
-fn every_claim_about_refusals_is_the_servers_own_verdict() {
-    let cp = control_plane();
-    thread::scope(|scope| {
-        for (number, claim) in claims().into_iter().enumerate() {
-            scope.spawn(move || {
-                let bed = Bed::new();
-                bed.live(&bed.one_version(claim.live));
-                bed.create("one", &claim.spec);
-                let desired = bed.one_version(claim.desired);
-                let report = bed.json(&desired);
-                let rules: Vec<String> = findings(&report).iter().map(|finding| text(&finding["rule"])).collect();
-                assert_eq!(rules, [claim.rule], "{number}");
-                let message = text(&findings(&report)[0]["message"]);
-                let is_of_any = message.contains("on any update, even of labels");
-                assert_eq!(is_of_any, !claim.takes[0], "{number}: {message}");
-
-                bed.live(&desired);
-                let create = || cp.post(&bed.collection("v1"), &bed.object("two", &claim.spec)).0;
-                let patch = |body: Value| cp.patch(&bed.path("one"), &body).0;
-                if !claim.takes[3] {
-                    eventually("the new schema is in force", || {
-                        let status = create();
-                        if status == 201 {
-                            cp.delete(&bed.path("two"));
-                        }
-                        (status == 422).then_some(())
-                    });
-                } else {
-                    eventually("the new schema is in force", || {
-                        (patch(json!({"metadata": {"labels": {"a": "b"}}})) == 422).then_some(())
-                    });
-                }
-                let takes = [
-                    patch(json!({"metadata": {"labels": {"a": "c"}}})),
-                    patch(json!({"spec": {"other": "set"}})),
-                    patch(json!({"spec": claim.touch})),
-                    create(),
-                ];
-                assert_eq!(takes.map(|status| status < 300), claim.takes, "{number}: {takes:?}");
-            });
-        }
-    });
-}
-
-#[test]
-fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
-    let cp = control_plane();
-    let bed = Bed::new();
-    let old = || fields(json!({"kept": {"type": "string"}, "gone": {"type": "string"}, "size": {"type": "integer"}}));
-    bed.live(&bed.crd(&[("v1", true, old())]));
-    bed.create("one", &json!({"kept": "k", "gone": "g"}));
-
-    // The storage version moves to one that lacks a field, and fills another one in.
-    let new = fields(json!({"kept": {"type": "string"}, "size": {"type": "integer", "default": 3}}));
-    let moved = bed.crd(&[("v1", false, old()), ("v2", true, new)]);
-    let report = bed.json(&moved);
-    let said: Vec<(String, String, String)> = findings(&report)
-        .iter()
-        .map(|finding| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"])))
-        .collect();
-    let say = |rule: &str, path: &str| (rule.to_owned(), "v2".to_owned(), path.to_owned());
-    assert_eq!(said, [say("ExistingDataPruned", "spec.gone"), say("ExistingObjectDefaultedDifferently", "spec.size")]);
-    assert!(text(&findings(&report)[0]["message"]).contains("when next written: v2 becomes the storage version"));
-
-    bed.live(&moved);
-    assert_eq!(cp.get(&bed.path("one")).1["spec"]["gone"], "g", "it still reads");
-    // A write at the old version, of something else, loses it.
-    eventually("v2 is the storage version", || {
-        let (_, written) = cp.patch(&bed.path("one"), &json!({"metadata": {"labels": {"n": null, "m": "x"}}}));
-        assert_eq!(written["kind"], "Sample", "{written}");
-        cp.patch(&bed.path("one"), &json!({"metadata": {"labels": {"n": "y"}}}));
-        cp.get(&bed.path("one")).1["spec"].get("gone").is_none().then_some(())
-    });
-    assert_eq!(cp.get(&bed.path("one")).1["spec"]["kept"], "k");
-}
-
-#[test]
-fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
-    let cp = control_plane();
-    let bed = Bed::new();
-    let live = bed.one_version(fields(json!({"replicas": {"type": "number"}})));
-    bed.live(&live);
-    for (name, replicas) in [("fits", json!(2)), ("less", json!(-1)), ("part", json!(1.5))] {
-        bed.create(name, &json!({"replicas": replicas}));
-    }
-    let mut desired = live;
-    desired["spec"]["versions"][0]["subresources"] =
-        json!({"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
-    let report = bed.json(&desired);
-    let rule = "ExistingObjectRefusedOnUpdate".to_owned();
-    assert_eq!(affected(&report), BTreeMap::from([((rule, "spec.replicas".to_owned()), names(["less", "part"]))]));
-    let messages: Vec<String> = findings(&report).iter().map(|finding| text(&finding["message"])).collect();
-    assert!(messages.iter().all(|message| message.contains("since the scale subresource reads it")), "{messages:?}");
-
-    bed.live(&desired);
-    let touch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"a": name}}})).0;
-    eventually("the subresource is in force", || (touch("less") == 422).then_some(()));
-    assert_eq!(["fits", "part"].map(touch), [200, 422]);
-}
-
-/// A field that becomes an embedded resource: its metadata is read into a fixed form, or not at all.
-#[test]
-fn metadata_that_does_not_fit_is_lost_when_read_and_makes_an_object_unreadable_where_it_is_none() {
-    let cp = control_plane();
-    let bed = Bed::new();
-    let pod = |metadata: Value| json!({"pod": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}});
-    let mut field = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    bed.live(&bed.one_version(fields(json!({"pod": field}))));
-    bed.create("fits", &pod(json!({"name": "x", "labels": {"a": "1"}})));
-    bed.create("number", &pod(json!({"name": "x", "labels": {"a": 1}})));
-    bed.create("text", &pod(json!("x")));
-    bed.create("kind", &json!({"pod": {"apiVersion": "v1", "kind": 2}}));
-
-    field["x-kubernetes-embedded-resource"] = json!(true);
-    let desired = bed.one_version(fields(json!({"pod": field})));
-    let at = |rule: &str, path: &str| (rule.to_owned(), path.to_owned());
-    let expected = BTreeMap::from([
-        (at("ExistingDataPruned", "spec.pod.kind"), names(["kind"])),
-        (at("ExistingDataPruned", "spec.pod.metadata.labels"), names(["number"])),
-        (at("ExistingObjectRefusedOnUpdate", "spec.pod.kind"), names(["kind"])),
-        (at("ExistingObjectRefusedOnUpdate", "spec.pod.metadata"), names(["text"])),
-    ]);
-    assert_eq!(affected(&bed.json(&desired)), expected);
-
-    bed.live(&desired);
-    eventually("the new schema is in force", || (cp.get(&bed.path("text")).0 == 500).then_some(()));
-    let metadata = |name: &str| cp.get(&bed.path(name)).1["spec"]["pod"]["metadata"].clone();
-    assert_eq!(
-        (metadata("fits"), metadata("number")),
-        (json!({"name": "x", "labels": {"a": "1"}}), json!({"name": "x"}))
-    );
-    let touch = json!({"metadata": {"labels": {"a": "b"}}});
-    let written = ["fits", "number", "text", "kind"].map(|name| cp.patch(&bed.path(name), &touch).0);
-    assert_eq!(written, [200, 200, 500, 422]);
-}
-
 #[test]
 fn a_new_version_is_held_against_every_object_and_a_version_that_goes_names_its_writers() {
     let cp = control_plane();
-    let bed = Bed::new();
+    let bed = Samples::new();
     let v1 = || fields(json!({"a": {"type": "string"}, "b": {"type": "string"}}));
     let alpha = || fields(json!({"a": {"type": "string"}, "b": {"type": "string"}}));
     bed.live(&bed.crd(&[("v1", true, v1()), ("v1alpha1", false, alpha())]));
@@ -518,7 +115,7 @@ fn a_new_version_is_held_against_every_object_and_a_version_that_goes_names_its_
 
 #[test]
 fn nothing_is_listed_where_nothing_can_break() {
-    let bed = Bed::new();
+    let bed = Samples::new();
     let proxy = Proxy::start(control_plane());
     let live = bed.one_version(fields(json!({"a": {"type": "string"}})));
     bed.live(&live);
@@ -537,7 +134,7 @@ fn nothing_is_listed_where_nothing_can_break() {
 
 #[test]
 fn redacted_output_has_kinds_and_no_values() {
-    let bed = Bed::new();
+    let bed = Samples::new();
     bed.live(&bed.one_version(fields(
         json!({"password": {"type": "string"}, "pin": {"type": "string"}, "note": {"type": "string"}}),
     )));
@@ -563,7 +160,7 @@ fn redacted_output_has_kinds_and_no_values() {
 #[test]
 fn namespaces_labels_and_examples_narrow_what_is_looked_at() {
     let cp = control_plane();
-    let bed = Bed::new();
+    let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}}))));
     let other = format!("{}-b", bed.names.namespace);
     cp.apply_yaml(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}}).to_string());
@@ -609,7 +206,7 @@ fn namespaces_labels_and_examples_narrow_what_is_looked_at() {
 #[test]
 fn a_folder_gives_the_same_findings_as_the_server() {
     let cp = control_plane();
-    let bed = Bed::new();
+    let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}, "n": {"type": "integer"}}))));
     bed.create("one", &json!({"a": "x", "n": 7}));
     bed.create("two", &json!({"n": 3}));
@@ -631,7 +228,7 @@ fn a_folder_gives_the_same_findings_as_the_server() {
 
 #[test]
 fn a_list_that_expires_once_is_counted_once_and_twice_is_no_pass() {
-    let bed = Bed::new();
+    let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}}))));
     for number in 0..9 {
         bed.create(&format!("o{number}"), &json!({"a": "b"}));
@@ -667,7 +264,7 @@ fn a_list_that_expires_once_is_counted_once_and_twice_is_no_pass() {
 #[test]
 fn whoever_may_not_list_is_told_the_rule_to_ask_for() {
     let cp = control_plane();
-    let bed = Bed::new();
+    let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}}))));
     bed.create("one", &json!({"a": "b"}));
     let user = cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list"]}]));

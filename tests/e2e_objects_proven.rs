@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated};
+use support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated, sample_crd};
 
 const OBJECTS: usize = 10_000;
 
@@ -18,17 +18,7 @@ fn crd(names: &Isolated, versions: &[(&str, bool, bool, Value)]) -> Value {
         json!({"name": name, "served": served, "storage": storage,
             "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{}", names.group)},
-        "spec": {
-            "group": names.group,
-            "scope": "Cluster",
-            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-            "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        },
-    })
+    sample_crd(&names.group, "Cluster", versions.iter().map(version).collect())
 }
 
 fn collection(names: &Isolated) -> String {

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, control_plane, eventually, isolated};
+use support::{Gantry, Isolated, control_plane, eventually, isolated, sample_crd};
 
 /// A cluster-scoped CRD of these versions: name, served, schema of `spec`. The first is the storage version.
 fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
@@ -14,17 +14,7 @@ fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
         json!({"name": name, "served": served, "storage": at == 0,
             "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{}", names.group)},
-        "spec": {
-            "group": names.group,
-            "scope": "Cluster",
-            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-            "versions": versions.iter().enumerate().map(version).collect::<Vec<_>>(),
-        },
-    })
+    sample_crd(&names.group, "Cluster", versions.iter().enumerate().map(version).collect())
 }
 
 fn sample(names: &Isolated, version: &str, name: &str, spec: &Value) -> Value {

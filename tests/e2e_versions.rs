@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, Output, control_plane, eventually, isolated};
+use support::{Gantry, Isolated, Output, control_plane, eventually, isolated, sample_crd};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -26,17 +26,7 @@ fn crd(names: &Isolated, versions: &[(&str, bool, bool, &[&str])]) -> Value {
             json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}})
         })
         .collect();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{}", names.group)},
-        "spec": {
-            "group": names.group,
-            "names": {"kind": "Sample", "listKind": "SampleList", "plural": "samples", "singular": "sample"},
-            "scope": "Namespaced",
-            "versions": versions,
-        },
-    })
+    sample_crd(&names.group, "Namespaced", versions)
 }
 
 fn deploy(work: &Path, crd: &Value, flags: &[&str]) -> Output {

@@ -15,6 +15,7 @@ mod control_plane;
 mod gantry;
 mod proxy;
 pub mod rights;
+mod samples;
 mod supervisor;
 #[cfg(unix)]
 mod terminal;
@@ -30,6 +31,7 @@ pub use bed::{Bed, closed_port, kubeconfig_with, results};
 pub use control_plane::{ControlPlane, SPARE_USERS};
 pub use gantry::{Gantry, Output, Running};
 pub use proxy::{Held, Proxy, Recorded, When};
+pub use samples::{Samples, affected, fields, findings, names, sample_crd, text};
 #[cfg(unix)]
 pub use terminal::Terminal;
 pub use webhook::Webhook;
