@@ -129,6 +129,12 @@ pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     properties(schema).and_then(|properties| properties.get(name))
 }
 
+/// Whether whoever writes an object has to give the field: it is required, and not filled in.
+pub fn is_to_be_written(schema: &Value, name: &str) -> bool {
+    names(schema, "required").any(|required| required == name)
+        && property(schema, name).is_some_and(|own| default_of(own).is_none())
+}
+
 pub fn default_of(schema: &Value) -> Option<&Value> {
     get(schema, "default")
 }

@@ -164,9 +164,7 @@ impl<'a> Ranges<'a> {
                     let raw = unescape(name)?;
                     let path = format!("{}.{name}", place.name);
                     let (live, desired) = (kw::property(place.live, &raw)?, kw::property(place.desired, &raw)?);
-                    // What live fills in need not be written.
-                    let is_required = kw::names(place.live, "required").any(|required| required == raw);
-                    let is_there = is_required && kw::default_of(live).is_none()
+                    let is_there = kw::is_to_be_written(place.live, &raw)
                         || kw::default_of(desired).is_some()
                         || known.iter().any(|fact| matches!(fact, Known::There(known) if *known == path));
                     is_there.then_some(Place { name: path, live, desired })?

@@ -225,12 +225,12 @@ impl<'a> Looker<'a, '_> {
         let mut place = self.place(root).filter(|_| self.is_given(root));
         for step in steps {
             let Some(around) = place else { return false };
-            let is_required = |name: &str| {
-                let is_nullable = kw::property(around.schema, name).is_none_or(|own| kw::flag(own, "nullable"));
-                kw::names(around.schema, "required").any(|required| required == name) && !is_nullable
+            let is_written = |name: &str| {
+                let is_nullable = kw::property(around.schema, name).is_some_and(|own| kw::flag(own, "nullable"));
+                kw::is_to_be_written(around.schema, name) && !is_nullable
             };
             let Step::Field { name, optional: false } = step else { return false };
-            if !unescape(name).is_some_and(|name| is_required(&name)) {
+            if !unescape(name).is_some_and(|name| is_written(&name)) {
                 return false;
             }
             place = self.follow(around, std::slice::from_ref(step));
