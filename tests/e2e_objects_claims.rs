@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use serde_json::{Value, json};
-use support::{Samples, affected, control_plane, eventually, fields, findings, names, text};
+use support::{Samples, affected, control_plane, eventually, fields, findings, names, said, say, text};
 
 /// What becomes of one object, and which writes the server takes once the desired CRD is in force.
 struct Claim {
@@ -224,12 +224,9 @@ fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
     let new = fields(json!({"kept": {"type": "string"}, "size": {"type": "integer", "default": 3}}));
     let moved = bed.crd(&[("v1", false, old()), ("v2", true, new)]);
     let report = bed.json(&moved);
-    let said: Vec<(String, String, String)> = findings(&report)
-        .iter()
-        .map(|finding| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"])))
-        .collect();
-    let say = |rule: &str, path: &str| (rule.to_owned(), "v2".to_owned(), path.to_owned());
-    assert_eq!(said, [say("ExistingDataPruned", "spec.gone"), say("ExistingObjectDefaultedDifferently", "spec.size")]);
+    let expected =
+        [say("ExistingDataPruned", "v2", "spec.gone"), say("ExistingObjectDefaultedDifferently", "v2", "spec.size")];
+    assert_eq!(said(&report), expected);
     assert!(text(&findings(&report)[0]["message"]).contains("when next written: v2 becomes the storage version"));
 
     bed.live(&moved);

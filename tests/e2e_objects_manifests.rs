@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use support::{Gantry, Output, Proxy, Webhook, control_plane, isolated};
+use support::{Gantry, Output, Proxy, Webhook, control_plane, findings, isolated, said, say};
 
 /// A folder for manifests, and an API group of its own.
 struct Bed {
@@ -67,10 +67,6 @@ spec:
         let gantry = Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(self.folder.path());
         gantry.args(arguments).args(["--preflight", "CustomResourceValidation"]).run()
     }
-}
-
-fn findings(report: &Value) -> Vec<Value> {
-    report["checks"][0]["findings"].as_array().expect("findings").clone()
 }
 
 #[test]
@@ -246,17 +242,6 @@ fn check(bed: &Bed, crd: &Value) -> Output {
     bed.gantry(&["check", "-f", "crd.json", "-o", "json"])
 }
 
-/// Rule, version and path of each finding.
-fn said(output: &Output) -> Vec<(String, String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found = findings(&output.report());
-    found.iter().map(|finding| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"]))).collect()
-}
-
-fn say(rule: &str, version: &str, path: &str) -> (String, String, String) {
-    (rule.to_owned(), version.to_owned(), path.to_owned())
-}
-
 #[test]
 fn a_webhook_is_asked_for_the_objects_of_each_version() {
     let cp = control_plane();
@@ -272,14 +257,14 @@ fn a_webhook_is_asked_for_the_objects_of_each_version() {
     create(&bed, "small", json!({"size": 1}));
     let output = check(&bed, &converted(&bed, &webhook.conversion(), 5, &["v1", "v2"]));
     let touched = "ExistingObjectRefusedWhenTouched";
-    assert_eq!(said(&output), [say(touched, "v1", "spec.size"), say(touched, "v2", "spec.count")], "{output}");
+    assert_eq!(said(&output.report()), [say(touched, "v1", "spec.size"), say(touched, "v2", "spec.count")], "{output}");
     let report = output.code(0).report();
     assert!(findings(&report).iter().all(|finding| finding["affected"]["objects"][0]["name"] == "big"));
     assert!(asked.load(Ordering::Relaxed) > 0);
 
     // What the webhook will make of them at a version that is not served yet nobody can say.
     let output = check(&bed, &converted(&bed, &webhook.conversion(), 9, &["v1", "v2", "v3"]));
-    assert_eq!(said(&output), [say("VersionNotJudged", "v3", "")], "{output}");
+    assert_eq!(said(&output.report()), [say("VersionNotJudged", "v3", "")], "{output}");
     output.code(0);
 }
 
@@ -305,7 +290,7 @@ fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
         let output = check(&bed, &converted(&bed, &conversion, 5, &["v1", "v2"]));
         // What is stored at v1 needs no conversion and is judged all the same.
         assert_eq!(
-            said(&output),
+            said(&output.report()),
             [say("ExistingObjectRefusedWhenTouched", "v1", "spec.size"), say("ObjectNotConverted", "v2", "")],
             "{output}"
         );

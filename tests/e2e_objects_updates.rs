@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, control_plane, eventually, isolated, sample_crd};
+use support::{Gantry, Isolated, Said, control_plane, eventually, isolated, said, sample_crd, say};
 
 /// A cluster-scoped CRD of these versions: name, served, schema of `spec`. The first is the storage version.
 fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
@@ -29,19 +29,13 @@ fn create(names: &Isolated, version: &str, name: &str, spec: &Value) -> u16 {
     control_plane().post(&collection(names, version), &sample(names, version, name, spec)).0
 }
 
-/// Rule, version and path of each finding.
-fn said(crd: &Value) -> BTreeSet<(String, String, String)> {
+/// What is found out about the CRD.
+fn found(crd: &Value) -> BTreeSet<Said> {
     let arguments = ["check", "-f", "-", "--preflight", "CustomResourceValidation", "-o", "json"];
     let gantry = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments);
     let report = gantry.stdin(crd.to_string()).run().report();
     assert_eq!(report["checks"][0]["unchecked"], Value::Null, "{report}");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let findings = report["checks"][0]["findings"].as_array().expect("findings");
-    findings.iter().map(|finding| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"]))).collect()
-}
-
-fn say(rule: &str, version: &str, path: &str) -> (String, String, String) {
-    (rule.to_owned(), version.to_owned(), path.to_owned())
+    said(&report).into_iter().collect()
 }
 
 #[test]
@@ -83,7 +77,7 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
         let object = json!({"x": 7, "z": 7});
         assert_eq!(create(&names, "v1", "one", &object), 201);
         let desired = crd(&names, &[("v1", true, spec)]);
-        assert_eq!(said(&desired), BTreeSet::from_iter(expected), "{desired}");
+        assert_eq!(found(&desired), BTreeSet::from_iter(expected), "{desired}");
         cp.apply_yaml(&desired.to_string());
         eventually("the new schema is in force", || (create(&names, "v1", "two", &object) == 422).then_some(()));
         let path = format!("{}/one", collection(&names, "v1"));
@@ -102,7 +96,7 @@ fn a_rule_that_refuses_every_update_today_is_not_the_upgrades_doing() {
     };
     control_plane().apply_yaml(&of(9).to_string());
     assert_eq!(create(&names, "v1", "one", &json!({"x": 7})), 201);
-    assert_eq!(said(&of(8)), BTreeSet::new());
+    assert_eq!(found(&of(8)), BTreeSet::new());
 }
 
 #[test]
@@ -119,7 +113,7 @@ fn what_a_version_says_is_new_to_objects_once_it_is_served() {
     let object = json!({"a": "x", "b": "y"});
     assert_eq!(create(&names, "v1", "one", &object), 201);
     let expected = [say("ExistingObjectRefusedOnUpdate", "v2", "spec.c"), say("ExistingDataPruned", "v2", "spec.b")];
-    assert_eq!(said(&of(true)), BTreeSet::from(expected));
+    assert_eq!(found(&of(true)), BTreeSet::from(expected));
     cp.apply_yaml(&of(true).to_string());
     let read = eventually("v2 is served", || {
         let (status, read) = cp.get(&format!("{}/one", collection(&names, "v2")));
@@ -148,7 +142,7 @@ fn an_object_is_judged_as_the_version_shows_it_that_it_is_converted_to() {
     let path = format!("{}/one", collection(&names, "v2"));
     assert_eq!(cp.get(&path).1["spec"], json!({"x": {"b": {}, "n": 7}}));
     let desired = of(json!({"maxProperties": 1}));
-    assert_eq!(said(&desired), BTreeSet::from([say("ExistingObjectRefusedWhenTouched", "v2", "spec.x")]));
+    assert_eq!(found(&desired), BTreeSet::from([say("ExistingObjectRefusedWhenTouched", "v2", "spec.x")]));
     cp.apply_yaml(&desired.to_string());
     eventually("the new schema is in force", || (create(&names, "v2", "two", &object) == 422).then_some(()));
     assert_eq!(cp.patch(&path, &json!({"spec": {"y": "set"}})).0, 200);
@@ -178,7 +172,7 @@ fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
     desired["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["n"]["default"] =
         json!(3);
     let refused = say("ExistingObjectRefusedOnUpdate", "v2", "spec");
-    assert!(said(&desired).contains(&refused), "{:?}", said(&desired));
+    assert!(found(&desired).contains(&refused), "{:?}", found(&desired));
     cp.apply_yaml(&desired.to_string());
     let label = json!({"metadata": {"labels": {"a": "c"}}});
     eventually("every update is refused", || (cp.patch(&format!("{path}?dryRun=All"), &label).0 == 422).then_some(()));
@@ -199,9 +193,9 @@ fn a_value_of_another_kind_refuses_every_apply_of_its_object() {
     assert_eq!(cp.server_side_apply(&path, "other", &other_field).0, 200);
     let number = json!({"type": "number", "maximum": 5});
     let touched = say("ExistingObjectRefusedWhenTouched", "v1", "spec.x");
-    assert_eq!(said(&of(number)), BTreeSet::from([touched]), "a number is no other kind than an integer");
+    assert_eq!(found(&of(number)), BTreeSet::from([touched]), "a number is no other kind than an integer");
     let desired = of(json!({"type": "string"}));
-    assert_eq!(said(&desired), BTreeSet::from([say("ExistingObjectRefusedOnUpdate", "v1", "spec.x")]));
+    assert_eq!(found(&desired), BTreeSet::from([say("ExistingObjectRefusedOnUpdate", "v1", "spec.x")]));
     cp.apply_yaml(&desired.to_string());
     eventually("an apply is refused", || {
         let (status, answer) = cp.server_side_apply(&path, "other", &other_field);
@@ -209,5 +203,5 @@ fn a_value_of_another_kind_refuses_every_apply_of_its_object() {
     });
     assert_eq!(cp.patch(&path, &json!({"spec": {"y": "more"}})).0, 200, "another update");
     let manifest = sample(&names, "v1", "one", &json!({"y": "set"}));
-    assert_eq!(said(&manifest), BTreeSet::from([say("ManifestObjectRefused", "v1", "spec.x")]));
+    assert_eq!(found(&manifest), BTreeSet::from([say("ManifestObjectRefused", "v1", "spec.x")]));
 }

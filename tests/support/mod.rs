@@ -31,7 +31,7 @@ pub use bed::{Bed, closed_port, kubeconfig_with, results};
 pub use control_plane::{ControlPlane, SPARE_USERS};
 pub use gantry::{Gantry, Output, Running};
 pub use proxy::{Held, Proxy, Recorded, When};
-pub use samples::{Samples, affected, fields, findings, names, sample_crd, text};
+pub use samples::{Said, Samples, affected, fields, findings, names, said, sample_crd, say, text};
 #[cfg(unix)]
 pub use terminal::Terminal;
 pub use webhook::Webhook;

@@ -118,3 +118,16 @@ pub fn affected(report: &Value) -> BTreeMap<(String, String), BTreeSet<String>> 
 pub fn names<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
+
+/// Rule, version and path of a finding.
+pub type Said = (String, String, String);
+
+/// Rule, version and path of each finding.
+pub fn said(report: &Value) -> Vec<Said> {
+    let said = |finding: &Value| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"]));
+    findings(report).iter().map(said).collect()
+}
+
+pub fn say(rule: &str, version: &str, path: &str) -> Said {
+    (rule.to_owned(), version.to_owned(), path.to_owned())
+}
