@@ -375,7 +375,7 @@ fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     let twice = folder(&[("a.yaml", map), ("b.yaml", &map.replace("name: a", "name: a, namespace: default"))]);
     let error = DirTarget::open(twice.path()).err().unwrap().to_string();
-    assert!(error.contains("is in the folder for the second time") && error.contains("b.yaml:1"), "{error}");
+    assert!(error.contains("is defined twice in this folder") && error.contains("b.yaml:1"), "{error}");
 }
 
 #[test]
@@ -412,6 +412,51 @@ fn what_a_killed_run_left_behind_is_ignored_and_cleared_by_the_next_write() {
     assert_eq!(file_names(folder.path()), [".gantry-abc.tmp"]);
     apply(&target, &config_map("a", json!({}))).unwrap();
     assert_eq!(file_names(folder.path()), ["configmap_default_a.yaml"]);
+}
+
+#[test]
+fn a_left_over_file_goes_without_a_write() {
+    let folder = folder(&[(".gantry-abc.tmp", "data: {password: x}"), ("a.yaml", "")]);
+    open(&folder).remove_leftovers();
+    assert_eq!(file_names(folder.path()), ["a.yaml"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_a_new_secret_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder(&[]);
+    let target = open(&folder);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}});
+    apply(&target, &secret).unwrap();
+    apply(&target, &config_map("c", json!({}))).unwrap();
+    let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("secret_default_s.yaml"), 0o600);
+    // As the umask has it, like any other new file.
+    fs::write(folder.path().join("usual"), "").unwrap();
+    assert_eq!(mode("configmap_default_c.yaml"), mode("usual"));
+}
+
+#[test]
+fn what_another_process_writes_between_two_applies_is_seen() {
+    let folder = folder(&[]);
+    let (target, other) = (open(&folder), open(&folder));
+    apply(&target, &config_map("first", json!({}))).unwrap();
+    apply(&other, &config_map("a", json!({"x": "1"}))).unwrap();
+    let mine = config_map("a", json!({"x": "2"}));
+    assert_eq!(apply_pinned(&target, &mine, &Pin::Absent).unwrap_err(), ApplyError::Changed);
+
+    // Changed in place, of the same length: the folder's own time says nothing.
+    let seen = pin(read(&target, &mine).as_ref());
+    let path = folder.path().join("configmap_default_a.yaml");
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("\"1\"", "\"3\"")).unwrap();
+    assert_eq!(apply_pinned(&target, &mine, &seen).unwrap_err(), ApplyError::Changed);
+
+    // Taken away.
+    let seen = pin(read(&target, &mine).as_ref());
+    fs::remove_file(&path).unwrap();
+    assert_eq!(apply_pinned(&target, &mine, &seen).unwrap_err(), ApplyError::Changed);
+    apply_pinned(&target, &mine, &Pin::Absent).unwrap();
 }
 
 #[test]
@@ -555,4 +600,49 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
     let request = ListRequest { label_selector: Some("a=b=c"), ..all(&resource, 9) };
     let ListError::Other(problem) = list(&target, &request).unwrap_err() else { panic!() };
     assert_eq!(problem.message, "\"a=b=c\" is no label selector: found '=', expected: ',' or 'end of string'");
+}
+
+/// The built binary, without the surroundings of whoever runs the tests.
+fn gantry(work: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_gantry"))
+        .args(args)
+        .env_clear()
+        .env("HOME", work)
+        .current_dir(work)
+        .output()
+        .unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code(), text)
+}
+
+#[test]
+fn thousands_of_objects_are_created_and_then_unchanged() {
+    const OBJECTS: usize = 3000;
+    let folder = folder(&[("cluster/.keep", "")]);
+    let manifests: String = (0..OBJECTS)
+        .map(|number| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m{number}\ndata: {{a: b}}\n"))
+        .collect();
+    fs::write(folder.path().join("all.yaml"), manifests).unwrap();
+    let deploy = ["deploy", "-f", "all.yaml", "--target", "dir:cluster"];
+    let (code, said) = gantry(folder.path(), &deploy);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(file_names(&folder.path().join("cluster")).len(), 1 + OBJECTS);
+    let (code, said) = gantry(folder.path(), &deploy);
+    assert!(code == Some(0) && said.contains("3000 objects: 3000 unchanged"), "{code:?} {said}");
+}
+
+#[test]
+fn a_left_over_file_is_removed_when_a_deploy_starts_and_left_alone_by_what_only_looks() {
+    let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
+    let folder =
+        folder(&[("cluster/.gantry-abc.tmp", "password: x"), ("cluster/a.yaml", manifest), ("a.yaml", manifest)]);
+    let cluster = folder.path().join("cluster");
+    let look = ["-f", "a.yaml", "--target", "dir:cluster"];
+    for command in [&["check"][..], &["deploy", "--dry-run"]] {
+        let (code, said) = gantry(folder.path(), &[command, &look].concat());
+        assert_eq!((code, file_names(&cluster).len()), (Some(0), 2), "{said}");
+    }
+    let (code, said) = gantry(folder.path(), &[&["deploy"][..], &look].concat());
+    assert!(code == Some(0) && said.contains("1 unchanged"), "{code:?} {said}");
+    assert_eq!(file_names(&cluster), ["a.yaml"]);
 }

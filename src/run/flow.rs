@@ -73,6 +73,10 @@ async fn steps(
 
     let stop = host.stop.clone();
     let (manifests, target, ahead) = until(&stop, open(&settings, input, &progress)).await?;
+    let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
+    if writes {
+        target.remove_leftovers();
+    }
     output.notices(host, &manifests.notices);
     report.target = target.describe();
     let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
@@ -82,7 +86,6 @@ async fn steps(
     tell_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
 
-    let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let exit = verdict(report, writes, &plan);
     let exit = match deploy {
         Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),

@@ -377,6 +377,15 @@ impl Target {
         }
     }
 
+    /// Removes what a run that was killed left behind. Only a deploy that is going to write calls this.
+    pub fn remove_leftovers(&self) {
+        match self {
+            // Each request to a server is whole or has no effect.
+            Target::Kube(_) => {}
+            Target::Dir(target) => target.remove_leftovers(),
+        }
+    }
+
     /// What the server warned of since the last call, each text once, in the order in which it came.
     pub fn take_warnings(&self) -> Vec<String> {
         match self {

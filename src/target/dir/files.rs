@@ -1,8 +1,10 @@
 //! The files of the folder: which there are, and how one is replaced so that it is whole at every moment.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::problem::Problem;
 
@@ -15,6 +17,13 @@ pub(super) struct Listing {
     pub manifests: Vec<PathBuf>,
     /// Temporary files of a run that was killed while it wrote.
     pub leftovers: Vec<PathBuf>,
+    /// The names of everything directly in the folder, in lower case.
+    pub names: BTreeSet<String>,
+}
+
+/// When a file was last added to the folder or taken out of it. `None` where the system does not say.
+pub(super) fn changed(folder: &Path) -> Option<SystemTime> {
+    fs::metadata(folder).ok()?.modified().ok()
 }
 
 /// Looks through the folder and the folders in it. Links to files are followed, links to folders are not, as they may
@@ -28,6 +37,9 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
             let entry = entry.map_err(cannot_read)?;
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
+            if folder == root {
+                listing.names.insert(name.to_lowercase());
+            }
             if entry.file_type().map_err(cannot_read)?.is_dir() {
                 folders.push(path);
             } else if name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
@@ -56,15 +68,25 @@ pub(super) fn lock(root: &Path) -> Option<File> {
     Some(folder)
 }
 
+/// Who may read a file that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// Whoever the process's umask lets, as for any new file.
+    Usual,
+    /// The owner alone: the file holds a Secret.
+    Owner,
+}
+
 /// Replaces the file's text in one step: whoever reads the file at any moment, even after a crash, finds either the
-/// old text or the new one.
+/// old text or the new one. The file's permissions stay.
 pub(super) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
     // A link stays a link and what it leads to is replaced, as long as that is in the folder too.
     let path = fs::canonicalize(path)?;
     if !path.starts_with(fs::canonicalize(root)?) {
         return Err(io::Error::other("it is a link that leads out of the folder"));
     }
-    let (folder, temporary) = write_temporary(&path, text)?;
+    // Nobody reads the new text before the file's own permissions are set.
+    let (folder, temporary) = write_temporary(&path, text, Readers::Owner)?;
     temporary.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
     temporary.persist(&path).map_err(|failed| failed.error)?;
     sync_folder(&folder);
@@ -72,21 +94,23 @@ pub(super) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Makes a new file, whole from the first moment on. Fails if there is one of that name.
-pub(super) fn create(path: &Path, text: &str) -> io::Result<()> {
-    let (folder, temporary) = write_temporary(path, text)?;
+pub(super) fn create(path: &Path, text: &str, readers: Readers) -> io::Result<()> {
+    let (folder, temporary) = write_temporary(path, text, readers)?;
     temporary.persist_noclobber(path).map_err(|failed| failed.error)?;
     sync_folder(&folder);
     Ok(())
 }
 
 /// The text in a file beside `path`, on the disk and not only on its way there.
-fn write_temporary(path: &Path, text: &str) -> io::Result<(PathBuf, tempfile::NamedTempFile)> {
+fn write_temporary(path: &Path, text: &str, readers: Readers) -> io::Result<(PathBuf, tempfile::NamedTempFile)> {
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
-    // Made by hand, as the usual temporary file is readable by its owner only and the manifest would stay so.
-    let mut temporary = tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        .suffix(TEMPORARY_SUFFIX)
-        .make_in(&folder, |path| File::options().write(true).create_new(true).open(path))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX).suffix(TEMPORARY_SUFFIX);
+    let mut temporary = match readers {
+        // Made by hand, as a temporary file is readable by its owner only and the manifest would stay so.
+        Readers::Usual => builder.make_in(&folder, |path| File::options().write(true).create_new(true).open(path))?,
+        Readers::Owner => builder.tempfile_in(&folder)?,
+    };
     temporary.write_all(text.as_bytes())?;
     temporary.as_file().sync_all()?;
     Ok((folder, temporary))
@@ -120,12 +144,25 @@ mod tests {
     fn a_file_is_replaced_and_keeps_its_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.yaml");
-        create(&path, "one").unwrap();
+        create(&path, "one", Readers::Usual).unwrap();
         let before = fs::metadata(&path).unwrap().permissions();
         replace(folder.path(), &path, "two").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(fs::metadata(&path).unwrap().permissions(), before);
         assert!(list(folder.path()).unwrap().leftovers.is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_of_a_secret_is_its_owners_alone_and_stays_so() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret.yaml");
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        create(&path, "one", Readers::Owner).unwrap();
+        assert_eq!(mode(), 0o600);
+        replace(folder.path(), &path, "two").unwrap();
+        assert_eq!(mode(), 0o600);
     }
 
     #[cfg(unix)]
@@ -149,7 +186,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.yaml");
         fs::write(&path, "mine").unwrap();
-        assert_eq!(create(&path, "new").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(create(&path, "new", Readers::Usual).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         assert!(list(folder.path()).unwrap().leftovers.is_empty());
     }

@@ -13,6 +13,7 @@ mod document;
 mod emit;
 mod files;
 mod hash;
+mod index;
 mod kinds;
 mod list;
 mod merge;
@@ -28,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use self::files::Readers;
 pub use self::list::DirPages;
 use self::state::{Identity, State};
 use super::{Apply, ApplyError, Gvk, Pin, Wanted};
@@ -94,12 +96,8 @@ impl DirTarget {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
         let identity = Identity::of(apply.object, apply.resource.namespaced);
-        let surely = state.find(&identity).map(|(path, ..)| path.to_owned());
-        state.refresh(&self.root, surely.as_deref()).map_err(first_refusal)?;
-        for leftover in std::mem::take(&mut state.leftovers) {
-            // Only tidiness: nobody reads them.
-            let _ = fs::remove_file(leftover);
-        }
+        state.look_again(&self.root, &identity).map_err(first_refusal)?;
+        remove_leftovers(&mut state);
 
         let before = state.manifest(&identity).map(|manifest| (live(manifest), manifest.object.clone()));
         match (apply.pin, &before) {
@@ -116,8 +114,8 @@ impl DirTarget {
         {
             return Ok(before);
         }
-        let path = self.write(&state, &identity, apply.object, &object).map_err(ApplyError::Refused)?;
-        state.reread(&path).map_err(first_refusal)?;
+        let path = self.write(&mut state, &identity, apply.object, &object)?;
+        state.written(&self.root, &path).map_err(first_refusal)?;
         match state.manifest(&identity) {
             Some(manifest) => Ok(live(manifest)),
             // Taken away between the write and now.
@@ -125,47 +123,78 @@ impl DirTarget {
         }
     }
 
-    /// Writes the object into its file, or into one of its own, and answers which.
-    fn write(
-        &self,
-        state: &State,
-        identity: &Identity,
-        object: &ObjectRef,
-        value: &Value,
-    ) -> std::result::Result<PathBuf, Problem> {
-        let (path, written) = if let Some((path, file, index)) = state.find(identity) {
-            let text = document::replaced(&file.manifests, index, value)?;
-            (path.to_owned(), files::replace(&self.root, path, &text))
-        } else {
-            let object = ObjectRef { namespace: identity.namespace.clone(), ..object.clone() };
-            let path = self
-                .free_path(&names::file_name(&object))
-                .map_err(|error| Problem::new(format!("cannot read {}: {error}", self.root.display())))?;
-            let text = document::alone(&path.display().to_string(), value)?;
-            let written = files::create(&path, &text);
-            (path, written)
-        };
-        match written {
-            Ok(()) => Ok(path),
-            Err(error) => Err(Problem::new(format!("cannot write {}: {error}", path.display()))
-                .help(format!("make sure that {} may be written to, then run again", self.root.display()))),
+    /// Removes the temporary files of a run that was killed while it wrote: they may hold values of Secrets. What cannot
+    /// be removed stays; it is never read.
+    pub fn remove_leftovers(&self) {
+        let mut state = self.state();
+        // Without the lock, a file that looks left over may be one that another process is writing.
+        if let Some(_lock) = files::lock(&self.root) {
+            remove_leftovers(&mut state);
         }
     }
 
-    /// The path for a new file, numbered where the name is taken in whatever case.
-    fn free_path(&self, name: &str) -> io::Result<PathBuf> {
-        let taken: BTreeSet<String> = fs::read_dir(&self.root)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().to_lowercase()))
-            .collect::<io::Result<_>>()?;
-        let stem = name.strip_suffix(".yaml").unwrap_or(name);
-        let numbered = (2..).map(|number| format!("{stem}~{number}.yaml"));
-        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken.contains(&name.to_lowercase()));
-        Ok(self.root.join(free.unwrap_or_else(|| name.to_owned())))
+    /// Writes the object into its file, or into one of its own, and answers which.
+    fn write(
+        &self,
+        state: &mut State,
+        identity: &Identity,
+        object: &ObjectRef,
+        value: &Value,
+    ) -> std::result::Result<PathBuf, ApplyError> {
+        let refused = |path: &Path, error: &io::Error| {
+            ApplyError::Refused(
+                Problem::new(format!("cannot write {}: {error}", path.display()))
+                    .help(format!("make sure that {} may be written to, then run again", self.root.display())),
+            )
+        };
+        if let Some((path, file, index)) = state.find(identity) {
+            let text = document::replaced(&file.manifests, index, value).map_err(ApplyError::Refused)?;
+            files::replace(&self.root, path, &text).map_err(|error| refused(path, &error))?;
+            return Ok(path.to_owned());
+        }
+        let object = ObjectRef { namespace: identity.namespace.clone(), ..object.clone() };
+        let readers = if secret::is_secret(&object) { Readers::Owner } else { Readers::Usual };
+        loop {
+            let path = self.root.join(free_name(state, &names::file_name(&object)));
+            let text = document::alone(&path.display().to_string(), value).map_err(ApplyError::Refused)?;
+            match files::create(&path, &text, readers) {
+                Ok(()) => return Ok(path),
+                // Another process made that file since the last look. It may even hold this object.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    state.refresh(&self.root, None).map_err(first_refusal)?;
+                    if state.find(identity).is_some() {
+                        return Err(ApplyError::Changed);
+                    }
+                    if free_name(state, &names::file_name(&object))
+                        == path.file_name().unwrap_or_default().to_string_lossy()
+                    {
+                        return Err(refused(&path, &error));
+                    }
+                }
+                Err(error) => return Err(refused(&path, &error)),
+            }
+        }
     }
 
     /// A panic elsewhere leaves the state as it was or one refresh behind, so it can be used on.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name for a new file, numbered where it is taken in whatever case.
+fn free_name(state: &State, name: &str) -> String {
+    let stem = name.strip_suffix(".yaml").unwrap_or(name);
+    let numbered = (2..).map(|number| format!("{stem}~{number}.yaml"));
+    std::iter::once(name.to_owned())
+        .chain(numbered)
+        .find(|name| !state.is_taken(name))
+        .unwrap_or_else(|| name.to_owned())
+}
+
+fn remove_leftovers(state: &mut State) {
+    for leftover in std::mem::take(&mut state.leftovers) {
+        let _ = fs::remove_file(leftover);
     }
 }
 

@@ -1,6 +1,6 @@
-//! What the folder holds: every file that was read, and which object stands where.
+//! What the folder holds: every file that was read, and where each object is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use super::index::{Index, KindKey};
 use super::{crd, files, kinds};
 use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
 use crate::parallel::in_parallel;
@@ -49,7 +50,7 @@ pub(super) struct CustomKind {
 }
 
 impl CustomKind {
-    fn read(crd: &Value) -> Option<((String, String), Self)> {
+    fn read(crd: &Value) -> Option<(KindKey, Self)> {
         let served = crd::versions(crd)
             .iter()
             .filter(|version| version.get("served") == Some(&Value::Bool(true)))
@@ -88,8 +89,8 @@ fn unreadable_crd(manifest: &Manifest, crd: &Value) -> Option<Problem> {
 pub(super) struct ReadFile {
     source: Arc<Source>,
     pub manifests: Vec<Manifest>,
-    /// What its CRDs define, found once: a big folder is indexed again after each write.
-    custom: Vec<((String, String), CustomKind)>,
+    /// The kinds that its CRDs define.
+    pub custom: Vec<(KindKey, CustomKind)>,
 }
 
 impl ReadFile {
@@ -106,17 +107,20 @@ impl ReadFile {
     }
 }
 
+impl ReadFile {
+    /// The kind as the file's CRDs define it.
+    pub fn kind(&self, key: &KindKey) -> Option<&CustomKind> {
+        self.custom.iter().find(|(defines, _)| defines == key).map(|(_, custom)| custom)
+    }
+}
+
 /// Length and time of the last change, to see without reading that a file is still the same.
 type Stamp = (u64, Option<SystemTime>);
 
-type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
+pub(super) type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
 
-/// Which object stands where, and what the CRDs define.
-#[derive(Debug, Default)]
-struct Index {
-    custom: BTreeMap<(String, String), CustomKind>,
-    places: BTreeMap<Identity, (PathBuf, usize)>,
-}
+/// Applies for which a folder is looked through only once, at least. See [`State::look_again`].
+const FEWEST_BETWEEN_LOOKS: usize = 64;
 
 /// Everything in the folder, as it was when it was last looked at. A look that fails changes nothing.
 #[derive(Debug, Default)]
@@ -124,19 +128,52 @@ pub(super) struct State {
     files: Files,
     index: Index,
     pub leftovers: Vec<PathBuf>,
+    /// The names of everything directly in the folder, in lower case: file systems differ in whether case matters.
+    names: BTreeSet<String>,
+    /// When the folder's own list of names last changed, as of the last look or our last write.
+    changed: Option<SystemTime>,
+    /// Applies left until the whole folder is looked through again.
+    until_look: usize,
+    /// How often the whole folder was looked through.
+    #[cfg(test)]
+    looks: usize,
 }
 
 impl State {
     pub fn read(root: &Path) -> Result<Self> {
         let mut state = State::default();
         state.refresh(root, None)?;
+        // The first apply looks again: a person may have thought about the plan for an hour.
+        state.until_look = 0;
         Ok(state)
     }
 
-    /// Reads again what has changed on the disk. `surely` is read whatever its length and time say.
+    /// Looks again before an object is written, so that a change by somebody else is seen: the file that holds the
+    /// object is always read, and the whole folder is looked through when files were added to it or taken out of it.
+    ///
+    /// A file that was changed in place, or one in a folder below, is found at the next look through the whole. Doing
+    /// that for each object would make a deploy quadratic, so it is done once for as many objects as there are files:
+    /// then the work of all looks grows with the files plus the objects.
+    pub fn look_again(&mut self, root: &Path, identity: &Identity) -> Result<()> {
+        let path = self.find(identity).map(|(path, ..)| path.to_owned());
+        let unchanged = self.changed.is_some() && files::changed(root) == self.changed;
+        if !unchanged || self.until_look == 0 {
+            return self.refresh(root, path.as_deref());
+        }
+        self.until_look -= 1;
+        match path {
+            Some(path) if !path.exists() => self.refresh(root, None),
+            Some(path) => self.read_one(&path, true),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks through the whole folder and reads what has changed on the disk. `surely` is read whatever its length and
+    /// time say.
     pub fn refresh(&mut self, root: &Path, surely: Option<&Path>) -> Result<()> {
+        // Before the listing: a change while it is made is seen the next time.
+        let changed = files::changed(root);
         let listing = files::list(root).map_err(Error::failed)?;
-        self.leftovers = listing.leftovers;
         let mut files = Files::new();
         let mut fresh = Vec::new();
         let mut problems = Vec::new();
@@ -148,26 +185,7 @@ impl State {
                 Err(problem) => problems.push(problem),
             }
         }
-        self.take(files, fresh, problems)
-    }
-
-    /// Reads one file again that has just been written.
-    pub fn reread(&mut self, path: &Path) -> Result<()> {
-        let (stamp, look) = look(path, None, true).map_err(Error::failed)?;
-        match look {
-            Look::Fresh(source) => self.take(self.files.clone(), vec![(path.to_owned(), stamp, source)], Vec::new()),
-            Look::Known(_) => Ok(()),
-        }
-    }
-
-    /// Makes `files` and what the `fresh` texts hold the new state, unless there are problems.
-    fn take(
-        &mut self,
-        mut files: Files,
-        fresh: Vec<(PathBuf, Stamp, Arc<Source>)>,
-        mut problems: Vec<Problem>,
-    ) -> Result<()> {
-        let changed = !fresh.is_empty() || files.len() != self.files.len();
+        let differs = !fresh.is_empty() || files.len() != self.files.len();
         let read = in_parallel(&fresh, |(_, _, source)| ReadFile::read(source));
         for ((path, stamp, _), read) in fresh.into_iter().zip(read) {
             match read {
@@ -175,15 +193,53 @@ impl State {
                 Err(more) => problems.extend(more),
             }
         }
-        if problems.is_empty() && changed {
-            self.index = Index::of(&files).map_err(Error::Failed)?;
-        }
         if !problems.is_empty() {
             problems.sort();
             return Err(Error::Failed(problems));
         }
+        if differs {
+            self.index = Index::of(&files).map_err(Error::Failed)?;
+        }
         self.files = files;
+        self.leftovers = listing.leftovers;
+        self.names = listing.names;
+        self.changed = changed;
+        self.until_look = self.files.len().max(FEWEST_BETWEEN_LOOKS);
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
         Ok(())
+    }
+
+    /// Takes in one file that was just written.
+    pub fn written(&mut self, root: &Path, path: &Path) -> Result<()> {
+        self.read_one(path, false)?;
+        if let Some(name) = path.file_name().filter(|_| path.parent() == Some(root)) {
+            self.names.insert(name.to_string_lossy().to_lowercase());
+        }
+        self.changed = files::changed(root);
+        Ok(())
+    }
+
+    /// Reads one file again, unless `known` allows that it is the one that was read and it is.
+    fn read_one(&mut self, path: &Path, known: bool) -> Result<()> {
+        let before = self.files.get(path);
+        let (stamp, look) = look(path, before.filter(|_| known), true).map_err(Error::failed)?;
+        let Look::Fresh(source) = look else { return Ok(()) };
+        let file = Arc::new(ReadFile::read(&source).map_err(Error::Failed)?);
+        let before = before.map(|(_, file)| file.clone());
+        let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
+        self.files.insert(path.to_owned(), (stamp, file));
+        if !updated {
+            self.index = Index::of(&self.files).map_err(Error::Failed)?;
+        }
+        Ok(())
+    }
+
+    /// Whether something directly in the folder has this name, in whatever case.
+    pub fn is_taken(&self, name: &str) -> bool {
+        self.names.contains(&name.to_lowercase())
     }
 
     pub fn custom(&self, group: &str, kind: &str) -> Option<&CustomKind> {
@@ -217,7 +273,7 @@ impl State {
                 kind: kind.kind.into(),
             })
         });
-        let custom = self.index.custom.iter().flat_map(|((group, kind), custom)| {
+        let custom = self.index.custom_kinds().flat_map(|((group, kind), custom)| {
             custom.served.keys().map(|version| Gvk {
                 group: group.clone(),
                 version: version.clone(),
@@ -231,57 +287,20 @@ impl State {
 
     /// The file that holds the object, and which of its objects it is.
     pub fn find(&self, identity: &Identity) -> Option<(&Path, &ReadFile, usize)> {
-        let (path, index) = self.index.places.get(identity)?;
+        let (path, number) = self.index.place(identity)?;
         let (_, file) = self.files.get(path)?;
-        Some((path, file, *index))
+        Some((path, file, number))
     }
 
     /// The objects of a kind by namespace and name, at whatever version each is written.
     pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Identity, &Manifest)> {
-        let first = Identity { group: group.into(), kind: kind.into(), namespace: None, name: String::new() };
-        let range = self.index.places.range(&first..);
-        range
-            .take_while(move |(identity, _)| (&identity.group, &identity.kind) == (&first.group, &first.kind))
-            .filter_map(|(identity, (path, index))| Some((identity, self.files.get(path)?.1.manifests.get(*index)?)))
+        self.index
+            .of_kind(group, kind)
+            .filter_map(|(identity, path, number)| Some((identity, self.files.get(path)?.1.manifests.get(number)?)))
     }
 
     pub fn manifest(&self, identity: &Identity) -> Option<&Manifest> {
         self.find(identity).and_then(|(_, file, index)| file.manifests.get(index))
-    }
-}
-
-impl Index {
-    fn of(files: &Files) -> std::result::Result<Self, Vec<Problem>> {
-        let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
-        let mut index = Index { custom, places: BTreeMap::new() };
-        let mut first: BTreeMap<Identity, &Manifest> = BTreeMap::new();
-        let mut problems = Vec::new();
-        for (path, (_, file)) in files {
-            for (number, manifest) in file.manifests.iter().enumerate() {
-                let identity = Identity::of(&manifest.object, index.is_namespaced(&manifest.object));
-                if let Some(first) = first.get(&identity) {
-                    let message = format!("{} is in the folder for the second time", manifest.object);
-                    let help = format!("a cluster holds an object once: the first is at {}", first.origin.location());
-                    problems.push(Problem::new(message).at(manifest.origin.location()).help(help));
-                } else {
-                    first.insert(identity.clone(), manifest);
-                    index.places.insert(identity, (path.clone(), number));
-                }
-            }
-        }
-        if problems.is_empty() { Ok(index) } else { Err(problems) }
-    }
-
-    fn custom(&self, group: &str, kind: &str) -> Option<&CustomKind> {
-        self.custom.get(&(group.to_owned(), kind.to_owned()))
-    }
-
-    /// Unknown kinds are taken as they are written.
-    fn is_namespaced(&self, object: &ObjectRef) -> bool {
-        if let Some(known) = kinds::built_in(object.group(), &object.kind) {
-            return known.namespaced;
-        }
-        self.custom(object.group(), &object.kind).map_or(object.namespace.is_some(), |custom| custom.namespaced)
     }
 }
 
@@ -322,5 +341,70 @@ fn look(
     match known {
         Some((_, file)) if file.source.text == text => Ok((stamp, Look::Known(file.clone()))),
         _ => Ok((stamp, Look::Fresh(Arc::new(Source { name, text })))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config_map(name: &str) -> (Identity, String) {
+        let identity = Identity {
+            group: String::new(),
+            kind: "ConfigMap".into(),
+            namespace: Some("default".into()),
+            name: name.into(),
+        };
+        (identity, format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}"))
+    }
+
+    #[test]
+    fn creating_many_objects_looks_through_the_folder_a_few_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let mut state = State::read(root).unwrap();
+        for number in 0..1000 {
+            let (identity, text) = config_map(&format!("m{number}"));
+            state.look_again(root, &identity).unwrap();
+            let path = root.join(format!("{number}.yaml"));
+            fs::write(&path, text).unwrap();
+            state.written(root, &path).unwrap();
+            assert!(state.manifest(&identity).is_some());
+        }
+        // At the start, before the first write, and each time the number of files has doubled.
+        assert!(state.looks <= 7, "{}", state.looks);
+    }
+
+    #[test]
+    fn a_crd_that_gives_objects_of_another_file_a_scope_moves_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::write(root.join("x.yaml"), "{apiVersion: x.example.com/v1, kind: X, metadata: {name: x}}").unwrap();
+        let mut state = State::read(root).unwrap();
+        let namespaces = |state: &State| -> Vec<Option<String>> {
+            state.of_kind("x.example.com", "X").map(|(identity, _)| identity.namespace.clone()).collect()
+        };
+        assert_eq!(namespaces(&state), [None]);
+        let crd = root.join("crd.yaml");
+        let text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
+                    metadata: {name: xs.x.example.com}, spec: {group: x.example.com, scope: Namespaced, \
+                    names: {kind: X, plural: xs}, versions: [{name: v1, served: true, storage: true}]}}";
+        fs::write(&crd, text).unwrap();
+        state.written(root, &crd).unwrap();
+        assert_eq!(namespaces(&state), [Some("default".to_owned())]);
+        assert!(state.custom("x.example.com", "X").is_some());
+    }
+
+    #[test]
+    fn an_object_that_a_written_file_defines_a_second_time_is_an_error_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let (identity, text) = config_map("a");
+        fs::write(root.join("a.yaml"), &text).unwrap();
+        let mut state = State::read(root).unwrap();
+        fs::write(root.join("b.yaml"), &text).unwrap();
+        let error = state.written(root, &root.join("b.yaml")).unwrap_err().to_string();
+        assert!(error.contains("configmap/a is defined twice in this folder"), "{error}");
+        assert_eq!(state.find(&identity).map(|(path, ..)| path.to_owned()), Some(root.join("a.yaml")));
     }
 }

@@ -1,0 +1,131 @@
+//! Which object is in which file, and what the CRDs of the folder define.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::kinds;
+use super::state::{CustomKind, Files, Identity, ReadFile};
+use crate::manifest::Manifest;
+use crate::problem::Problem;
+
+/// Group and kind.
+pub(super) type KindKey = (String, String);
+
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    custom: BTreeMap<KindKey, CustomKind>,
+    places: BTreeMap<Identity, (PathBuf, usize)>,
+}
+
+impl Index {
+    /// The index of all files. Errors: an object that two documents define.
+    pub fn of(files: &Files) -> Result<Self, Vec<Problem>> {
+        let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
+        let mut index = Index { custom, places: BTreeMap::new() };
+        let mut first: BTreeMap<Identity, &Manifest> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (path, (_, file)) in files {
+            for (number, manifest) in file.manifests.iter().enumerate() {
+                let identity = identity(manifest, |key| index.custom.get(key));
+                if let Some(first) = first.get(&identity) {
+                    problems.push(defined_twice(manifest, first));
+                } else {
+                    first.insert(identity.clone(), manifest);
+                    index.places.insert(identity, (path.clone(), number));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(index) } else { Err(problems) }
+    }
+
+    /// Takes in that the file at `path`, which was `before`, is now `after`; `files` still holds it as it was. An error
+    /// (an object that another document defines, too) changes nothing.
+    ///
+    /// Answers false where only [`Index::of`] can tell: what the file's CRDs define moves objects of other files, since
+    /// an object has a namespace or none depending on the scope of its kind.
+    pub fn update(
+        &mut self,
+        files: &Files,
+        path: &Path,
+        before: Option<&ReadFile>,
+        after: &ReadFile,
+    ) -> Result<bool, Vec<Problem>> {
+        let defined = before.map_or(&[][..], |before| &before.custom);
+        let stays = |(key, _): &(KindKey, CustomKind)| after.custom.iter().any(|(defines, _)| defines == key);
+        let moves_nothing = |(key, custom): &(KindKey, CustomKind)| match self.custom.get(key) {
+            Some(known) => defined.iter().any(|(defines, _)| defines == key) && known.namespaced == custom.namespaced,
+            None => self.of_kind(&key.0, &key.1).next().is_none(),
+        };
+        if !defined.iter().all(stays) || !after.custom.iter().all(moves_nothing) {
+            return Ok(false);
+        }
+        let mut places: BTreeMap<Identity, (PathBuf, usize)> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (number, manifest) in after.manifests.iter().enumerate() {
+            let kind = |key: &KindKey| after.kind(key).or_else(|| self.custom.get(key));
+            let identity = identity(manifest, kind);
+            let first = match (places.get(&identity), self.places.get(&identity)) {
+                (Some((_, first)), _) => after.manifests.get(*first),
+                (None, Some((other, first))) if other != path => {
+                    files.get(other).and_then(|(_, file)| file.manifests.get(*first))
+                }
+                (None, _) => None,
+            };
+            match first {
+                Some(first) => problems.push(defined_twice(manifest, first)),
+                None => drop(places.insert(identity, (path.to_owned(), number))),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        for manifest in before.map_or(&[][..], |before| &before.manifests) {
+            let identity = identity(manifest, |key| self.custom.get(key));
+            self.places.remove(&identity);
+        }
+        self.places.append(&mut places);
+        self.custom.extend(after.custom.iter().cloned());
+        Ok(true)
+    }
+
+    /// The file that holds the object, and which of its objects it is.
+    pub fn place(&self, identity: &Identity) -> Option<(&Path, usize)> {
+        self.places.get(identity).map(|(path, number)| (path.as_path(), *number))
+    }
+
+    /// The objects of a kind, sorted by namespace and name.
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Identity, &Path, usize)> {
+        let first = Identity { group: group.into(), kind: kind.into(), namespace: None, name: String::new() };
+        self.places
+            .range(&first..)
+            .take_while(move |(identity, _)| (&identity.group, &identity.kind) == (&first.group, &first.kind))
+            .map(|(identity, (path, number))| (identity, path.as_path(), *number))
+    }
+
+    /// What the CRDs define.
+    pub fn custom_kinds(&self) -> impl Iterator<Item = (&KindKey, &CustomKind)> {
+        self.custom.iter()
+    }
+
+    pub fn custom(&self, group: &str, kind: &str) -> Option<&CustomKind> {
+        self.custom.get(&(group.to_owned(), kind.to_owned()))
+    }
+}
+
+fn defined_twice(manifest: &Manifest, first: &Manifest) -> Problem {
+    Problem::new(format!("{} is defined twice in this folder", manifest.object))
+        .at(manifest.origin.location())
+        .help(format!("a cluster holds an object once: it is first defined at {}", first.origin.location()))
+}
+
+/// The object's identity, its scope known by `custom` where its kind is not a built-in one. The scope of an unknown kind
+/// is taken from how the object is written.
+fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a CustomKind>) -> Identity {
+    let object = &manifest.object;
+    let namespaced = match kinds::built_in(object.group(), &object.kind) {
+        Some(known) => known.namespaced,
+        None => custom(&(object.group().to_owned(), object.kind.clone()))
+            .map_or(object.namespace.is_some(), |custom| custom.namespaced),
+    };
+    Identity::of(object, namespaced)
+}
