@@ -8,6 +8,7 @@
 //! `apply` writes.
 
 pub mod apply;
+mod bounded;
 pub mod cli;
 pub mod config;
 pub mod date;
@@ -17,6 +18,7 @@ pub mod parallel;
 pub mod plan;
 pub mod preflight;
 pub mod problem;
+mod program;
 pub mod proof;
 pub mod quantity;
 pub mod rbac;

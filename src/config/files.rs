@@ -1,10 +1,10 @@
 //! Config files: where they are looked for, and how they become documents.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
 use crate::problem::Problem;
 
 use super::document::{self, Reading, Text};
@@ -12,9 +12,6 @@ use super::layer::Layer;
 
 /// The file that is looked for from the working directory upwards.
 pub const PROJECT_FILE: &str = "gantry.yaml";
-
-/// No configuration that a person wrote is longer; what is longer is another kind of file.
-const MAX_BYTES: u64 = 4 << 20;
 
 /// The user's own file, where the environment says that configuration goes.
 pub(super) fn user_file(environment: &BTreeMap<String, String>, windows: bool) -> Option<PathBuf> {
@@ -74,18 +71,9 @@ pub(super) fn read(layer: Layer, name: &Path, path: &Path) -> Reading {
 }
 
 fn read_text(path: &Path) -> std::io::Result<String> {
-    let invalid = |message: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, message.to_owned());
-    let mut bytes = Vec::new();
-    if path.is_dir() {
-        return Err(invalid("it is a directory"));
-    }
-    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(invalid("it is longer than 4 MiB"));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bounded::read(path)?).map_err(|error| {
         let line = count_lines(&String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])) + 1;
-        invalid(&format!("it is not UTF-8 (line {line})"))
+        std::io::Error::new(std::io::ErrorKind::InvalidData, format!("it is not UTF-8 (line {line})"))
     })?;
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
@@ -94,6 +82,7 @@ fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),
         std::io::ErrorKind::PermissionDenied => "permission denied".into(),
+        std::io::ErrorKind::IsADirectory => "it is a directory".into(),
         _ => error.to_string(),
     }
 }

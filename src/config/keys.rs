@@ -113,6 +113,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "redact", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
     Key { path: "output", kind: Kind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
     Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
@@ -319,7 +320,7 @@ mod tests {
 
     #[test]
     fn names_below_a_parent_are_found_once() {
-        assert_eq!(below("timeouts"), ["request", "established"]);
+        assert_eq!(below("timeouts"), ["request", "established", "credentials"]);
         assert_eq!(below("").iter().filter(|name| **name == "timeouts").count(), 1);
     }
 

@@ -96,6 +96,8 @@ pub struct Timeouts {
     pub request: Duration,
     /// Until an applied CRD is Established.
     pub established: Duration,
+    /// Of a credential plugin that asks nobody.
+    pub credentials: Duration,
 }
 
 /// Valid settings and what the user should hear of them.
@@ -220,6 +222,7 @@ impl Settings {
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,
+                credentials: limit("timeouts.credentials", limits.credentials)?,
             },
             redact: raw.redact.ok_or_else(missing("redact"))?,
             output: output

@@ -72,6 +72,9 @@ pub(super) struct RawTimeouts {
     /// How long to wait until an applied CRD is Established.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub established: Option<String>,
+    /// How long a credential plugin that asks nobody may take.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub credentials: Option<String>,
 }
 
 /// When to colour.

@@ -245,6 +245,7 @@ pub(super) fn connection(settings: &Settings, impersonate: Option<Impersonate>) 
         context: settings.context.clone(),
         impersonate,
         timeout: Some(settings.timeouts.request),
+        credentials_timeout: Some(settings.timeouts.credentials),
     }
 }
 

@@ -182,6 +182,8 @@ pub struct Connection {
     pub impersonate: Option<Impersonate>,
     /// A limit for one request, from sending it to the end of its answer.
     pub timeout: Option<Duration>,
+    /// A limit for a credential plugin that asks nobody.
+    pub credentials_timeout: Option<Duration>,
 }
 
 /// The identity that requests are made as, by somebody who may (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).

@@ -97,7 +97,12 @@ pub fn closed_port(folder: &Path) -> PathBuf {
 ///
 /// Each call writes a file of its own.
 pub fn kubeconfig_with(folder: &Path, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
-    let text = std::fs::read_to_string(control_plane().kubeconfig("admin")).expect("a kubeconfig");
+    changed(folder, &control_plane().kubeconfig("admin"), change)
+}
+
+/// A kubeconfig with something else in its cluster and user, as a file of its own.
+pub fn changed(folder: &Path, kubeconfig: &Path, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
+    let text = std::fs::read_to_string(kubeconfig).expect("a kubeconfig");
     let mut config: Value = serde_yaml::from_str(&text).expect("YAML");
     let (mut cluster, mut user) = (config["clusters"][0]["cluster"].take(), config["users"][0]["user"].take());
     change(&mut cluster, &mut user);

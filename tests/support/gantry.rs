@@ -26,6 +26,8 @@ pub struct Gantry {
     pub(super) environment: Vec<(String, OsString)>,
     pub(super) working_directory: PathBuf,
     stdin: Option<String>,
+    /// Of `ulimit`: option and value.
+    limits: Vec<(&'static str, u64)>,
 }
 
 impl Gantry {
@@ -34,7 +36,14 @@ impl Gantry {
         let home = TempDir::new().expect("a temporary home");
         let working_directory = home.path().join("work");
         std::fs::create_dir(&working_directory).expect("a working directory");
-        Self { home, arguments: Vec::new(), environment: Vec::new(), working_directory, stdin: None }
+        Self {
+            home,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            working_directory,
+            stdin: None,
+            limits: Vec::new(),
+        }
     }
 
     pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
@@ -66,6 +75,17 @@ impl Gantry {
         self
     }
 
+    /// Ends it when its address space takes more than so many KiB.
+    pub fn memory_limit(self, kib: u64) -> Self {
+        self.limit("-v", kib)
+    }
+
+    /// Sets a limit of `ulimit`: what it goes beyond fails.
+    pub fn limit(mut self, option: &'static str, value: u64) -> Self {
+        self.limits.push((option, value));
+        self
+    }
+
     /// The home folder of this invocation, to put a user's configuration into.
     pub fn home(&self) -> &Path {
         self.home.path()
@@ -80,7 +100,7 @@ impl Gantry {
     /// Starts it, for a test that watches, interrupts or kills it.
     #[track_caller]
     pub fn spawn(self) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+        let mut command = self.program();
         command.args(&self.arguments).current_dir(&self.working_directory).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.env("HOME", self.home.path()).envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -94,6 +114,19 @@ impl Gantry {
         let stdout = Stream::collect(child.stdout.take().expect("piped"));
         let stderr = Stream::collect(child.stderr.take().expect("piped"));
         Running { child, stdout, stderr, command: self.command_line(), _home: self.home }
+    }
+
+    /// `gantry`, or a shell that becomes it under the limits.
+    fn program(&self) -> Command {
+        let gantry = env!("CARGO_BIN_EXE_gantry");
+        if self.limits.is_empty() {
+            return Command::new(gantry);
+        }
+        let limits: Vec<String> =
+            self.limits.iter().map(|(option, value)| format!("ulimit {option} {value} && ")).collect();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{}exec \"$0\" \"$@\"", limits.concat()), gantry]);
+        shell
     }
 
     pub(super) fn command_line(&self) -> String {

@@ -13,6 +13,7 @@ mod bed;
 mod binaries;
 mod control_plane;
 mod gantry;
+mod mock;
 mod proxy;
 pub mod rights;
 mod samples;
@@ -27,9 +28,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use api::Api;
-pub use bed::{Bed, closed_port, kubeconfig_with, results};
+pub use bed::{Bed, changed, closed_port, kubeconfig_with, results};
 pub use control_plane::{ControlPlane, SPARE_USERS};
 pub use gantry::{Gantry, Output, Running};
+pub use mock::{Asked, Does, Mock};
 pub use proxy::{Held, Proxy, Recorded, When};
 pub use samples::{Said, Samples, affected, fields, findings, names, said, sample_crd, say, text};
 #[cfg(unix)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answer::ProgramAnswer;
-use super::program::{Failure, Program};
 use super::{KindEntry, Own, Surroundings, input};
 use crate::config::ConfigReader;
 use crate::plan::Plan;
 use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck};
+use crate::program::{Failure, Program};
 use crate::text;
 
 pub const KIND: KindEntry = KindEntry {

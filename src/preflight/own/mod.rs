@@ -12,7 +12,6 @@ mod cel;
 mod exec;
 mod field;
 mod input;
-mod program;
 #[cfg(test)]
 mod schema;
 

@@ -6,18 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Config;
-use kube::config::{
-    AuthInfo, Cluster, ExecAuthCluster, ExecInteractiveMode, Kubeconfig, KubeconfigError, LoadDataError,
-};
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError, LoadDataError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use super::credentials::Credentials;
 use super::errors::{self, io_words, words};
 use super::kubeconfig::{self, Surroundings};
+use super::plugin::Plugin;
 use super::transport::{Peer, Transport};
 use super::{Connection, KubeTarget, client, proxy};
+use crate::bounded;
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::target::Impersonate;
 
@@ -25,12 +28,18 @@ use crate::target::Impersonate;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For one request where `Connection` sets no other limit: what an API server itself allows.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// For what kube does while it makes a client.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Result<KubeTarget> {
-    let mut prepared = match kubeconfig::read(connection, surroundings)? {
-        Some(kubeconfig) => from_kubeconfig(kubeconfig, connection.context.as_deref(), surroundings)?,
-        None => in_cluster(connection, surroundings)?,
-    };
+pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result<KubeTarget> {
+    // A file may be a pipe that nobody writes to: an interrupt must find us here.
+    let asked = connection.clone();
+    let prepared = tokio::task::spawn_blocking(move || match kubeconfig::read(&asked, &surroundings)? {
+        Some(kubeconfig) => from_kubeconfig(kubeconfig, &asked, &surroundings),
+        None => in_cluster(&asked, &surroundings),
+    });
+    let mut prepared =
+        prepared.await.map_err(|_| Error::failed(Problem::new("the kubeconfig could not be read")))??;
     let timeout = connection.timeout.unwrap_or(REQUEST_TIMEOUT);
     let Prepared { config, peer, .. } = &mut prepared;
     if let Some(Impersonate { user, groups }) = &connection.impersonate {
@@ -55,15 +64,19 @@ pub async fn open(connection: &Connection, surroundings: &Surroundings) -> Resul
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("gantry/", env!("CARGO_PKG_VERSION")))));
     peer.proxy = config.proxy_url.as_ref().map(address);
 
-    let Prepared { config, peer, plugin } = prepared;
+    let Prepared { mut config, peer, plugin } = prepared;
+    let credentials = Credentials::take(&mut config.auth_info, plugin, peer.user.clone()).await;
+    let credentials = credentials.map_err(Error::failed)?;
     let default_namespace = config.default_namespace.clone();
-    // Building the client runs the credential plugin and waits for it.
-    let client = tokio::task::spawn_blocking(move || client::build(config)).await;
-    let client = client
+    // kube runs the command of an old auth-provider here, and waits for it.
+    let client = tokio::task::spawn_blocking(move || client::build(config));
+    let client = tokio::time::timeout(LOGIN_TIMEOUT, client)
+        .await
+        .map_err(|_| Error::failed(Problem::new("the auth-provider of the kubeconfig did not answer in time")))?
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
-        .map_err(|error| Error::failed(not_set_up(&error, &peer, plugin.as_ref())))?;
+        .map_err(|error| Error::failed(not_set_up(&error, &peer)))?;
     Ok(KubeTarget {
-        transport: Arc::new(Transport::new(client, peer, timeout)),
+        transport: Arc::new(Transport::new(client, peer, credentials, timeout)),
         default_namespace,
         fresh: Default::default(),
     })
@@ -74,12 +87,6 @@ struct Prepared {
     config: Config,
     peer: Peer,
     plugin: Option<Plugin>,
-}
-
-/// A credential plugin as the kubeconfig names it.
-struct Plugin {
-    command: String,
-    install_hint: Option<String>,
 }
 
 fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
@@ -106,9 +113,9 @@ fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Pr
     Ok(Prepared { config, peer, plugin: None })
 }
 
-fn from_kubeconfig(kubeconfig: Kubeconfig, context: Option<&str>, surroundings: &Surroundings) -> Result<Prepared> {
-    let asked = context.is_some();
-    let name = match context.map(str::to_owned).or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
+fn from_kubeconfig(kubeconfig: Kubeconfig, connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
+    let asked = connection.context.is_some();
+    let name = match connection.context.clone().or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
         Some(name) => name,
         None => {
             let help = format!("choose one with --context: {}", known(&kubeconfig));
@@ -136,15 +143,16 @@ fn from_kubeconfig(kubeconfig: Kubeconfig, context: Option<&str>, surroundings: 
     let cluster =
         cluster.and_then(|named| named.cluster.clone()).ok_or_else(|| missing("cluster", &context.cluster))?;
     let user = context.user.clone().filter(|user| !user.is_empty());
-    let auth_info = match &user {
+    let auth = match &user {
         None => AuthInfo::default(),
         Some(user) => {
             let named = kubeconfig.auth_infos.iter().find(|named| &named.name == user);
             named.ok_or_else(|| missing("user", user))?.auth_info.clone().unwrap_or_default()
         }
     };
+    let peer = Peer { context: name, user, ..Peer::default() };
     let mut prepared =
-        prepare(&context.cluster, cluster, auth_info, user, name, surroundings).map_err(Error::failed)?;
+        prepare(&context.cluster, cluster, auth, peer, connection, surroundings).map_err(Error::failed)?;
     if let Some(namespace) = context.namespace.filter(|namespace| !namespace.is_empty()) {
         prepared.config.default_namespace = namespace;
     }
@@ -159,39 +167,63 @@ fn known(kubeconfig: &Kubeconfig) -> String {
 
 fn prepare(
     cluster_name: &str,
-    cluster: Cluster,
-    mut auth_info: AuthInfo,
-    user: Option<String>,
-    context: String,
+    mut cluster: Cluster,
+    mut auth: AuthInfo,
+    peer: Peer,
+    connection: &Connection,
     surroundings: &Surroundings,
 ) -> std::result::Result<Prepared, Problem> {
-    let cluster_name = words(cluster_name);
+    let of_cluster = format!("cluster {:?}", words(cluster_name));
+    let of_user = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
     let not_a_url = || {
-        Problem::new(format!("the server of cluster {cluster_name:?} is no URL"))
-            .help("write https://HOST:PORT in the kubeconfig")
+        Problem::new(format!("the server of {of_cluster} is no URL")).help("write https://HOST:PORT in the kubeconfig")
     };
     let url: http::Uri = cluster.server.as_deref().unwrap_or_default().trim().parse().map_err(|_| not_a_url())?;
     if !matches!(url.scheme_str(), Some("http" | "https")) || proxy::host_of(&url).is_empty() {
         return Err(not_a_url());
     }
-    // This loads the CA from the kubeconfig or the file that it names.
-    let for_plugin = ExecAuthCluster::try_from(&cluster)
-        .map_err(|error| unreadable(&error, &format!("cluster {cluster_name:?}")).unwrap_or_else(not_a_url))?;
-    trim_token(&mut auth_info);
-    let plugin = prepare_plugin(&mut auth_info, &for_plugin, user.as_deref(), surroundings)?;
+    let authority = [&mut cluster.certificate_authority, &mut cluster.certificate_authority_data];
+    load(authority, "certificate authority", "certificate-authority", &of_cluster)?;
+    let certificate = [&mut auth.client_certificate, &mut auth.client_certificate_data];
+    load(certificate, "client certificate", "client-certificate", &of_user)?;
+    let mut key = None;
+    if auth.client_key_data.is_none() {
+        load([&mut auth.client_key, &mut key], "client key", "client-key", &of_user)?;
+    }
+    auth.client_key_data = auth.client_key_data.or(key.map(Into::into));
 
-    let peer = peer(context, &url, user);
+    let for_plugin = ExecAuthCluster::try_from(&cluster)
+        .map_err(|error| unreadable(&error, &of_cluster).unwrap_or_else(not_a_url))?;
+    let timeout = connection.credentials_timeout;
+    let plugin = Plugin::prepare(&auth, &for_plugin, peer.user.as_deref(), surroundings, timeout)?;
     let mut config = Config::new(url);
     config.root_cert = match &for_plugin.certificate_authority_data {
-        Some(pem) => Some(certificates(pem, &cluster_name)?),
+        Some(pem) => Some(certificates(pem, &of_cluster)?),
         None => None,
     };
     config.proxy_url = proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), surroundings)?;
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.disable_compression = cluster.disable_compression.unwrap_or(false);
     config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
-    config.auth_info = auth_info;
+    config.auth_info = auth;
+    let peer = self::peer(peer.context, &config.cluster_url, peer.user);
     Ok(Prepared { config, peer, plugin })
+}
+
+/// Reads the file that a kubeconfig names, unless it has the data itself: kube would read a pipe or `/dev/zero` for ever.
+fn load(
+    [file, data]: [&mut Option<String>; 2],
+    what: &str,
+    key: &str,
+    whose: &str,
+) -> std::result::Result<(), Problem> {
+    let Some(path) = file.take().filter(|_| data.is_none()) else { return Ok(()) };
+    let bytes = bounded::read(path.as_ref()).map_err(|error| {
+        Problem::new(format!("the {what} {path} of {whose} cannot be read: {}", io_words(&error)))
+            .help(format!("check {key} in the kubeconfig"))
+    })?;
+    *data = Some(STANDARD.encode(bytes));
+    Ok(())
 }
 
 fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, Problem> {
@@ -199,50 +231,10 @@ fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, 
         CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.map(|der| der.to_vec())).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(Problem::new(format!("the certificate authority of cluster {cluster:?} holds no PEM certificate"))
-            .help(
-                "check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig",
-            )),
+        _ => Err(Problem::new(format!("the certificate authority of {cluster} holds no PEM certificate")).help(
+            "check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig",
+        )),
     }
-}
-
-/// Takes the line break that an editor leaves from the end of a token file, as kubectl does: kube sends it and fails.
-fn trim_token(auth_info: &mut AuthInfo) {
-    let Some(path) = auth_info.token_file.as_ref().filter(|_| auth_info.token.is_none()) else { return };
-    // One that cannot be read is kube's to complain of; one that needs no trimming stays a file, which may be rotated.
-    let Ok(text) = std::fs::read_to_string(path) else { return };
-    if text.trim() != text {
-        auth_info.token = Some(text.trim().to_owned().into());
-        auth_info.token_file = None;
-    }
-}
-
-/// Makes a credential plugin fit for where we run: one that could ask would read our standard input, manifests and all.
-fn prepare_plugin(
-    auth_info: &mut AuthInfo,
-    cluster: &ExecAuthCluster,
-    user: Option<&str>,
-    surroundings: &Surroundings,
-) -> std::result::Result<Option<Plugin>, Problem> {
-    let Some(exec) = &mut auth_info.exec else { return Ok(None) };
-    let command = exec.command.clone().unwrap_or_default();
-    if !surroundings.has_terminal {
-        if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
-            let message = format!(
-                "the credential plugin {:?} of user {:?} wants a terminal",
-                words(&command),
-                words(user.unwrap_or(""))
-            );
-            return Err(
-                Problem::new(message).help("run it on a terminal once, or use credentials that need no questions")
-            );
-        }
-        exec.interactive_mode = Some(ExecInteractiveMode::Never);
-    }
-    if exec.provide_cluster_info {
-        exec.cluster = Some(cluster.clone());
-    }
-    Ok(Some(Plugin { command, install_hint: exec.install_hint.clone() }))
 }
 
 /// Without user information, which a URL may carry.
@@ -264,13 +256,10 @@ fn address(url: &http::Uri) -> String {
 }
 
 /// Why kube made no client of the configuration.
-fn not_set_up(error: &kube::Error, peer: &Peer, plugin: Option<&Plugin>) -> Problem {
+fn not_set_up(error: &kube::Error, peer: &Peer) -> Problem {
     let whose = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
     match error {
-        kube::Error::Auth(error) => {
-            let plugin = plugin.map(|plugin| (plugin.command.as_str(), plugin.install_hint.as_deref()));
-            errors::auth(error, peer.user.as_deref(), plugin)
-        }
+        kube::Error::Auth(error) => errors::auth(error, peer.user.as_deref()),
         kube::Error::InferKubeconfig(error) => unreadable(error, &whose)
             .unwrap_or_else(|| Problem::new(format!("the credentials of {whose} in the kubeconfig cannot be used"))),
         kube::Error::RustlsTls(_) => Problem::new(format!("the certificates for {} cannot be used", peer.server)).help(format!(
@@ -281,7 +270,7 @@ fn not_set_up(error: &kube::Error, peer: &Peer, plugin: Option<&Plugin>) -> Prob
     }
 }
 
-/// A certificate or key that the kubeconfig holds or names and that cannot be loaded.
+/// A certificate or key that the kubeconfig holds and that cannot be loaded.
 fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
     let (what, key, error) = match error {
         KubeconfigError::LoadCertificateAuthority(error) => ("certificate authority", "certificate-authority", error),
@@ -289,19 +278,17 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
         KubeconfigError::LoadClientKey(error) => ("client key", "client-key", error),
         _ => return None,
     };
-    Some(match error {
-        LoadDataError::ReadFile(error, path) => {
-            Problem::new(format!("the {what} {} of {whose} cannot be read: {}", path.display(), io_words(error)))
-                .help(format!("check {key} in the kubeconfig"))
-        }
-        LoadDataError::DecodeBase64(_) => {
+    match error {
+        LoadDataError::DecodeBase64(_) => Some(
             Problem::new(format!("{key}-data of {whose} in the kubeconfig is not base64"))
-                .help("it must be the base64 of a PEM file")
-        }
-        LoadDataError::NoBase64DataOrFile => {
-            Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}"))
-        }
-    })
+                .help("it must be the base64 of a PEM file"),
+        ),
+        LoadDataError::NoBase64DataOrFile => Some(
+            Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}")),
+        ),
+        // The files were read before.
+        LoadDataError::ReadFile(..) => None,
+    }
 }
 
 #[cfg(test)]
@@ -357,7 +344,7 @@ contexts:
         }
 
         async fn open(&self, connection: Connection) -> Result<KubeTarget> {
-            super::open(&connection, &Surroundings::for_test(&[("HOME", self.0.path().to_str().unwrap())])).await
+            super::open(&connection, Surroundings::for_test(&[("HOME", self.0.path().to_str().unwrap())])).await
         }
 
         /// The problem with a context, its path made short.
@@ -391,7 +378,7 @@ contexts:
             .unwrap();
         let paths = std::env::join_paths([home.0.path().join("gone"), first, home.path()]).unwrap();
         let surroundings = Surroundings::for_test(&[("KUBECONFIG", paths.to_str().unwrap()), ("HOME", "/nowhere")]);
-        let target = open(&Connection::default(), &surroundings).await.unwrap();
+        let target = open(&Connection::default(), surroundings).await.unwrap();
         assert_eq!(target.describe(), "kube: other (https://10.0.0.1:6443)");
         assert_eq!(target.default_namespace(), "default");
     }
@@ -449,7 +436,7 @@ contexts:
     #[tokio::test]
     async fn without_a_kubeconfig_it_says_where_it_looked() {
         let problem = |connection: Connection, variables: &'static [(&str, &str)]| async move {
-            open(&connection, &Surroundings::for_test(variables)).await.err().map(|error| error.to_string())
+            open(&connection, Surroundings::for_test(variables)).await.err().map(|error| error.to_string())
         };
         let nowhere = problem(Connection::default(), &[("HOME", "/nowhere")]).await.unwrap();
         assert_eq!(nowhere.replace('\\', "/"), "no kubeconfig: looked in /nowhere/.kube/config");

@@ -61,7 +61,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     let chain = chain(error);
     let not_sent = |problem: Problem| Failure::Lost { problem, sent: false };
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<AuthError>()) {
-        return not_sent(auth(error, peer.user.as_deref(), None));
+        return not_sent(auth(error, peer.user.as_deref()));
     }
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<rustls::Error>()) {
         return not_sent(tls(error, peer));
@@ -184,42 +184,15 @@ fn names(error: &CertificateError) -> String {
     }
 }
 
-/// A credential plugin or provider that gave no credentials. `plugin` is its command and install hint where known.
-pub fn auth(error: &AuthError, user: Option<&str>, plugin: Option<(&str, Option<&str>)>) -> Problem {
+/// A login of kube's own that gave no credentials: an auth-provider. Tokens and plugins are ours.
+pub fn auth(error: &AuthError, user: Option<&str>) -> Problem {
     let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
-    let command = plugin.map_or_else(
-        || "the credential plugin".to_owned(),
-        |(command, _)| format!("the credential plugin {:?}", words(command)),
-    );
-    let log_in = "log in again, and try the plugin by hand";
     match error {
-        AuthError::AuthExecStart(error) if error.kind() == io::ErrorKind::NotFound => {
-            let hint = plugin.and_then(|(_, hint)| hint).map(words);
-            Problem::new(format!("{command}{of} is not installed"))
-                .help(hint.unwrap_or_else(|| "install it, or put it into PATH".to_owned()))
-        }
-        AuthError::AuthExecStart(error) => {
-            Problem::new(format!("{command}{of} cannot be started: {}", io_words(error)))
-                .help("check the command in the kubeconfig, and try it by hand")
-        }
         AuthError::AuthExecRun { out, .. } => {
             let said = words_without_secrets(&String::from_utf8_lossy(&out.stderr));
             let colon = if said.is_empty() { "" } else { ": " };
-            Problem::new(format!("{command}{of} failed ({}){colon}{said}", out.status)).help(log_in)
-        }
-        AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::MalformedTokenExpirationDate(_) => {
-            Problem::new(format!("{command}{of} printed no valid ExecCredential")).help(log_in)
-        }
-        AuthError::UnrefreshableTokenResponse => {
-            Problem::new(format!("{command}{of} gave no new token when the old one expired")).help(log_in)
-        }
-        AuthError::MissingCommand => {
-            Problem::new(format!("the kubeconfig names no command for the credential plugin{of}"))
-                .help("set exec.command of that user")
-        }
-        AuthError::ReadTokenFile(error, path) => {
-            Problem::new(format!("the token file {}{of} cannot be read: {}", path.display(), io_words(error)))
-                .help("check tokenFile in the kubeconfig")
+            Problem::new(format!("the auth-provider{of} failed ({}){colon}{said}", out.status))
+                .help("log in again, and try its command by hand")
         }
         AuthError::InvalidBasicAuth(_) | AuthError::InvalidBearerToken(_) => Problem::new(format!(
             "the token or password{of} holds characters that cannot be sent, such as a line break"

@@ -11,6 +11,7 @@ use kube::config::{Kubeconfig, KubeconfigError};
 
 use super::Connection;
 use super::errors::io_words;
+use crate::bounded;
 use crate::problem::{Error, Location, Problem, Result};
 
 type Variables = dyn Fn(&str) -> Option<OsString> + Send + Sync;
@@ -77,11 +78,17 @@ fn default_paths(surroundings: &Surroundings) -> Vec<PathBuf> {
 
 /// One kubeconfig; `None` where there is no such file.
 fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
-    let problem = match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => return Ok(Some(kubeconfig)),
-        Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(KubeconfigError::ReadConfig(error, _)) => {
-            Problem::new(format!("kubeconfig {} cannot be read: {}", path.display(), io_words(&error)))
+    let unreadable =
+        |why: &str| Error::failed(Problem::new(format!("kubeconfig {} cannot be read: {why}", path.display())));
+    let text = match bounded::read(path) {
+        Ok(bytes) => text(bytes).ok_or_else(|| unreadable("it is not UTF-8"))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(&io_words(&error))),
+    };
+    let problem = match Kubeconfig::from_yaml(&text) {
+        Ok(mut kubeconfig) => {
+            resolve(&mut kubeconfig, path.parent().unwrap_or(Path::new("")));
+            return Ok(Some(kubeconfig));
         }
         // The parser's own words quote the file, and so would an excerpt, which goes with a column.
         Err(KubeconfigError::Parse(error)) => {
@@ -93,6 +100,45 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
         Err(_) => Problem::new(format!("{} is no valid kubeconfig", path.display())),
     };
     Err(Error::failed(problem))
+}
+
+/// UTF-8, or what editors on Windows make of it.
+fn text(bytes: Vec<u8>) -> Option<String> {
+    let wide = |number: fn([u8; 2]) -> u16| -> Option<String> {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| number([pair[0], pair[1]])).collect();
+        String::from_utf16(&units).ok()
+    };
+    match bytes.as_slice() {
+        [0xFF, 0xFE, ..] => wide(u16::from_le_bytes),
+        [0xFE, 0xFF, ..] => wide(u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
+        _ => String::from_utf8(bytes).ok(),
+    }
+}
+
+/// Relative paths start at the folder of their kubeconfig, as kubectl has it; a plugin without a slash is in PATH.
+fn resolve(kubeconfig: &mut Kubeconfig, folder: &Path) {
+    let absolute = |path: &mut Option<String>| {
+        if let Some(path) = path.as_mut().filter(|path| Path::new(path.as_str()).is_relative())
+            && let Some(whole) = folder.join(&*path).to_str()
+        {
+            *path = whole.to_owned();
+        }
+    };
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        absolute(&mut cluster.certificate_authority);
+    }
+    for auth in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        for path in [&mut auth.client_certificate, &mut auth.client_key, &mut auth.token_file] {
+            absolute(path);
+        }
+        let command = auth.exec.as_mut().map(|exec| &mut exec.command);
+        if let Some(command) =
+            command.filter(|name| name.as_ref().is_some_and(|name| name.contains(std::path::MAIN_SEPARATOR)))
+        {
+            absolute(command);
+        }
+    }
 }
 
 /// The places that were looked at, for people.

@@ -1,6 +1,7 @@
 //! A cluster, through its API server.
 //!
-//! One room for each step: `connect` turns `kubeconfig`, environment and `proxy` into a `client`, `transport` sends one
+//! One room for each step: `connect` turns `kubeconfig`, environment, `proxy` and `credentials` (of a file or a `plugin`)
+//! into a `client`, `transport` sends one
 //! request and is the only place that does, `errors` and `refusals` say in one line why one failed, `read`, `list`,
 //! `discover` and `apply` are what a deploy asks of a server. Objects stay JSON text all the way; only the few facts
 //! that a step needs are parsed out of it (`json`).
@@ -11,12 +12,14 @@
 mod apply;
 mod client;
 mod connect;
+mod credentials;
 mod discover;
 mod dry_run;
 mod errors;
 mod json;
 mod kubeconfig;
 mod list;
+mod plugin;
 mod proxy;
 mod read;
 mod refusals;
@@ -51,7 +54,7 @@ impl KubeTarget {
     /// Reads kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service account)
     /// and runs the credential plugin that it names. Sends no request.
     pub async fn open(connection: &Connection) -> Result<Self> {
-        connect::open(connection, &kubeconfig::Surroundings::of_process()).await
+        connect::open(connection, kubeconfig::Surroundings::of_process()).await
     }
 
     /// `kube: staging (https://10.0.0.1:6443)`, `kube: staging (https://10.0.0.1:6443) as "deployer"`

@@ -7,6 +7,7 @@ use http::{Request, Response};
 use kube::client::{Body, Client};
 
 use super::KubeTarget;
+use super::credentials::Credentials;
 use super::transport::{Peer, Transport};
 
 /// A request as the stand-in saw it.
@@ -87,7 +88,8 @@ pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeT
             Ok::<_, kube::Error>(response.body(Body::from(reply.body.into_bytes())).unwrap())
         }
     });
-    let transport = Transport::new(Client::new(service, "default"), peer(), Duration::from_secs(60));
+    let transport =
+        Transport::new(Client::new(service, "default"), peer(), Credentials::default(), Duration::from_secs(60));
     (
         KubeTarget { transport: Arc::new(transport), default_namespace: "default".into(), fresh: Default::default() },
         requests,

@@ -3,11 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WARNING};
 use http::{HeaderMap, Method, Request, StatusCode};
 use kube::client::{Body, Client};
 use kube::core::Status;
 
+use super::credentials::Credentials;
 use super::{errors, refusals};
 use crate::problem::Problem;
 use crate::resource::{RawObject, Resource};
@@ -24,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const MOST_WARNINGS: usize = 1000;
 
 /// Whom we talk to, as people know it. Never holds a credential.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Peer {
     /// The context's name, or `in-cluster`.
     pub context: String,
@@ -158,6 +159,7 @@ impl Failure {
 pub struct Transport {
     client: Client,
     peer: Box<Peer>,
+    credentials: Credentials,
     timeout: Duration,
     warnings: Mutex<Warnings>,
 }
@@ -170,8 +172,8 @@ struct Warnings {
 }
 
 impl Transport {
-    pub fn new(client: Client, peer: Peer, timeout: Duration) -> Self {
-        Transport { client, peer: Box::new(peer), timeout, warnings: Mutex::default() }
+    pub fn new(client: Client, peer: Peer, credentials: Credentials, timeout: Duration) -> Self {
+        Transport { client, peer: Box::new(peer), credentials, timeout, warnings: Mutex::default() }
     }
 
     pub fn peer(&self) -> &Peer {
@@ -216,6 +218,11 @@ impl Transport {
             }
             None => Body::empty(),
         };
+        if let Some(credentials) =
+            self.credentials.header().await.map_err(|problem| Failure::Lost { problem, sent: false })?
+        {
+            request = request.header(AUTHORIZATION, credentials);
+        }
         let lost = |error: &kube::Error| errors::lost(error, &self.peer);
         let request = request.body(body).map_err(|error| lost(&kube::Error::HttpError(error)))?;
         let (parts, body) = self.client.send(request).await.map_err(|error| lost(&error))?.into_parts();

@@ -1,4 +1,5 @@
-//! Runs one program: the plan goes in, its answer comes out, and neither time nor memory is without a limit.
+//! Runs one program (a check of a team's own, a credential plugin): its answer comes out, and neither time nor memory is
+//! without a limit.
 //!
 //! It runs in a process group (a job on Windows) of its own, which is ended as a whole: when the program has ended, when
 //! its time is up, when it says too much, and when nobody waits for it any more.
@@ -50,6 +51,9 @@ pub enum Failure {
 /// Writes the input to the program.
 pub type Feed<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 
+/// Makes a [`Feed`] of the program's standard input.
+pub type Feeder<'a> = Box<dyn FnOnce(ChildStdin) -> Feed<'a> + Send + 'a>;
+
 impl Program<'_> {
     /// What is started: a relative path is one from the working directory, a plain name is looked for in `PATH`.
     pub fn path(&self) -> PathBuf {
@@ -60,21 +64,15 @@ impl Program<'_> {
         }
     }
 
-    /// Runs it to its end. Answers what it wrote to standard output, or why it did not; and the end of what it wrote to
-    /// standard error.
-    pub async fn run<'f>(&self, feed: impl FnOnce(ChildStdin) -> Feed<'f>) -> (Result<Vec<u8>, Failure>, String) {
-        let mut said = Vec::new();
-        let answer = match self.spawn() {
-            Err(error) => Err(Failure::NotStarted(error)),
-            Ok(group) => {
-                let talk = talk(group, feed, self.limit, &mut said);
-                tokio::time::timeout(self.timeout, talk).await.unwrap_or(Err(Failure::TimedOut))
-            }
-        };
-        (answer, String::from_utf8_lossy(&said).trim().to_owned())
+    /// [`run`]s it.
+    pub async fn run<'f>(
+        &self,
+        feed: impl FnOnce(ChildStdin) -> Feed<'f> + Send + 'f,
+    ) -> (Result<Vec<u8>, Failure>, String) {
+        run(self.command(), Some(Box::new(feed)), self.timeout, self.limit).await
     }
 
-    fn spawn(&self) -> io::Result<Group> {
+    fn command(&self) -> CommandWrap {
         let mut command = CommandWrap::with_new(OsString::from(self.path()), |command| {
             command.args(self.command.iter().skip(1)).env_clear().envs(self.environment);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -82,12 +80,36 @@ impl Program<'_> {
                 command.current_dir(self.working_directory);
             }
         });
-        #[cfg(unix)]
-        command.wrap(ProcessGroup::leader());
-        #[cfg(windows)]
-        command.wrap(JobObject);
-        command.spawn().map(Group)
+        as_group(&mut command);
+        command
     }
+}
+
+/// Makes a command run with all that it starts in a group of its own.
+pub fn as_group(command: &mut CommandWrap) {
+    #[cfg(unix)]
+    command.wrap(ProcessGroup::leader());
+    #[cfg(windows)]
+    command.wrap(JobObject);
+}
+
+/// Runs a command to its end. Answers what it wrote to standard output (`limit` bytes at most), or why it did not; and
+/// the end of what it wrote to standard error, where that is a pipe.
+pub async fn run<'f>(
+    mut command: CommandWrap,
+    feed: Option<Feeder<'f>>,
+    timeout: Duration,
+    limit: usize,
+) -> (Result<Vec<u8>, Failure>, String) {
+    let mut said = Vec::new();
+    let answer = match command.spawn().map(Group) {
+        Err(error) => Err(Failure::NotStarted(error)),
+        Ok(group) => {
+            let talk = talk(group, feed, limit, &mut said);
+            tokio::time::timeout(timeout, talk).await.unwrap_or(Err(Failure::TimedOut))
+        }
+    };
+    (answer, String::from_utf8_lossy(&said).trim().to_owned())
 }
 
 /// A running program with all that it has started.
@@ -102,16 +124,17 @@ impl Drop for Group {
 
 async fn talk<'f>(
     mut group: Group,
-    feed: impl FnOnce(ChildStdin) -> Feed<'f>,
+    feed: Option<Feeder<'f>>,
     limit: usize,
     said: &mut Vec<u8>,
 ) -> Result<Vec<u8>, Failure> {
     let missing = || Failure::Broken(io::Error::other("a stream of the program is missing"));
-    let stdin = group.0.stdin().take().ok_or_else(missing)?;
+    let stdin = group.0.stdin().take();
     let stdout = group.0.stdout().take().ok_or_else(missing)?;
-    let stderr = group.0.stderr().take().ok_or_else(missing)?;
+    let stderr = group.0.stderr().take();
     let feeding = async {
-        match feed(stdin).await {
+        let Some(feed) = feed else { return Ok(()) };
+        match feed(stdin.ok_or_else(missing)?).await {
             // It need not read all of it.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Broken(error)),
             _ => Ok(()),
@@ -149,8 +172,9 @@ async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize, into: &mut Vec<u
     if into.len() > limit { Err(Failure::TooLong) } else { Ok(()) }
 }
 
-/// The last bytes of the stream.
-async fn keep_end(mut from: impl AsyncRead + Unpin, into: &mut Vec<u8>) -> Result<(), Failure> {
+/// The last bytes of the stream, if there is one.
+async fn keep_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), Failure> {
+    let Some(mut from) = from else { return Ok(()) };
     let mut buffer = [0; 8 * 1024];
     loop {
         let read = from.read(&mut buffer).await.map_err(Failure::Broken)?;

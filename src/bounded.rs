@@ -1,0 +1,40 @@
+//! Files that people name, read whole: never longer than they can be, and never for ever.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// No configuration and no credential that a person wrote is longer; what is longer is another kind of file.
+pub const MOST_BYTES: u64 = 4 << 20;
+
+/// How long a pipe may take. A shell's `<(…)` is one, and what runs in it may log in somewhere first.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The whole of a file, which may be a pipe.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let (send, receive) = mpsc::channel();
+    let file = path.to_owned();
+    // A thread that waits for ever in `open` or `read` ends with the process.
+    thread::Builder::new().spawn(move || {
+        let _ = send.send(read_here(&file));
+    })?;
+    receive.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let seconds = PATIENCE.as_secs();
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("it is a pipe, and nothing ended it within {seconds} s")))
+    })
+}
+
+fn read_here(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let mebibytes = MOST_BYTES >> 20;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is longer than {mebibytes} MiB")));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,179 @@
+//! A credential plugin: a program of the kubeconfig that prints who we are.
+//! <https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins>
+
+use std::ffi::OsString;
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
+use process_wrap::tokio::CommandWrap;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::errors::{io_words, words, words_without_secrets};
+use super::kubeconfig::Surroundings;
+use crate::problem::Problem;
+use crate::program::{self, Failure};
+
+/// An answer is a token or a certificate with its key.
+const MOST_BYTES: usize = 1 << 20;
+/// Of what it says on standard error, so many characters of the end are shown.
+const MOST_SAID: usize = 600;
+/// For one that asks nobody, where `Connection` sets no other limit.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// For one that may ask somebody at the terminal, who can also interrupt it.
+const TIME_TO_LOG_IN: Duration = Duration::from_secs(600);
+
+/// A plugin, ready to be asked.
+#[derive(Debug)]
+pub struct Plugin {
+    exec: ExecConfig,
+    /// May ask somebody at the terminal.
+    is_interactive: bool,
+    /// What it is told of the cluster.
+    information: String,
+    timeout: Duration,
+    /// The kubeconfig's name for the user.
+    user: Option<String>,
+}
+
+/// What a plugin answers.
+#[derive(Debug, Default)]
+pub struct Credential {
+    pub token: Option<String>,
+    pub expires: Option<Timestamp>,
+    /// A certificate and its key, as PEM.
+    pub certificate: Option<(String, String)>,
+}
+
+#[derive(Deserialize)]
+struct ExecCredential {
+    status: Status,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    expiration_timestamp: Option<String>,
+    token: Option<String>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+const LOG_IN: &str = "log in again, and try the plugin by hand";
+
+impl Plugin {
+    /// Makes a plugin fit for where we run: one that could ask would read our standard input, manifests and all.
+    pub fn prepare(
+        auth_info: &AuthInfo,
+        cluster: &ExecAuthCluster,
+        user: Option<&str>,
+        surroundings: &Surroundings,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Self>, Problem> {
+        let Some(exec) = auth_info.exec.clone() else { return Ok(None) };
+        let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
+        let Some(command) = &exec.command else {
+            let message = format!("the kubeconfig names no command for the credential plugin{of}");
+            return Err(Problem::new(message).help("set exec.command of that user"));
+        };
+        if !surroundings.has_terminal && exec.interactive_mode == Some(ExecInteractiveMode::Always) {
+            let message = format!("the credential plugin {:?}{of} wants a terminal", words(command));
+            return Err(
+                Problem::new(message).help("run it on a terminal once, or use credentials that need no questions")
+            );
+        }
+        let is_interactive = surroundings.has_terminal && exec.interactive_mode != Some(ExecInteractiveMode::Never);
+        let mut spec = json!({"interactive": is_interactive});
+        if exec.provide_cluster_info {
+            spec["cluster"] = json!(cluster);
+        }
+        let information = json!({"kind": "ExecCredential", "apiVersion": exec.api_version, "spec": spec}).to_string();
+        let timeout = if is_interactive { TIME_TO_LOG_IN } else { timeout.unwrap_or(TIMEOUT) };
+        Ok(Some(Plugin { exec, is_interactive, information, timeout, user: user.map(str::to_owned) }))
+    }
+
+    /// Runs it to its end.
+    pub async fn ask(&self) -> Result<Credential, Problem> {
+        let (answer, said) = program::run(self.command(), None, self.timeout, MOST_BYTES).await;
+        let answer = answer.map_err(|failure| self.failed(&failure, &said))?;
+        read(&answer)
+            .ok_or_else(|| Problem::new(format!("{} printed no valid ExecCredential", self.name())).help(LOG_IN))
+    }
+
+    fn command(&self) -> CommandWrap {
+        let program = OsString::from(self.exec.command.as_deref().unwrap_or_default());
+        let mut command = CommandWrap::with_new(program, |command| {
+            command.args(self.exec.args.iter().flatten());
+            let variables = self.exec.env.iter().flatten();
+            command.envs(variables.filter_map(|entry| Some((entry.get("name")?, entry.get("value")?))));
+            command.env("KUBERNETES_EXEC_INFO", &self.information).stdout(Stdio::piped());
+            match self.is_interactive {
+                true => command.stdin(Stdio::inherit()).stderr(Stdio::inherit()),
+                false => command.stdin(Stdio::null()).stderr(Stdio::piped()),
+            };
+        });
+        // Another process group than ours may not read from the terminal.
+        if !self.is_interactive {
+            program::as_group(&mut command);
+        }
+        command
+    }
+
+    /// `the credential plugin "aws" of user "dev"`
+    fn name(&self) -> String {
+        let of = self.user.as_ref().map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
+        format!("the credential plugin {:?}{of}", words(self.exec.command.as_deref().unwrap_or_default()))
+    }
+
+    /// What to say when an answer to renew a token has none.
+    pub fn gave_no_new_token(&self) -> Problem {
+        Problem::new(format!("{} gave no new token when the old one expired", self.name())).help(LOG_IN)
+    }
+
+    fn failed(&self, failure: &Failure, said: &str) -> Problem {
+        let name = self.name();
+        match failure {
+            Failure::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
+                let hint = self.exec.install_hint.as_deref().map(words);
+                Problem::new(format!("{name} is not installed"))
+                    .help(hint.unwrap_or_else(|| "install it, or put it into PATH".to_owned()))
+            }
+            Failure::NotStarted(error) => Problem::new(format!("{name} cannot be started: {}", io_words(error)))
+                .help("check the command in the kubeconfig, and try it by hand"),
+            Failure::TimedOut => {
+                let seconds = self.timeout.as_secs_f32();
+                Problem::new(format!("{name} did not end within {seconds} s and was stopped"))
+                    .help("try it by hand, or allow more time (timeouts.credentials)")
+            }
+            Failure::TooLong => {
+                let mebibytes = MOST_BYTES >> 20;
+                Problem::new(format!("{name} printed more than {mebibytes} MiB and was stopped"))
+                    .help("try it by hand: it must print one ExecCredential")
+            }
+            Failure::Ended(status) => {
+                // Why it failed comes last.
+                let start = said.char_indices().rev().nth(MOST_SAID - 1).map_or(0, |(start, _)| start);
+                let said = words_without_secrets(&said[start..]);
+                let colon = if said.is_empty() { "" } else { ": " };
+                Problem::new(format!("{name} failed ({status}){colon}{said}")).help(LOG_IN)
+            }
+            Failure::Broken(error) => {
+                Problem::new(format!("{name} cannot be read: {}", io_words(error))).help("run the command again")
+            }
+        }
+    }
+}
+
+/// JSON is YAML, which client-go takes, too.
+fn read(answer: &[u8]) -> Option<Credential> {
+    let ExecCredential { status } = serde_yaml::from_slice(answer).ok()?;
+    let expires = match status.expiration_timestamp {
+        Some(text) => Some(text.parse().ok()?),
+        None => None,
+    };
+    let certificate = status.client_certificate_data.zip(status.client_key_data);
+    Some(Credential { token: status.token.filter(|token| !token.is_empty()), expires, certificate })
+}
