@@ -1,6 +1,7 @@
 //! Large and hostile inputs: each is read, or refused with a clear error, in bounded memory.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::process::{Command, Stdio};
 
 use gantry::manifest::{Spans, load};
 use gantry::problem::Problem;
@@ -140,4 +141,46 @@ fn long_lines_are_read() {
     let loaded = from_stdin(text.as_bytes()).unwrap();
     let found = Spans::of(&loaded.manifests[0].origin).locate(&["data".into(), "key99999".into()]);
     assert_eq!(found.location.line, 100_004);
+}
+
+/// The built binary on these manifests from standard input, with so many MiB of address space.
+#[cfg(unix)]
+fn check_within(mebibytes: usize, manifests: impl Fn(&mut dyn Write) -> io::Result<()>) -> (Option<i32>, String) {
+    let cluster = tempfile::tempdir().unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes * 1024), env!("CARGO_BIN_EXE_gantry")])
+        .args(["check", "-f", "-", "--target"])
+        .arg(format!("dir:{}", cluster.path().display()))
+        .env_clear()
+        .env("HOME", cluster.path())
+        .current_dir(cluster.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = io::BufWriter::with_capacity(1 << 20, child.stdin.take().unwrap());
+    // A child that ends before it has read everything closes the pipe; its exit code says why.
+    let _ = manifests(&mut stdin).and_then(|()| stdin.flush());
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+#[cfg(unix)]
+#[test]
+fn markers_without_documents_cost_no_memory() {
+    let (code, said) = check_within(500, |out| (0..4_000_000).try_for_each(|_| out.write_all(b"---\n")));
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(1), "error: no objects found in -\n  = help: the files are empty or hold only comments\n")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn more_documents_than_a_cluster_holds_are_refused() {
+    let (code, said) = check_within(500, |out| (0..4_000_000).try_for_each(|_| out.write_all(b"{}\n")));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.starts_with("error: more than 250000 documents, the most that are read from one source"), "{said}");
 }

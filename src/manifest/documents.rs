@@ -16,8 +16,9 @@ pub(super) struct Piece {
     pub column: usize,
 }
 
-/// The documents of `text`, in order, including those without any content.
-pub(super) fn split(text: &str) -> Vec<Piece> {
+/// The documents of `text`, in order, without those that hold nothing but markers, blank lines and comments. `None` if
+/// there are more than `most`.
+pub(super) fn split(text: &str, most: usize) -> Option<Vec<Piece>> {
     let (mut at, mut line, mut column) = (0, 0, 0);
     let locate = |bytes: Range<usize>| {
         let between = &text[at..bytes.start];
@@ -31,27 +32,47 @@ pub(super) fn split(text: &str) -> Vec<Piece> {
         }
         Piece { bytes, line, column }
     };
-    ranges(text).into_iter().map(locate).collect()
+    let ranges = ranges(text, most);
+    (ranges.len() <= most).then(|| ranges.into_iter().map(locate).collect())
 }
 
-fn ranges(text: &str) -> Vec<Range<usize>> {
+/// The bytes of each document, up to one more than `most`.
+fn ranges(text: &str, most: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut line = 0;
-    while line < text.len() {
+    while line < text.len() && pieces.len() <= most {
         let end = text[line..].find('\n').map_or(text.len(), |length| line + length + 1);
         let bytes = &text.as_bytes()[line..end];
         if is_marker(bytes, b"---") && line > start && !is_prologue(&text[start..line]) {
-            piece(text, start..line, &mut pieces);
+            piece(text, start..line, most, &mut pieces);
             start = line;
         } else if is_marker(bytes, b"...") {
-            piece(text, start..end, &mut pieces);
+            piece(text, start..end, most, &mut pieces);
             start = end;
         }
         line = end;
     }
-    piece(text, start..text.len(), &mut pieces);
+    if pieces.len() <= most {
+        piece(text, start..text.len(), most, &mut pieces);
+    }
     pieces
+}
+
+/// Whether a document holds nothing at all. Only what is certain: a reader decides about anything unusual, such as a
+/// control character in a comment, or an end (`...`) without a start.
+fn is_blank(text: &str) -> bool {
+    let mut started = false;
+    text.lines().all(|line| {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let is_start = is_marker(line.as_bytes(), b"---");
+        started |= is_start;
+        match if is_start { &line[3..] } else { line }.trim_start_matches(' ') {
+            "" => true,
+            "..." => started,
+            rest => rest.starts_with('#') && rest.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')),
+        }
+    })
 }
 
 fn is_marker(line: &[u8], marker: &[u8]) -> bool {
@@ -72,14 +93,19 @@ fn is_prologue(text: &str) -> bool {
 }
 
 /// Adds one document, or several if it is a row of JSON values.
-fn piece(text: &str, bytes: Range<usize>, pieces: &mut Vec<Range<usize>>) {
+fn piece(text: &str, bytes: Range<usize>, most: usize, pieces: &mut Vec<Range<usize>>) {
     let document = &text[bytes.clone()];
+    if is_blank(document) {
+        return;
+    }
     let mut from = bytes.start;
     let head = if is_marker(document.as_bytes(), b"---") { 3 } else { 0 };
     if document[head..].trim_start().starts_with('{') {
         let mut values = serde_json::Deserializer::from_str(&document[head..]).into_iter::<IgnoredAny>();
         let mut ends = Vec::new();
-        while let Some(Ok(_)) = values.next() {
+        while ends.len() <= most
+            && let Some(Ok(_)) = values.next()
+        {
             ends.push(bytes.start + head + values.byte_offset());
         }
         // What follows the last value (nothing, a comment, something broken) is a document of its own, unless blank.
@@ -101,7 +127,7 @@ mod tests {
     use super::*;
 
     fn pieces(text: &str) -> Vec<&str> {
-        split(text).into_iter().map(|piece| &text[piece.bytes]).collect()
+        split(text, 9).unwrap().into_iter().map(|piece| &text[piece.bytes]).collect()
     }
 
     #[test]
@@ -110,21 +136,54 @@ mod tests {
         assert_eq!(pieces("---\r\na: |\r\n  ---\r\n---\r\nb: 1"), ["---\r\na: |\r\n  ---\r\n", "---\r\nb: 1"]);
         assert_eq!(pieces("a: 1\n...\nb: 2\n"), ["a: 1\n...\n", "b: 2\n"]);
         assert_eq!(pieces("---a: 1\n----\n"), ["---a: 1\n----\n"]);
-        assert_eq!(pieces("--- a\n--- b\n---"), ["--- a\n", "--- b\n", "---"]);
+        assert_eq!(pieces("--- a\n--- b\n---"), ["--- a\n", "--- b\n"]);
         assert_eq!(pieces(""), Vec::<&str>::new());
     }
 
     #[test]
     fn documents_know_their_place() {
-        let places = |text| split(text).iter().map(|piece| (piece.line, piece.column)).collect::<Vec<_>>();
-        assert_eq!(places("a: 1\n\n---\nb: 1\n---\n"), [(0, 0), (2, 0), (4, 0)]);
+        let places = |text| split(text, 9).unwrap().iter().map(|piece| (piece.line, piece.column)).collect::<Vec<_>>();
+        assert_eq!(places("a: 1\n\n---\nb: 1\n---\n"), [(0, 0), (2, 0)]);
         assert_eq!(places("{\"é\":1}{\"b\":1}{}\n{}"), [(0, 0), (0, 7), (0, 14), (0, 16)]);
     }
 
     #[test]
     fn directives_stay_with_their_document() {
         assert_eq!(pieces("%YAML 1.1\n# c\n---\na: 1\n---\nb"), ["%YAML 1.1\n# c\n---\na: 1\n", "---\nb"]);
-        assert_eq!(pieces("# only a comment\n---\na: 1\n"), ["# only a comment\n", "---\na: 1\n"]);
+        assert_eq!(pieces("# only a comment\n---\na: 1\n"), ["---\na: 1\n"]);
+    }
+
+    #[test]
+    fn documents_that_hold_nothing_are_left_out() {
+        assert_eq!(pieces(&"---\n".repeat(1000)), Vec::<&str>::new());
+        assert_eq!(pieces(&"--- # c\r\n\n  # d\n...\n".repeat(1000)), Vec::<&str>::new());
+        for kept in [
+            "null\n",
+            "...\n...\n",
+            "--- ~\n",
+            "# \u{7}\n",
+            "# \u{85}\n",
+            "---\n\t\n",
+            "--- |\n",
+            "---x",
+            "%YAML 1.1\n",
+        ] {
+            assert_eq!(pieces(&format!("a\n---\n{kept}")).len(), 2, "{kept:?}");
+        }
+        // The readers agree that there is nothing in what is left out.
+        for blank in ["", "---\n", "---\n...\n", "--- # c\n  # d\n\n", "# c\r\n---\r\n"] {
+            let read = crate::yaml::to_json(blank).unwrap();
+            assert!(is_blank(blank) && read.is_none_or(|json| json.text == "null"), "{blank:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_documents_are_not_collected() {
+        assert_eq!(split("--- a\n--- b\n--- c\n", 3).map(|pieces| pieces.len()), Some(3));
+        for text in ["--- a\n".repeat(1000), "{}".repeat(1000), "a\n...\n".repeat(1000)] {
+            assert_eq!(split(&text, 3), None);
+            assert!(ranges(&text, 3).len() <= 5);
+        }
     }
 
     #[test]

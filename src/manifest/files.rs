@@ -181,6 +181,13 @@ fn text(bytes: Vec<u8>) -> Result<String, NotText> {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    // A link is there, and what it leads to is not: nobody would look for a file that `ls` shows.
+    if error.kind() == io::ErrorKind::NotFound
+        && let Ok(leads_to) = fs::read_link(path)
+    {
+        let message = format!("a broken symbolic link: {} does not exist", name(&leads_to));
+        return Problem::new(message).at(whole(&name(path))).help("remove the link, or restore what it links to");
+    }
     Problem::new(explain(error)).at(whole(&name(path)))
 }
 

@@ -9,10 +9,19 @@ use super::files::{self, Gathered};
 use super::objects::{self, Reading};
 use super::{Loaded, MAX_SOURCE_BYTES, Origin, Source, foresight, shown, twice};
 use crate::parallel::in_parallel;
-use crate::problem::Problem;
+use crate::problem::{Location, Problem};
 
 /// Less text than this is read before a request would be under way.
 const LONG: usize = 1 << 20;
+
+/// The documents of one source that are read. A cluster with as many objects is far beyond what etcd is made for.
+const MAX_DOCUMENTS: usize = 250_000;
+
+/// Documents that are read together, before the next ones are begun.
+const TOGETHER: usize = 4096;
+
+/// When so many problems are known, no further document is read.
+const MAX_PROBLEMS: usize = 10_000;
 
 /// The texts that `-f` names. Only those documents have been read that may hold configuration.
 pub struct Input {
@@ -25,23 +34,27 @@ struct Document {
     source: Arc<Source>,
     piece: Piece,
     /// `None` until it is read.
-    reading: Option<Reading>,
+    reading: Option<Box<Reading>>,
 }
 
 impl Input {
     /// Reads all files, directories and standard input (`-`) that `arguments` name. What goes wrong here is told by
     /// [`Input::read`], with all that goes wrong there.
     pub fn open(arguments: &[String], stdin: &mut Option<impl Read>) -> Input {
-        let gathered = files::gather(arguments, stdin, MAX_SOURCE_BYTES);
+        let mut gathered = files::gather(arguments, stdin, MAX_SOURCE_BYTES);
         let cut = in_parallel(&gathered.sources, |source| {
-            let pieces = documents::split(&source.text);
+            let pieces = documents::split(&source.text, MAX_DOCUMENTS)?;
             // An object knows which document of its file it is. Empty ones do not count, so those before it are read.
             let last = pieces.iter().rposition(|piece| foresight::may_be_config(&source.text[piece.bytes.clone()]));
-            (pieces, last.map_or(0, |last| last + 1))
+            Some((pieces, last.map_or(0, |last| last + 1)))
         });
         let mut documents = Vec::new();
         let mut first = Vec::new();
-        for (source, (pieces, to_read)) in gathered.sources.iter().zip(cut) {
+        for (source, cut) in gathered.sources.iter().zip(cut) {
+            let Some((pieces, to_read)) = cut else {
+                gathered.problems.push(too_many(source));
+                continue;
+            };
             first.extend(documents.len()..documents.len() + to_read);
             documents.extend(pieces.into_iter().map(|piece| Document { source: source.clone(), piece, reading: None }));
         }
@@ -92,66 +105,92 @@ impl Input {
         Err(problems)
     }
 
-    /// Each document by itself, and all that is wrong with them.
-    pub(super) fn read_all(mut self) -> (Loaded, Vec<Problem>) {
-        let rest: Vec<usize> =
-            (0..self.documents.len()).filter(|&index| self.documents[index].reading.is_none()).collect();
-        self.read_documents(&rest);
+    /// Each document by itself, and all that is wrong with them: or, if that is very much, with the first of them.
+    pub(super) fn read_all(self) -> (Loaded, Vec<Problem>) {
         let Gathered { mut problems, notices, .. } = self.gathered;
         let mut loaded = Loaded { notices, ..Loaded::default() };
-        for reading in self.documents.into_iter().filter_map(|document| document.reading) {
-            loaded.manifests.extend(reading.manifests);
-            loaded.configs.extend(reading.configs);
-            loaded.notices.extend(reading.notices);
-            problems.extend(reading.problems);
+        let mut numbers = Numbers::default();
+        let mut documents = self.documents.into_iter().peekable();
+        while documents.peek().is_some() {
+            if problems.len() >= MAX_PROBLEMS {
+                let problem = Problem::new(format!("more than {MAX_PROBLEMS} problems; other documents were not read"));
+                problems.push(problem.help("fix these first"));
+                break;
+            }
+            let together: Vec<Document> = documents.by_ref().take(TOGETHER).collect();
+            let read = in_parallel(&together, |document| document.reading.is_none().then(|| document.read()));
+            for (document, read) in together.into_iter().zip(read) {
+                let Some(mut reading) = read.or(document.reading.map(|reading| *reading)) else { continue };
+                numbers.number(&document.source, &mut reading);
+                loaded.manifests.append(&mut reading.manifests);
+                loaded.configs.append(&mut reading.configs);
+                loaded.notices.append(&mut reading.notices);
+                problems.append(&mut reading.problems);
+            }
         }
         loaded.notices.sort();
         (loaded, problems)
     }
 
+    /// Reads documents before the others; all that come before them in their files are among them.
     fn read_documents(&mut self, indices: &[usize]) {
         let documents = &self.documents;
-        let readings = in_parallel(indices, |&index| objects::read(&documents[index].source, &documents[index].piece));
-        for (&index, reading) in indices.iter().zip(readings) {
-            self.documents[index].reading = Some(reading);
+        let readings = in_parallel(indices, |&index| documents[index].read());
+        let mut numbers = Numbers::default();
+        for (&index, mut reading) in indices.iter().zip(readings) {
+            let document = &mut self.documents[index];
+            numbers.number(&document.source, &mut reading);
+            document.reading = Some(Box::new(reading));
         }
-        self.number();
     }
+}
 
-    /// Numbers the documents of each file, as far as all before them have been read.
-    fn number(&mut self) {
-        let mut previous: Option<Arc<Source>> = None;
-        let mut number = Some(0);
-        for document in &mut self.documents {
-            if !previous.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, &document.source)) {
-                number = Some(0);
-                previous = Some(document.source.clone());
-            }
-            number = match (&mut document.reading, number) {
-                (Some(reading), Some(before)) => {
-                    let number = before + usize::from(!reading.empty);
-                    let manifests = reading.manifests.iter_mut().map(|manifest| &mut manifest.origin);
-                    let configs = reading.configs.iter_mut().map(|config| &mut config.origin);
-                    manifests.chain(configs).for_each(|origin| origin.document = number);
-                    Some(number)
-                }
-                _ => None,
-            };
+/// Numbers the documents of each file from 1, without those that are empty.
+#[derive(Default)]
+struct Numbers {
+    source: Option<Arc<Source>>,
+    number: usize,
+}
+
+impl Numbers {
+    /// Called for each document of a file, in order.
+    fn number(&mut self, source: &Arc<Source>, reading: &mut Reading) {
+        if !self.source.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, source)) {
+            *self = Numbers { source: Some(source.clone()), number: 0 };
         }
+        self.number += usize::from(!reading.empty);
+        let manifests = reading.manifests.iter_mut().map(|manifest| &mut manifest.origin);
+        let configs = reading.configs.iter_mut().map(|config| &mut config.origin);
+        manifests.chain(configs).for_each(|origin| origin.document = self.number);
     }
+}
+
+fn too_many(source: &Source) -> Problem {
+    Problem::new(format!("more than {MAX_DOCUMENTS} documents, the most that are read from one source"))
+        .at(Location { file: source.name.clone(), line: 0, column: 0 })
+        .help("split it into several files and deploy them one after the other")
 }
 
 impl From<Arc<Source>> for Input {
     /// One text that is in memory already.
     fn from(source: Arc<Source>) -> Input {
-        let pieces = documents::split(&source.text).into_iter();
-        let documents = pieces.map(|piece| Document { source: source.clone(), piece, reading: None }).collect();
-        Input { arguments: Vec::new(), gathered: Gathered::of(source), documents }
+        let mut gathered = Gathered::of(source.clone());
+        let pieces = documents::split(&source.text, MAX_DOCUMENTS);
+        if pieces.is_none() {
+            gathered.problems.push(too_many(&source));
+        }
+        let documents = pieces.unwrap_or_default().into_iter();
+        let documents = documents.map(|piece| Document { source: source.clone(), piece, reading: None }).collect();
+        Input { arguments: Vec::new(), gathered, documents }
     }
 }
 
 impl Document {
     fn text(&self) -> &str {
         &self.source.text[self.piece.bytes.clone()]
+    }
+
+    fn read(&self) -> Reading {
+        objects::read(&self.source, &self.piece)
     }
 }

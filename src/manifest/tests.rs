@@ -217,7 +217,26 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
     assert!(notice.to_string().ends_with("loop: a link to a directory is not followed"), "{notice}");
 
     symlink("nowhere", real.join("dead.yaml")).unwrap();
-    assert_eq!(folder_problems(&folder, &["real"]), ["real/dead.yaml: there is no such file or directory"]);
+    assert_eq!(folder_problems(&folder, &["real"]), ["real/dead.yaml: a broken symbolic link: nowhere does not exist"]);
+}
+
+#[test]
+fn a_broken_link_that_is_named_is_called_one() {
+    #[cfg(unix)]
+    {
+        let folder = folder(&[]);
+        std::os::unix::fs::symlink("../gone.yaml", folder.path().join("link.yaml")).unwrap();
+        let problems = folder_problems(&folder, &["link.yaml"]);
+        assert_eq!(problems, ["link.yaml: a broken symbolic link: ../gone.yaml does not exist"]);
+    }
+}
+
+#[test]
+fn after_very_many_problems_no_more_documents_are_read() {
+    let folder = folder(&[("a.yaml", &"--- x\n".repeat(40_000))]);
+    let problems = folder_problems(&folder, &["a.yaml"]);
+    assert!(problems.len() < 20_000, "{}", problems.len());
+    assert!(problems.iter().any(|problem| problem.starts_with("more than 10000 problems")), "{:?}", problems.last());
 }
 
 #[test]
