@@ -18,6 +18,7 @@ use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{HumanOptions, Sources, write_problems};
 use crate::report::json;
+use crate::text;
 use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
@@ -76,6 +77,15 @@ impl Host {
         let options = HumanOptions { color, verbose: true, ..HumanOptions::default() };
         let _ = write_problems(error.problems(), &options, &sources, &mut self.stderr);
         Exit::from(error)
+    }
+
+    /// Says what the user should know and what stops nothing.
+    fn notices<'a>(&mut self, notices: impl IntoIterator<Item = &'a Problem>) {
+        for notice in notices {
+            let text = text::sanitize_block(&notice.to_string()).into_owned();
+            let help = notice.help.as_deref().map(|help| format!(" ({})", text::sanitize(help)));
+            let _ = writeln!(self.stderr, "notice: {text}{}", help.unwrap_or_default());
+        }
     }
 
     /// Prints the whole answer of a command.
@@ -150,6 +160,7 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mu
     };
     let origins = manifests.configs.iter().map(|document| &document.origin);
     let loaded = loader.load(origins, &registry::known())?;
+    host.notices(&loaded.notices);
     Ok(match output.unwrap_or(Format::Human) {
         Format::Human => loaded.settings.show(),
         Format::Json => pretty(&serde_json::json!(loaded.settings.list())),

@@ -54,12 +54,25 @@ impl Known {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConfigMap(pub Option<Located>);
 
+/// What a Config document among the manifests may do with a key of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AmongManifests {
+    /// Nothing: the key is read from files only.
+    Nothing,
+    /// Make it stricter.
+    Tighten,
+    /// Set it where no file of the team has an entry for the check, as kapp would read it; else make it stricter.
+    Set,
+}
+
 /// A key as a check declared it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyDescription {
     pub name: &'static str,
-    /// The JSON Schema of the value.
+    /// The JSON Schema of the value. Where manifests may do something with the key, its words are in order: the
+    /// strictest comes first.
     pub schema: Value,
+    pub among_manifests: AmongManifests,
 }
 
 impl KeyDescription {
@@ -74,6 +87,11 @@ impl KeyDescription {
             Some(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
             None => self.schema["type"].as_str().unwrap_or("any").to_owned(),
         }
+    }
+
+    /// How strict a word is: 0 is the strictest. `None` for what is not one of the words.
+    pub(super) fn rank(&self, word: &str) -> Option<usize> {
+        self.schema["enum"].as_array()?.iter().position(|known| known == word)
     }
 
     /// The value that an absent key stands for, if there is one.
@@ -133,6 +151,22 @@ impl<'a> ConfigReader<'a> {
             found.map(|(_, value)| value.clone()).ok_or_else(|| not_one_of(text, &names))
         };
         self.read(key, schema, find).unwrap_or(default)
+    }
+
+    /// [`ConfigReader::choice`] of words of which the strictest comes first.
+    pub fn strictness<T: Clone + PartialEq>(
+        &mut self,
+        key: &'static str,
+        about: &str,
+        strictest_first: &[(&'static str, T)],
+        default: T,
+        among_manifests: AmongManifests,
+    ) -> T {
+        let value = self.choice(key, about, strictest_first, default);
+        if let Some(key) = self.keys.last_mut() {
+            key.among_manifests = among_manifests;
+        }
+        value
     }
 
     pub fn bool(&mut self, key: &'static str, about: &str, default: bool) -> bool {
@@ -223,7 +257,7 @@ impl<'a> ConfigReader<'a> {
     /// Any value, with the places of everything in it; `schema` says what is allowed. Report what is wrong with
     /// [`ConfigReader::problem`].
     pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a Located> {
-        self.keys.push(KeyDescription { name: key, schema });
+        self.keys.push(KeyDescription { name: key, schema, among_manifests: AmongManifests::Nothing });
         self.config?.get(key)
     }
 
@@ -279,7 +313,8 @@ const MODE: &str = "mode";
 /// Reads `mode`.
 pub(super) fn mode(reader: &mut ConfigReader<'_>) -> Mode {
     let about = "error: findings of severity error block the deploy. warn: every finding is a warning.";
-    reader.choice(MODE, about, &[("error", Mode::Error), ("warn", Mode::Warn)], Mode::Error)
+    let choices = [("error", Mode::Error), ("warn", Mode::Warn)];
+    reader.strictness(MODE, about, &choices, Mode::Error, AmongManifests::Set)
 }
 
 impl KnownCheck {
@@ -296,6 +331,11 @@ impl KnownCheck {
         let mut reader = ConfigReader::new(name, config);
         let mode = mode(&mut reader);
         reader.finish().map(|()| mode)
+    }
+
+    /// The keys of a check that has nothing else to configure than its mode.
+    pub(super) fn keys_of_mode_alone() -> Vec<KeyDescription> {
+        KnownCheck { name: "", about: "", configure: |_| () }.keys()
     }
 
     /// Every key that its `config` can have, `mode` first.

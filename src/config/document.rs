@@ -72,7 +72,7 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
         text,
         kapp: false,
         left_alone: Vec::new(),
-        layer: LayerData::new(text.layer, format!("{} document {}", text.file, text.document)),
+        layer: LayerData::new(text.layer, format!("{} document {} {:?}", text.file, text.document, text.within)),
         reading,
     };
     if let Some(root) = find(&root, text.within)
@@ -207,6 +207,13 @@ impl Reader<'_> {
 
     /// Whether this layer may not set the key.
     fn refused(&mut self, key: &Key, entry: &Entry) -> bool {
+        if key.kind == Kind::Waivers && self.text.layer == Layer::Manifests {
+            let message = format!("ignored: {} of a Config document among the manifests", key.path);
+            let help = "what is deployed does not decide what may pass; put them in a configuration file (gantry.yaml, or \
+                -c FILE)";
+            self.reading.notices.push(self.place(&entry.key_span).problem(message).help(help));
+            return true;
+        }
         let (message, help) = match (self.text.layer, key.reach) {
             (Layer::Manifests, Reach::Files | Reach::OwnFiles) => (
                 format!("{:?} cannot be set by a Config document among the manifests", key.path),

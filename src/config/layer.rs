@@ -28,6 +28,13 @@ pub enum Layer {
     Flag,
 }
 
+impl Layer {
+    /// Whether it is a file that the team or the user has chosen: the user file, the project file, `-c`.
+    pub(super) fn is_of_team(self) -> bool {
+        matches!(self, Layer::User | Layer::Project | Layer::File)
+    }
+}
+
 impl fmt::Display for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -24,6 +24,7 @@ mod select;
 mod show;
 #[cfg(test)]
 mod tests;
+mod tighten;
 mod waivers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +36,7 @@ use crate::manifest::Origin;
 use crate::problem::{Error, Problem, Result};
 use crate::target::TargetSpec;
 
-pub use check::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
+pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
 pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
@@ -113,17 +114,13 @@ impl Loader {
     pub fn load<'a>(&self, among_manifests: impl IntoIterator<Item = &'a Origin>, known: &Known) -> Result<Loaded> {
         let mut reading = self.read_files();
         reading.layers.insert(0, merge::defaults());
-        let mut files = BTreeSet::new();
-        for origin in among_manifests {
-            files.insert(origin.source.name.clone());
-            reading.add(read_among_manifests(origin));
-        }
-        let came_along = self.project_file_is_among(&files);
-        reading.notices.extend(own::guard(&mut reading.layers, came_along, known));
+        let came_along = self.read_among_manifests(among_manifests, &mut reading);
         let (environment, named) = environment::environment(&self.environment);
         reading.add(environment);
         reading.add(self.overrides.layer());
         let named = self.overrides.named().or(named);
+        reading.notices.extend(own::guard(&mut reading.layers, came_along, known));
+        reading.notices.extend(tighten::tighten(&mut reading.layers, named.as_ref(), known));
 
         let merged = match merge::merge(&reading.layers) {
             Ok(merged) => merged,
@@ -134,7 +131,8 @@ impl Loader {
         };
         let selection = select::select(named.as_ref(), &merged, &reading.layers, known);
         reading.problems.extend(selection.problems);
-        reading.notices.extend(selection.notices);
+        // What was weakened comes first, so that it is not among those that are only counted.
+        reading.notices.splice(..0, selection.notices);
         let (waivers, problems) = waivers::read(merged.tree.at(waivers::WAIVERS));
         reading.problems.extend(problems);
         if !reading.problems.is_empty() {
@@ -145,14 +143,28 @@ impl Loader {
         Ok(Loaded { settings, notices: reading.notices })
     }
 
-    /// Whether the project file is one of the files of the manifests: then it came with them.
-    fn project_file_is_among(&self, files: &BTreeSet<String>) -> bool {
-        let same = |name: &String, path: &Path| {
-            let file = self.working_directory.join(name);
-            matches!((file.canonicalize(), path.canonicalize()), (Ok(one), Ok(other)) if one == other)
-        };
-        let project = files::project_file(&self.working_directory);
-        project.is_some_and(|(_, path)| files.iter().any(|name| same(name, &path)))
+    /// Reads the Config documents among the manifests, but for those of files that are configuration already. Answers
+    /// whether the project file is one of these: then it came with the manifests.
+    fn read_among_manifests<'a>(
+        &self,
+        documents: impl IntoIterator<Item = &'a Origin>,
+        reading: &mut document::Reading,
+    ) -> bool {
+        let canonical = |path: PathBuf| path.canonicalize().ok();
+        let project = files::project_file(&self.working_directory).and_then(|(_, path)| canonical(path));
+        let user = files::user_file(&self.environment, cfg!(windows)).and_then(canonical);
+        let named = self.files.iter().filter_map(|name| canonical(self.working_directory.join(name)));
+        let known: BTreeSet<PathBuf> = named.chain(project.clone()).chain(user).collect();
+        let mut came_along = false;
+        for origin in documents {
+            let name = &origin.source.name;
+            let path = if name == "-" { None } else { canonical(self.working_directory.join(name)) };
+            came_along |= path.is_some() && path == project;
+            if !path.is_some_and(|path| known.contains(&path)) {
+                reading.add(read_among_manifests(origin));
+            }
+        }
+        came_along
     }
 
     fn read_files(&self) -> document::Reading {

@@ -82,7 +82,7 @@ pub(super) fn guard(layers: &mut [LayerData], came_along: bool, known: &Known) -
     notices
 }
 
-fn rule<'l>(layer: &'l LayerData, name: &str) -> Option<&'l figment::value::Dict> {
+pub(super) fn rule<'l>(layer: &'l LayerData, name: &str) -> Option<&'l figment::value::Dict> {
     match layer.values.get(RULES) {
         Some(Value::Dict(_, rules)) => match rules.get(name) {
             Some(Value::Dict(_, rule)) => Some(rule),

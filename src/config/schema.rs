@@ -73,7 +73,7 @@ fn set_kind(schema: &mut Value, kind: &KnownKind) {
 
 /// A check of one's own has one definition, no name of gantry's, and nothing to configure but its mode.
 fn config_of_own(names: &[&str]) -> Value {
-    let mode = KnownCheck { name: "", about: "", configure: |_| () }.keys();
+    let mode = KnownCheck::keys_of_mode_alone();
     let keys: Map<String, Value> = mode.into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
     json!({
         "if": {"not": {"properties": {"name": {"enum": names}}}},

@@ -13,6 +13,7 @@ use super::keys::{DEFAULT_CHECK, RULES};
 use super::layer::{Layer, LayerData, Place};
 use super::merge::Merged;
 use super::own::{self, Definition, OwnCheck};
+use super::tighten;
 
 /// A check that runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,9 +55,12 @@ pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData
             selection.check_names(named, known);
             by_name(named, rules.as_deref().unwrap_or_default())
         }
-        (None, Some(rules)) => rules.iter().map(|name| by_files(name, merged)).collect(),
-        (None, None) => {
-            vec![Switch { name: DEFAULT_CHECK.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }]
+        (None, rules) => {
+            let rules = rules.as_deref().unwrap_or_default();
+            // Manifests that name another check do not replace the one that runs by itself.
+            let of_team = layers.iter().any(|layer| layer.layer.is_of_team() && layer.rules.is_some());
+            let by_itself = (!of_team && !rules.iter().any(|name| name == DEFAULT_CHECK)).then(default_check);
+            by_itself.into_iter().chain(rules.iter().map(|name| by_files(name, merged))).collect()
         }
     };
     for check in &known.checks {
@@ -89,8 +93,14 @@ pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData
     // In the order in which they were asked for.
     let order = |check: &SelectedCheck| selection.switches.iter().position(|switch| switch.name == check.name);
     selection.checks.sort_by_key(order);
+    selection.notices.extend(tighten::weakened(&selection.checks, merged, known));
     selection.notice_what_is_off(layers);
     selection
+}
+
+/// The check that runs where no file says which ones do.
+fn default_check() -> Switch {
+    Switch { name: DEFAULT_CHECK.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }
 }
 
 fn config_of(name: &str, merged: &Merged) -> ConfigMap {
@@ -191,6 +201,7 @@ impl Selection {
         }
         let mut inherited = false;
         for layer in layers {
+            inherited |= layer.layer == Layer::Manifests;
             match &layer.rules {
                 Some(names) if names.is_empty() && inherited => {
                     let place = layer.places.get([RULES.to_owned()].as_slice());

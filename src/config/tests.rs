@@ -12,9 +12,14 @@ use super::*;
 mod own_checks;
 mod schemas;
 mod shown;
+mod tighten;
 
 fn configure_safety(reader: &mut ConfigReader<'_>) {
-    reader.choice("failMode", "What an unknown change does.", &[("open", false), ("closed", true)], true);
+    let choices = [("closed", true), ("open", false)];
+    reader.strictness("failMode", "What an unknown change does.", &choices, true, AmongManifests::Set);
+    let choices = [("Strict", true), ("None", false)];
+    reader.strictness("enforcement", "Whether.", &choices, true, AmongManifests::Tighten);
+    reader.choice("preset", "Whose.", &[("ours", 1), ("theirs", 2)], 1);
 }
 
 fn configure_permissions(reader: &mut ConfigReader<'_>) {
@@ -432,14 +437,15 @@ fn kapps_other_keys_are_named_once_and_left_alone() {
 #[test]
 fn documents_among_the_manifests_configure_checks_and_nothing_else() {
     let bed = Bed::new()
-        .manifest(&kapp("rebaseRules: []\npreflightRules:\n- name: PermissionValidation\n  config: {limit: 9}\n"));
-    assert_eq!(bed.checks(), ["PermissionValidation"]);
+        .manifest(&kapp("rebaseRules: []\npreflightRules:\n- name: PermissionValidation\n  config: {mode: error}\n"));
+    assert_eq!(bed.checks(), ["CRDUpgradeSafety", "PermissionValidation"]);
     let list = bed.settings().list();
     assert_eq!(
-        source(&list, "preflightRules[PermissionValidation].config.limit"),
-        ("manifests", "manifests/config.yaml:8:19")
+        source(&list, "preflightRules[PermissionValidation].config.mode"),
+        ("manifests", "manifests/config.yaml:8:18")
     );
-    for key in KEYS.iter().filter(|key| key.path != keys::RULES && !key.path.contains('.')) {
+    let ignored = [keys::RULES, waivers::WAIVERS];
+    for key in KEYS.iter().filter(|key| !ignored.contains(&key.path) && !key.path.contains('.')) {
         let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();
         let expected =
             format!("manifests/config.yaml:5:1: {:?} cannot be set by a Config document among the manifests", key.path);
@@ -449,26 +455,11 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
 }
 
 #[test]
-fn manifests_that_switch_a_check_off_are_named() {
-    let bed = Bed::new()
-        .file("gantry.yaml", "preflightRules:\n- name: CRDUpgradeSafety\n- name: PermissionValidation\n")
-        .manifest(&gantry("preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n"));
-    let loaded = bed.load();
-    assert_eq!(loaded.settings.checks.len(), 1);
-    assert_eq!(
-        loaded.notices.iter().map(say).collect::<Vec<_>>(),
-        [
-            "manifests/config.yaml:6:37: a Config document among the manifests switches the check \"CRDUpgradeSafety\" off | --preflight CRDUpgradeSafety runs it all the same"
-        ]
-    );
-}
-
-#[test]
 fn a_config_in_a_list_is_found() {
     use crate::resource::Step;
     let mut bed = Bed::new().manifest("kind: List\napiVersion: v1\nitems:\n- apiVersion: gantry.dev/v1alpha1\n  kind: Config\n  preflightRules: [{name: PermissionValidation}]\n");
     bed.manifests[0].within = vec![Step::Key("items".into()), Step::Index(0)];
-    assert_eq!(bed.checks(), ["PermissionValidation"]);
+    assert_eq!(bed.checks(), ["CRDUpgradeSafety", "PermissionValidation"]);
 }
 
 #[test]

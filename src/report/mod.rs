@@ -54,6 +54,9 @@ pub struct Report {
     /// What is wrong and stops nothing: waivers that have expired or fit no finding, field conflicts ahead of a deploy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ErrorEntry>,
+    /// What the user should know: what a Config document among the manifests has set, or may not set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<ErrorEntry>,
     pub summary: Summary,
 }
 
@@ -361,6 +364,7 @@ impl Default for Report {
             checks: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
+            notices: Vec::new(),
             summary: Summary::default(),
         }
     }

@@ -105,6 +105,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         checks,
         errors: Vec::new(),
         warnings: Vec::new(),
+        notices: Vec::new(),
         summary,
     }
 }
@@ -214,7 +215,12 @@ pub fn warned() -> Report {
     let findings = vec![widened, info, waived, undecided, raised_minimum(Severity::Warning)];
     let mut check = check("CRDUpgradeSafety", CheckStatus::Warned, findings);
     check.mode = Mode::Warn;
-    report(Outcome::Planned, app_changes(), vec![check])
+    let notice = ErrorEntry {
+        message: "a Config document among the manifests sets mode: warn for the check \"CRDUpgradeSafety\"".into(),
+        source: Some(source("manifests/kapp.yaml", 5, 12)),
+        help: None,
+    };
+    Report { notices: vec![notice], ..report(Outcome::Planned, app_changes(), vec![check]) }
 }
 
 pub fn could_not_check() -> Report {

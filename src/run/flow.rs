@@ -68,7 +68,7 @@ async fn steps(
 ) -> Result<Exit> {
     // Everything that can be wrong in the configuration is said before the first request.
     let input = read_input(&args.input.files, host).await?;
-    let (settings, enabled, input) = configure(args, deploy, input, host, output)?;
+    let (settings, enabled, input) = configure(args, deploy, input, host, output, report)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
     let stop = host.stop.clone();
@@ -77,12 +77,12 @@ async fn steps(
     if writes {
         target.remove_leftovers();
     }
-    output.notices(host, &manifests.notices);
+    tell(&manifests.notices, host, output, report);
     report.target = target.describe();
     let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
     let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
-    output.notices(host, &notices);
+    tell(&notices, host, output, report);
     tell_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
 
@@ -122,6 +122,12 @@ async fn steps(
     let applied = write(&plan, &target, &settings, &progress, host).await;
     tell_warnings(host, output, &target, settings.redact);
     Ok(conclude(report, applied, settings.redact))
+}
+
+/// What the user should know, on stderr and in the report.
+fn tell(notices: &[Problem], host: &mut Host, output: &mut Output, report: &mut Report) {
+    output.notices(host, notices);
+    report.notices.extend(notices.iter().map(ErrorEntry::from));
 }
 
 /// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
@@ -192,6 +198,7 @@ fn configure(
     input: Input,
     host: &mut Host,
     output: &mut Output,
+    report: &mut Report,
 ) -> Result<(Settings, Vec<Enabled>, Input)> {
     let overrides = Overrides {
         warn_only: args.warn_only,
@@ -211,7 +218,7 @@ fn configure(
     for source in input.sources() {
         output.add_source(source.clone());
     }
-    output.notices(host, &loaded.notices);
+    tell(&loaded.notices, host, output, report);
     let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
     let enabled = settings
         .checks

@@ -81,11 +81,7 @@ impl Output {
             return;
         }
         let shown = if self.options.verbose { notices.len() } else { MOST_NOTICES };
-        for notice in notices.iter().take(shown) {
-            let text = crate::text::sanitize_block(&notice.to_string()).into_owned();
-            let help = notice.help.as_deref().map(|help| format!(" ({})", crate::text::sanitize(help)));
-            let _ = writeln!(host.stderr, "notice: {text}{}", help.unwrap_or_default());
-        }
+        host.notices(notices.iter().take(shown));
         if notices.len() > shown {
             let rest = crate::text::count(notices.len() - shown, "more notice");
             let _ = writeln!(host.stderr, "… and {rest} (-v shows all of them)");

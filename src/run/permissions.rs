@@ -26,7 +26,9 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let input = read_input(&args.input.files, host).await?;
     let overrides = Overrides { user: args.user.clone(), groups: args.groups.clone(), ..overrides(&args.input) };
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let settings = loader.load(input.configs(), &registry::known())?.settings;
+    let loaded = loader.load(input.configs(), &registry::known())?;
+    host.notices(&loaded.notices);
+    let settings = loaded.settings;
     let configs = input.configs().count();
     let manifests = complete(input.read().map_err(Error::Failed)?, configs)?.manifests;
 

@@ -50,7 +50,7 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     assert!(
         say(&loaded.notices[0]).starts_with("manifests/config.yaml:7:3: left alone: \"exec\" of the check \"mine\"")
     );
-    let check = &loaded.settings.checks[0];
+    let check = &loaded.settings.checks[1];
     assert!(matches!(&check.definition, Definition::NotRun { at: Some(at) } if at.line == 7), "{:?}", check.definition);
     // Nor does one get into the place of another.
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  exec: {command: [./good]}\n").manifest(&exec);
@@ -60,7 +60,7 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     assert_eq!(config, serde_json::json!({"command": ["./good"]}));
     // An expression does no harm, but it does not replace one of the team's.
     let cel = gantry("preflightRules:\n- name: mine\n  cel: {expression: 'true'}\n");
-    assert_eq!(Bed::new().manifest(&cel).checks(), ["mine"]);
+    assert_eq!(Bed::new().manifest(&cel).checks(), ["CRDUpgradeSafety", "mine"]);
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  cel: {expression: e}\n").manifest(&cel);
     let loaded = bed.load();
     assert_eq!(loaded.settings.checks[0].config.0.as_ref().unwrap().to_value(), serde_json::json!({"expression": "e"}));

@@ -30,8 +30,8 @@ fn a_check_describes_its_keys() {
         .flat_map(KnownCheck::keys)
         .map(|key| format!("{} {} {:?} {}", key.name, key.values(), key.default().unwrap_or_default(), key.about()))
         .collect();
-    assert_eq!(keys[1], "failMode open|closed \"closed\" What an unknown change does.");
-    assert_eq!(keys[4], "limit integer \"3\" How many.");
+    assert_eq!(keys[1], "failMode closed|open \"closed\" What an unknown change does.");
+    assert_eq!(keys[6], "limit integer \"3\" How many.");
     assert_eq!(keys.last().map(String::as_str), Some("nested object \"\" "));
 }
 

@@ -7,7 +7,7 @@ use super::presets::Tool;
 use super::presets::options::{self as crdify, Conversion, Enforcement};
 use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
 use super::rules;
-use crate::config::{ConfigReader, Located, LocatedData};
+use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
 use crate::problem::did_you_mean;
 use crate::report::Severity;
 
@@ -73,9 +73,10 @@ impl Options {
         let preset = reader.choice("preset", about, &presets, Preset::default());
         let about = "Whether a change that nobody can decide blocks (closed) or is only reported (open).";
         let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
-        let fail_mode = reader.choice("failMode", about, &choices, FailMode::default());
+        let fail_mode = reader.strictness("failMode", about, &choices, FailMode::default(), AmongManifests::Set);
         let about = "None switches the check off, as on an OLM ClusterExtension; it is then reported as skipped.";
-        let off = reader.choice("enforcement", about, &[("Strict", false), ("None", true)], false);
+        let choices = [("Strict", false), ("None", true)];
+        let off = reader.strictness("enforcement", about, &choices, false, AmongManifests::Tighten);
         let rules = enforced(reader, preset);
         let mut options = Options { preset, fail_mode, off, rules, crdify: crdify::Options::default() };
         if preset == Preset::OlmV1 {

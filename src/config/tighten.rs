@@ -1,0 +1,217 @@
+//! What a Config document among the manifests may do: add checks and make them stricter.
+//!
+//! Manifests are data, often somebody else's. Where a file of the team has an entry for a check, a document among them
+//! cannot weaken it. Where no file has one, it may set what kapp would read of it. What does not count is taken out of
+//! the layer before the layers are merged, so that everybody sees the configuration that counts, and a notice names it.
+
+use std::collections::BTreeMap;
+
+use figment::value::{Dict, Value};
+
+use super::check::{AmongManifests, KeyDescription, Known, KnownCheck};
+use super::environment::Named;
+use super::keys::RULES;
+use super::layer::{self, Layer, LayerData, Place};
+use super::merge::{LocatedData, Merged};
+use super::own;
+use super::select::SelectedCheck;
+use crate::problem::Problem;
+use crate::text;
+
+const FROM_FILES: &str = "set it in a configuration file (gantry.yaml, or -c FILE)";
+
+/// Takes out of the layers of the manifests what would weaken a check, and says so. `named` are the checks that the flag
+/// or the variable names.
+pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &Known) -> Vec<Problem> {
+    let mut checks = of_team(layers, known);
+    let mut notices = Vec::new();
+    for layer in layers.iter_mut().filter(|layer| layer.layer == Layer::Manifests) {
+        for name in layer.rules.clone().unwrap_or_default() {
+            let is_own = !known.has(&name);
+            let check = checks.entry(name.clone()).or_default();
+            // A check that only manifests define is theirs alone.
+            if is_own && check.team.is_none() {
+                continue;
+            }
+            let mut entry = Entry { name: &name, layer: &mut *layer, notices: &mut notices };
+            entry.switch(check, named);
+            let keys = match known.checks.iter().find(|known| known.name == name) {
+                Some(known) => known.keys(),
+                None => KnownCheck::keys_of_mode_alone(),
+            };
+            entry.config(check, &keys);
+        }
+    }
+    notices
+}
+
+/// What the layers so far say of a check.
+#[derive(Default)]
+struct Standing {
+    /// Where a file of the team has its last entry for it, if one has.
+    team: Option<Place>,
+    enabled: Option<bool>,
+    config: Dict,
+    runs_program: bool,
+}
+
+fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, Standing> {
+    let mut checks: BTreeMap<String, Standing> = BTreeMap::new();
+    for layer in layers.iter().filter(|layer| layer.layer.is_of_team()) {
+        for name in layer.rules.iter().flatten() {
+            let check = checks.entry(name.clone()).or_default();
+            check.team = Some(place(layer, &[RULES, name]));
+            let Some(rule) = own::rule(layer, name) else { continue };
+            check.enabled = rule.get("enabled").and_then(Value::to_bool).or(check.enabled);
+            check.config.extend(rule.get("config").and_then(Value::as_dict).cloned().unwrap_or_default());
+            check.runs_program |= known.kinds.iter().any(|kind| kind.runs_programs && rule.contains_key(kind.key));
+        }
+    }
+    checks
+}
+
+fn place(layer: &LayerData, steps: &[&str]) -> Place {
+    let path: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
+    layer.places.get(&path).map_or(Place::Default, |places| places.key.clone())
+}
+
+/// One entry of `preflightRules` of a document among the manifests.
+struct Entry<'a> {
+    name: &'a str,
+    layer: &'a mut LayerData,
+    notices: &'a mut Vec<Problem>,
+}
+
+impl Entry<'_> {
+    /// `enabled`
+    fn switch(&mut self, check: &mut Standing, named: Option<&Named>) {
+        let rule = own::rule(self.layer, self.name);
+        let Some(enabled) = rule.and_then(|rule| rule.get("enabled")).and_then(Value::to_bool) else { return };
+        let runs = check.enabled.unwrap_or(true);
+        if let Some(team) = &check.team {
+            match enabled {
+                _ if enabled == runs => self.take_out(&["enabled"]),
+                // The team does not want the program to run.
+                true if !check.runs_program => check.enabled = Some(true),
+                _ => {
+                    let help = configured_at(team);
+                    self.ignore(&["enabled"], &format!("enabled: {enabled}"), &help);
+                }
+            }
+        } else if !enabled && let Some(named) = named.filter(|named| named.names.iter().any(|name| name == self.name)) {
+            self.ignore(&["enabled"], "enabled: false", &format!("{} names the check", named.place));
+        } else {
+            check.enabled = Some(enabled);
+        }
+    }
+
+    fn config(&mut self, check: &mut Standing, keys: &[KeyDescription]) {
+        let rule = own::rule(self.layer, self.name);
+        let config = rule.and_then(|rule| rule.get("config")).and_then(Value::as_dict).cloned().unwrap_or_default();
+        for (key, value) in config {
+            // Whoever reads the configuration says what is wrong with a key or a word that is unknown.
+            let Some(known) = keys.iter().find(|known| known.name == key) else { continue };
+            let steps = ["config", key.as_str()];
+            let default = || known.default().map(Value::from);
+            let now = check.config.get(&key).cloned();
+            if now.as_ref() == Some(&value) {
+                self.take_out(&steps);
+                continue;
+            }
+            let word = value.as_str().map(str::to_owned);
+            let shown = match &word {
+                Some(word) => format!("{key}: {}", text::cut(&text::sanitize(word), 60)),
+                None => key.clone(),
+            };
+            if known.among_manifests == AmongManifests::Nothing {
+                if now.or_else(|| schema_default(known)).as_ref() == Some(&value) {
+                    self.take_out(&steps);
+                } else {
+                    self.ignore(&steps, &shown, FROM_FILES);
+                }
+                continue;
+            }
+            let rank = |value: &Value| value.as_str().and_then(|word| known.rank(word));
+            let Some(rank_of_new) = rank(&value) else { continue };
+            if now.as_ref().is_some_and(|now| rank(now).is_none()) {
+                // Something is wrong with the team's own word. It is not to be hidden.
+                self.take_out(&steps);
+                continue;
+            }
+            let weaker = now.or_else(default).as_ref().and_then(rank).is_some_and(|now| now < rank_of_new);
+            match (&check.team, known.among_manifests) {
+                (Some(team), _) if weaker => {
+                    let help = configured_at(team);
+                    self.ignore(&steps, &shown, &help);
+                }
+                (None, AmongManifests::Tighten) if weaker => self.ignore(&steps, &shown, FROM_FILES),
+                _ => {
+                    check.config.insert(key, value);
+                }
+            }
+        }
+    }
+
+    fn ignore(&mut self, steps: &[&str], what: &str, help: &str) {
+        let mut path = vec![RULES, self.name];
+        path.extend(steps);
+        let message = format!(
+            "ignored: {what} of the check {:?}; a Config document among the manifests may only tighten",
+            self.name
+        );
+        self.notices.push(place(self.layer, &path).problem(message).help(help));
+        self.take_out(steps);
+    }
+
+    fn take_out(&mut self, steps: &[&str]) {
+        let Some(Value::Dict(_, rules)) = self.layer.values.get_mut(RULES) else { return };
+        let Some((last, parents)) = steps.split_last() else { return };
+        let mut dict = match rules.get_mut(self.name) {
+            Some(Value::Dict(_, rule)) => rule,
+            _ => return,
+        };
+        for step in parents {
+            dict = match dict.get_mut(*step) {
+                Some(Value::Dict(_, below)) => below,
+                _ => return,
+            };
+        }
+        dict.remove(*last);
+    }
+}
+
+fn schema_default(key: &KeyDescription) -> Option<Value> {
+    let default = &key.schema["default"];
+    (!default.is_null()).then(|| layer::value(default))
+}
+
+fn configured_at(team: &Place) -> String {
+    match team.location() {
+        Some(at) => format!("the check is configured at {}:{}; change it there, or with -c FILE", at.file, at.line),
+        None => FROM_FILES.to_owned(),
+    }
+}
+
+/// What the manifests have set lower than it is by itself, where nobody else has said anything.
+pub(super) fn weakened(checks: &[SelectedCheck], merged: &Merged, known: &Known) -> Vec<Problem> {
+    let mut notices = Vec::new();
+    for check in checks {
+        let Some(entry) = known.checks.iter().find(|known| known.name == check.name) else { continue };
+        let rule = merged.tree.get(RULES).and_then(|rules| rules.get(&check.name));
+        let Some(config) = rule.and_then(|rule| rule.get("config")) else { continue };
+        for key in entry.keys() {
+            let Some(found) = config.get(key.name).filter(|found| found.layer == Layer::Manifests) else { continue };
+            let LocatedData::Scalar(serde_json::Value::String(word)) = &found.data else { continue };
+            let default = key.default().and_then(|default| key.rank(&default));
+            if key.rank(word).zip(default).is_some_and(|(rank, default)| rank > default) {
+                let message = format!(
+                    "a Config document among the manifests sets {}: {word} for the check {:?}",
+                    key.name, check.name
+                );
+                let help = "an entry for the check in a configuration file (gantry.yaml, or -c FILE) keeps it as it is";
+                notices.push(found.key.problem(message).help(help));
+            }
+        }
+    }
+    notices
+}
