@@ -165,6 +165,49 @@ fn rules_are_turned_down_and_up_by_name_and_pattern() {
     assert_eq!(off.code(0).report()["checks"][0]["status"], "skipped");
 }
 
+/// Of each rule that is switched off: how many findings, what they would have been, and where it is.
+fn suppressed(output: &Output) -> Vec<String> {
+    let report = output.report();
+    let entries = report["checks"][0]["suppressed"].as_array().cloned().unwrap_or_default();
+    let say = |entry: &Value| {
+        let (rule, severity, at) = (&entry["rule"], &entry["severity"], &entry["source"]);
+        format!("{} {rule} {severity} {}:{}", entry["count"], at["file"], at["line"]).replace('"', "")
+    };
+    entries.iter().map(say).collect()
+}
+
+#[test]
+fn what_is_switched_off_is_counted_and_says_where() {
+    let bed = several();
+    let human = || {
+        let arguments = ["check", "-f", "crd.json", "--target", "dir:cluster", "-c", "c.yaml"];
+        Gantry::new().cwd(bed.path()).args(arguments).run()
+    };
+    let off =
+        bed.with("\n    rules:\n    - {name: '*', enforcement: none}\n    - {name: FormatChange, enforcement: none}");
+    off.code(0);
+    assert_eq!(off.report()["checks"][0]["status"], "passed");
+    assert_eq!(suppressed(&off), ["1 FormatChange info c.yaml:8", "1 NoTypeChange error c.yaml:7"]);
+    human().code(0).stdout_contains("CRDUpgradeSafety  passed, 2 findings switched off by c.yaml:7, c.yaml:8\n");
+    // Beside findings that are left.
+    let some = bed.with("{rules: [{name: FormatChange, enforcement: none}]}");
+    assert_eq!(suppressed(some.code(3)), ["1 FormatChange info c.yaml:5"]);
+    human()
+        .code(3)
+        .stdout_contains("CRDUpgradeSafety  samples.test.example.com  blocked: 1 error\n")
+        .stdout_contains("CRDUpgradeSafety  1 finding switched off by c.yaml:5\n");
+    // In the words of crdify, but not what the preset itself leaves out.
+    let crdify = bed.with(
+        "\n    preset: olm-v1\n    unhandledEnforcement: None\n    validations:\n    - {name: type, enforcement: None}",
+    );
+    assert_eq!(suppressed(crdify.code(0)), ["1 type error c.yaml:9", "1 unhandled error c.yaml:7"]);
+    // A rule that finds nothing is not spoken of.
+    let nothing = bed.with("{rules: [{name: NoScopeChange, enforcement: none}]}");
+    assert_eq!(suppressed(nothing.code(3)), Vec::<String>::new());
+    bed.with("{enforcement: None}");
+    human().code(0).stdout_contains("CRDUpgradeSafety  skipped: switched off by enforcement: None (c.yaml:5)\n");
+}
+
 #[test]
 fn a_waived_finding_blocks_nothing_and_stays_in_the_report() {
     let bed = several();

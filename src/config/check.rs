@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::problem::{Problem, did_you_mean};
+use crate::problem::{Location, Problem, did_you_mean};
 use crate::report::Mode;
 
 use super::keys;
@@ -259,6 +259,11 @@ impl<'a> ConfigReader<'a> {
     pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a Located> {
         self.keys.push(KeyDescription { name: key, schema, among_manifests: AmongManifests::Nothing });
         self.config?.get(key)
+    }
+
+    /// Where a key is configured.
+    pub fn place(&self, key: &str) -> Option<&'a Location> {
+        self.config?.get(key)?.place.location()
     }
 
     /// Says what is wrong with a value that [`ConfigReader::value`] gave; `path` begins with the key (`waivers[0].rule`).

@@ -134,6 +134,17 @@ impl LayerData {
         }
     }
 
+    /// Whether it has an entry for the check.
+    pub fn has(&self, check: &str) -> bool {
+        self.rules.iter().flatten().any(|name| name == check)
+    }
+
+    /// Where the key stands to which these steps lead.
+    pub fn place(&self, steps: &[&str]) -> Place {
+        let path: Path = steps.iter().map(|step| (*step).to_owned()).collect();
+        self.places.get(&path).map_or(Place::Default, |places| places.key.clone())
+    }
+
     /// Sets the value at a dotted path of the table of keys, from one place.
     pub fn set(&mut self, path: &str, value: Value, place: Place) {
         let steps: Path = path.split('.').map(str::to_owned).collect();

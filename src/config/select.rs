@@ -60,7 +60,7 @@ pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData
             // Manifests that name another check do not replace the one that runs by itself.
             let of_team = layers.iter().any(|layer| layer.layer.is_of_team() && layer.rules.is_some());
             let by_itself = (!of_team && !rules.iter().any(|name| name == DEFAULT_CHECK)).then(default_check);
-            by_itself.into_iter().chain(rules.iter().map(|name| by_files(name, merged))).collect()
+            by_itself.into_iter().chain(rules.iter().map(|name| by_files(name, merged, layers))).collect()
         }
     };
     for check in &known.checks {
@@ -121,7 +121,7 @@ fn by_name(named: &Named, configured: &[String]) -> Vec<Switch> {
     switches
 }
 
-fn by_files(name: &str, merged: &Merged) -> Switch {
+fn by_files(name: &str, merged: &Merged, layers: &[LayerData]) -> Switch {
     let raw = merged.raw.preflight_rules.as_ref().and_then(|rules| rules.get(name));
     let enabled = raw.and_then(|rule| rule.enabled).unwrap_or(true);
     let rule = merged.tree.get(RULES).and_then(|rules| rules.get(name));
@@ -129,6 +129,13 @@ fn by_files(name: &str, merged: &Merged) -> Switch {
     let (layer, place) = match rule {
         Some(rule) => match rule.get("enabled") {
             Some(enabled) => (enabled.layer, enabled.place.clone()),
+            // Manifests may name what is on already.
+            None if rule.layer == Layer::Manifests => {
+                let of_team = layers.iter().rev().filter(|layer| layer.layer.is_of_team());
+                let mut found =
+                    of_team.filter(|layer| layer.has(name)).map(|layer| (layer.layer, layer.place(&[RULES, name])));
+                found.next().unwrap_or((rule.layer, rule.key.clone()))
+            }
             None => (rule.layer, rule.key.clone()),
         },
         None => (Layer::Default, Place::Default),

@@ -60,7 +60,7 @@ fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, Standing> {
     for layer in layers.iter().filter(|layer| layer.layer.is_of_team()) {
         for name in layer.rules.iter().flatten() {
             let check = checks.entry(name.clone()).or_default();
-            check.team = Some(place(layer, &[RULES, name]));
+            check.team = Some(layer.place(&[RULES, name]));
             let Some(rule) = own::rule(layer, name) else { continue };
             check.enabled = rule.get("enabled").and_then(Value::to_bool).or(check.enabled);
             check.config.extend(rule.get("config").and_then(Value::as_dict).cloned().unwrap_or_default());
@@ -68,11 +68,6 @@ fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, Standing> {
         }
     }
     checks
-}
-
-fn place(layer: &LayerData, steps: &[&str]) -> Place {
-    let path: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
-    layer.places.get(&path).map_or(Place::Default, |places| places.key.clone())
 }
 
 /// One entry of `preflightRules` of a document among the manifests.
@@ -159,7 +154,7 @@ impl Entry<'_> {
             "ignored: {what} of the check {:?}; a Config document among the manifests may only tighten",
             self.name
         );
-        self.notices.push(place(self.layer, &path).problem(message).help(help));
+        self.notices.push(self.layer.place(&path).problem(message).help(help));
         self.take_out(steps);
     }
 

@@ -28,7 +28,7 @@ use self::rule::RuleDoc;
 use crate::date::Date;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::report::{Affected, Breaks, Coverage, Severity, Verdict, Witness};
+use crate::report::{Affected, Breaks, Coverage, Severity, Suppressed, Verdict, Witness};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
@@ -184,8 +184,13 @@ pub struct CouldNotCheck {
 #[derive(Debug)]
 pub enum Answer {
     /// What it found, and the parts of the plan that it could not check; with any of those it has not passed.
-    /// `coverage` is what it looked at, where that is worth telling.
-    Checked { violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>, coverage: Vec<Coverage> },
+    /// `coverage` is what it looked at, where that is worth telling; `suppressed` is what the configuration switches off.
+    Checked {
+        violations: Vec<Violation>,
+        unchecked: Vec<CouldNotCheck>,
+        coverage: Vec<Coverage>,
+        suppressed: Vec<Suppressed>,
+    },
     /// Not possible on this target, with the reason.
     Skipped(String),
 }
@@ -193,7 +198,7 @@ pub enum Answer {
 impl Answer {
     /// What a check found that has no more to tell of what it looked at.
     pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
-        Answer::Checked { violations, unchecked, coverage: Vec::new() }
+        Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: Vec::new() }
     }
 }
 

@@ -132,16 +132,34 @@ fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
 
 fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let (message, unchecked, coverage, findings) = match answer {
-        Ok(Answer::Checked { violations, unchecked, coverage }) => {
-            (None, unchecked, coverage, place(violations, plan, mode))
-        }
-        Ok(Answer::Skipped(reason)) => (Some(reason), Vec::new(), Vec::new(), Vec::new()),
-        Err(error) => (None, vec![error], Vec::new(), Vec::new()),
+    let mut report = CheckReport {
+        name: enabled.name.clone(),
+        mode,
+        status: CheckStatus::Failed,
+        message: None,
+        unchecked: Vec::new(),
+        coverage: Vec::new(),
+        suppressed: Vec::new(),
+        findings: Vec::new(),
     };
-    let status = if message.is_some() { CheckStatus::Skipped } else { status(&findings, !unchecked.is_empty()) };
-    let unchecked = unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
-    CheckReport { name: enabled.name.clone(), mode, status, message, unchecked, coverage, findings }
+    let unchecked = match answer {
+        Ok(Answer::Checked { violations, unchecked, coverage, suppressed }) => {
+            report.findings = place(violations, plan, mode);
+            report.status = status(&report.findings, !unchecked.is_empty());
+            report.coverage = coverage;
+            report.suppressed = suppressed;
+            unchecked
+        }
+        Ok(Answer::Skipped(reason)) => {
+            report.status = CheckStatus::Skipped;
+            report.message = Some(reason);
+            Vec::new()
+        }
+        Err(error) => vec![error],
+    };
+    report.unchecked =
+        unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
+    report
 }
 
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.

@@ -133,6 +133,7 @@ mod tests {
             message: None,
             unchecked: Vec::new(),
             coverage: Vec::new(),
+            suppressed: Vec::new(),
             findings: vec![finding],
         }];
         let today = Date::parse("2026-11-21").unwrap();

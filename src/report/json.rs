@@ -172,8 +172,8 @@ mod tests {
         }
         let expected = "action affected apiVersion breaks changes checks column count coverage created deleted desired \
             documented errors examples file findings help infos kind label line live message mode name namespace notices \
-            object objects of oldObject outcome path proven read result rule severity source status summary target unchanged \
-            unchecked unlisted updated value verdict version waived warnings witnesses";
+            object objects of oldObject outcome path proven read result rule severity source status summary suppressed target \
+            unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
 

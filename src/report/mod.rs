@@ -140,7 +140,24 @@ pub struct CheckReport {
     /// What the check looked at, for checks that judge objects that exist: one entry for each CRD that changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coverage: Vec<Coverage>,
+    /// Findings that the configuration has switched off and that are not among `findings`, counted by rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suppressed: Vec<Suppressed>,
     pub findings: Vec<Finding>,
+}
+
+/// Findings of one rule that the configuration has switched off (`enforcement: none`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Suppressed {
+    pub rule: String,
+    /// What the findings would have been.
+    pub severity: Severity,
+    /// How many findings.
+    pub count: usize,
+    /// Where they are switched off: in a configuration file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
 }
 
 /// How much of what exists a check looked at to judge the change of one CRD.

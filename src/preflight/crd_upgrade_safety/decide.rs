@@ -46,7 +46,7 @@ fn decided(verdict: Option<Verdict>) -> Option<Verdict> {
 ///
 /// A rule that is made an error is one for what may break; what is proven harmless stays a piece of information.
 pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &Options) -> Option<Severity> {
-    match options.enforcement(rule) {
+    match options.enforced(rule).map(|entry| entry.enforcement) {
         None => Some(severity),
         Some(None) => None,
         Some(Some(Severity::Error)) if proven_harmless => Some(severity),
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn enforcement_turns_down_and_up_but_makes_no_breakage_of_what_is_proven_harmless() {
         let options = |enforcement| {
-            let entry = super::super::options::Enforced { pattern: "Pattern*".into(), enforcement };
+            let entry = super::super::options::Enforced { pattern: "Pattern*".into(), enforcement, at: None };
             Options { rules: vec![entry], ..Options::default() }
         };
         let (error, warn, none) = (Some(Severity::Error), Some(Severity::Warning), None);

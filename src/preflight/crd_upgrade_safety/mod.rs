@@ -39,8 +39,9 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::parallel::in_parallel;
+use crate::problem::Location;
 use crate::proof::Limits;
-use crate::report::{Severity, Verdict};
+use crate::report::{Severity, Suppressed, Verdict};
 use crate::text;
 
 const NAME: &str = "CRDUpgradeSafety";
@@ -69,6 +70,31 @@ impl CrdUpgradeSafety {
     }
 }
 
+/// What is said of one CRD.
+#[derive(Default)]
+struct Judged {
+    violations: Vec<Violation>,
+    off: Vec<Off>,
+}
+
+impl Judged {
+    fn add(&mut self, placed: Result<Violation, Off>) {
+        match placed {
+            Ok(violation) => self.violations.push(violation),
+            Err(off) => self.off.push(off),
+        }
+    }
+}
+
+/// A violation that the configuration switches off.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Off {
+    rule: &'static str,
+    severity: Severity,
+    /// Where.
+    at: Option<Location>,
+}
+
 /// Who decides what rules cannot.
 type Asked<'a> = &'a dyn Fn(&Question<'_>) -> Option<Arc<VersionProof>>;
 
@@ -80,7 +106,8 @@ impl Check for CrdUpgradeSafety {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             if self.options.off {
-                return Ok(Answer::Skipped("switched off by enforcement: None".into()));
+                let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
+                return Ok(Answer::Skipped(format!("switched off by enforcement: None{}", at.unwrap_or_default())));
             }
             let pairs = Pair::all(&context.plan.changes);
             // Comparing is work for processors. It must not hold up the threads that wait for the network.
@@ -98,19 +125,26 @@ impl CrdUpgradeSafety {
     fn compare_all(&self, pairs: &[Pair], proofs: &Proofs) -> Answer {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
+        let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
         // A worker parses one pair, compares it and drops it before it takes the next.
         let judge = |pair: &Pair| {
             self.judge_with(pair.live.json(), pair.desired.json(), &|question| proofs.of(pair.change, question))
         };
         for (pair, compared) in pairs.iter().zip(in_parallel(pairs, judge)) {
             match compared {
-                Ok(found) => {
-                    violations.extend(found.into_iter().map(|found| Violation { subject: pair.change.into(), ..found }))
+                Ok(judged) => {
+                    let found = judged.violations.into_iter();
+                    violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
+                    judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
                 }
                 Err(error) => unchecked.push(could_not_check(pair, &error)),
             }
         }
-        Answer::checked(violations, unchecked)
+        let suppressed = suppressed.into_iter().map(|(Off { rule, severity, at }, count)| {
+            let (rule, source) = (rule.to_owned(), at.map(Into::into));
+            Suppressed { rule, severity, count, source }
+        });
+        Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: suppressed.collect() }
     }
 
     /// Judges one upgrade, both CRDs as JSON. The violations belong to the first change of a plan.
@@ -118,16 +152,19 @@ impl CrdUpgradeSafety {
     /// # Errors
     /// A side that is no CRD that could be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
-        self.judge_with(live, desired, &|question| {
+        let judged = self.judge_with(live, desired, &|question| {
             Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
-        })
+        });
+        Ok(judged?.violations)
     }
 
     /// [`Self::judge`], with somebody else to ask what rules cannot decide.
-    fn judge_with(&self, live: &str, desired: &str, prove: Asked<'_>) -> Result<Vec<Violation>, Malformed> {
+    fn judge_with(&self, live: &str, desired: &str, prove: Asked<'_>) -> Result<Judged, Malformed> {
+        let mut judged = Judged::default();
         if let Some(tool) = self.options.tool() {
             let flagged = presets::judge(live, desired, &tool)?;
-            return Ok(flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).collect());
+            flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).for_each(|placed| judged.add(placed));
+            return Ok(judged);
         }
         let pair = CrdPair::parse(live, desired)?;
         let found = compare::crd(&pair)?;
@@ -139,17 +176,21 @@ impl CrdUpgradeSafety {
             }
             proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?).cloned()
         };
-        let placed = found.into_iter().map(|violation| (proof_of(&violation), violation));
-        Ok(placed.filter_map(|(proof, violation)| self.place(violation, proof)).collect())
+        for violation in found {
+            let proof = proof_of(&violation);
+            judged.add(self.place(violation, proof));
+        }
+        Ok(judged)
     }
 
-    fn place(&self, violation: RuleViolation, proof: Option<Proof>) -> Option<Violation> {
+    fn place(&self, violation: RuleViolation, proof: Option<Proof>) -> Result<Violation, Off> {
         let RuleViolation { rule, version, path, said } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &said, path.is_none(), proof.as_ref(), &self.options);
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
-        let severity = decide::enforce(severity, harmless, doc.name, &self.options)?;
+        let severity =
+            decide::enforce(severity, harmless, doc.name, &self.options).ok_or_else(|| self.off(doc.name, severity))?;
         // Whatever blocks is told in the words that scripts look for, also where the documents have none.
         let blocks = severity == Severity::Error;
         let own = || format!("\"{}\" validation failed: {}", doc.name, said.message);
@@ -174,7 +215,7 @@ impl CrdUpgradeSafety {
             [only] => only.push_str(&format!(": gantry rules {}", doc.name)),
             _ => lines.push(format!("more about it: gantry rules {}", doc.name)),
         }
-        Some(Violation {
+        Ok(Violation {
             subject: Subject::Change(0),
             rule: doc.name.into(),
             severity,
@@ -192,16 +233,29 @@ impl CrdUpgradeSafety {
         })
     }
 
-    fn place_flagged(&self, flagged: Flagged) -> Option<Violation> {
+    /// Where a rule is switched off whose violation would have had this severity.
+    fn off(&self, rule: &'static str, severity: Severity) -> Off {
+        Off { rule, severity, at: self.options.enforced(rule).and_then(|entry| entry.at.clone()) }
+    }
+
+    /// `None` for what the tool itself is silent about.
+    fn place_flagged(&self, flagged: Flagged) -> Option<Result<Violation, Off>> {
+        let name = flagged.validation;
+        if flagged.off {
+            let at = self.options.validation_off(name)?;
+            return Some(Err(Off { rule: name, severity: flagged.severity, at: at.clone() }));
+        }
         let open = flagged.unknown && self.options.fail_mode == FailMode::Open;
         let severity = if open { Severity::Info } else { flagged.severity };
-        let severity = decide::enforce(severity, false, flagged.validation, &self.options)?;
+        let Some(severity) = decide::enforce(severity, false, name, &self.options) else {
+            return Some(Err(self.off(name, severity)));
+        };
         let tool = match self.options.preset {
             Preset::Kapp => "kapp",
             Preset::OlmV1 => "OLM v1",
             _ => "crdify",
         };
-        Some(Violation {
+        Some(Ok(Violation {
             subject: Subject::Change(0),
             rule: flagged.validation.into(),
             severity,
@@ -220,7 +274,7 @@ impl CrdUpgradeSafety {
             ),
             at: flagged.at,
             label: None,
-        })
+        }))
     }
 }
 

@@ -8,7 +8,7 @@ use super::presets::options::{self as crdify, Conversion, Enforcement};
 use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
 use super::rules;
 use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
-use crate::problem::did_you_mean;
+use crate::problem::{Location, did_you_mean};
 use crate::report::Severity;
 
 /// What becomes of a change that no rule judges and nobody decides.
@@ -44,6 +44,8 @@ pub struct Enforced {
     pub pattern: String,
     /// `None` switches the rules off.
     pub enforcement: Enforcement,
+    /// Where it is configured.
+    pub at: Option<Location>,
 }
 
 /// The check's configuration, read.
@@ -53,9 +55,13 @@ pub struct Options {
     pub fail_mode: FailMode,
     /// OLM's `enforcement: None`: the check does not run.
     pub off: bool,
+    /// Where it is configured.
+    pub off_at: Option<Location>,
     pub rules: Vec<Enforced>,
     /// What `preset: crdify` and `olm-v1` judge by.
     pub crdify: crdify::Options,
+    /// The validations of crdify that `validations` and `unhandledEnforcement` switch off, and where.
+    pub validations_off: Vec<(&'static str, Option<Location>)>,
 }
 
 impl Options {
@@ -77,8 +83,9 @@ impl Options {
         let about = "None switches the check off, as on an OLM ClusterExtension; it is then reported as skipped.";
         let choices = [("Strict", false), ("None", true)];
         let off = reader.strictness("enforcement", about, &choices, false, AmongManifests::Tighten);
+        let off_at = reader.place("enforcement").cloned();
         let rules = enforced(reader, preset);
-        let mut options = Options { preset, fail_mode, off, rules, crdify: crdify::Options::default() };
+        let mut options = Options { preset, fail_mode, off, off_at, rules, ..Options::default() };
         if preset == Preset::OlmV1 {
             options.crdify = crdify::Options::olm_v1();
         }
@@ -96,9 +103,14 @@ impl Options {
     }
 
     /// What `rules` says of a rule; of several entries that fit, the last one counts.
-    pub fn enforcement(&self, rule: &str) -> Option<Enforcement> {
-        let fits = self.rules.iter().rev().find(|entry| WildMatch::new(&entry.pattern).matches(rule));
-        fits.map(|entry| entry.enforcement)
+    pub fn enforced(&self, rule: &str) -> Option<&Enforced> {
+        self.rules.iter().rev().find(|entry| WildMatch::new(&entry.pattern).matches(rule))
+    }
+
+    /// Where a validation of crdify is switched off; `None` if that is a setting of the preset itself.
+    pub fn validation_off(&self, validation: &str) -> Option<&Option<Location>> {
+        let mut entries = self.validations_off.iter().rev();
+        entries.find(|(name, _)| *name == validation).map(|(_, at)| at)
     }
 
     /// crdify's own keys, so that its configuration file can be taken over as it is.
@@ -111,6 +123,9 @@ impl Options {
             alone(reader, "unhandledEnforcement", found, applies);
             if let Some(enforcement) = word(reader, "unhandledEnforcement", found, ENFORCEMENTS) {
                 self.crdify.unhandled = enforcement;
+                if enforcement.is_none() {
+                    self.validations_off.push((validations::UNHANDLED, found.place.location().cloned()));
+                }
             }
         }
         let about = "crdify: whether served versions are compared (None), or not where a webhook converts (Ignore). \
@@ -147,6 +162,9 @@ impl Options {
             Some(found) => {
                 if let Some(enforcement) = word(reader, &format!("{path}.enforcement"), found, ENFORCEMENTS) {
                     self.crdify.enforcement.push((name, enforcement));
+                    if enforcement.is_none() {
+                        self.validations_off.push((name, found.place.location().cloned()));
+                    }
                 }
             }
         }
@@ -240,7 +258,7 @@ fn enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
         };
         let choices = &[("error", Some(Severity::Error)), ("warn", Some(Severity::Warning)), ("none", None)];
         if let Some(enforcement) = word(reader, &format!("{path}.enforcement"), found, choices) {
-            entries.push(Enforced { pattern, enforcement });
+            entries.push(Enforced { pattern, enforcement, at: found.place.location().cloned() });
         }
     }
     entries

@@ -150,7 +150,8 @@ impl Check for CustomResourceValidation {
                 proven: proven.iter().map(ToString::to_string).collect(),
             });
             let coverage = coverage.collect();
-            Ok(Answer::Checked { violations: found.violations, unchecked: found.unchecked, coverage })
+            let (violations, unchecked) = (found.violations, found.unchecked);
+            Ok(Answer::Checked { violations, unchecked, coverage, suppressed: Vec::new() })
         })
     }
 }

@@ -1,11 +1,12 @@
 //! One line for each check and each object that it said something about.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use super::HumanOptions;
 use super::causes::ObjectCauses;
 use super::pen::{self, Pen};
-use crate::report::{CheckReport, CheckStatus, Coverage, Report, Severity};
+use crate::report::{CheckReport, CheckStatus, Coverage, Report, Severity, Suppressed};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
@@ -94,6 +95,7 @@ fn by_object(
         }
     }
     let elsewhere = check.message.as_deref().map(text::sanitize);
+    let off = switched_off(&check.suppressed);
     if rows.is_empty() {
         let (word, role) = match check.status {
             CheckStatus::Blocked => ("blocked", Role::Error),
@@ -101,7 +103,8 @@ fn by_object(
             _ => ("passed", Role::Good),
         };
         let why = elsewhere.map(|why| format!(": {why}")).unwrap_or_default();
-        return pen.line(&format!("{name}{}{why}", pen.paint.text(role, word)));
+        let off = off.map(|off| format!(", {off}")).unwrap_or_default();
+        return pen.line(&format!("{name}{}{off}{why}", pen.paint.text(role, word)));
     }
     let shown = if options.verbose { rows.len() } else { LISTED };
     let column = rows.iter().take(shown).map(|row| text::width(&short_name(row.object))).max().unwrap_or(0).min(WIDEST);
@@ -115,10 +118,28 @@ fn by_object(
         let more = format!("and {}", text::count(rows.len() - shown, "more object"));
         pen.line(&format!("{name}{}  {verdict}", text::pad(&more, column)))?;
     }
-    if let Some(elsewhere) = elsewhere {
-        pen.line(&format!("{name}{elsewhere}"))?;
+    for line in off.as_deref().into_iter().chain(elsewhere.as_deref()) {
+        pen.line(&format!("{name}{line}"))?;
     }
     Ok(())
+}
+
+/// `3 findings switched off by gantry.yaml:7`
+fn switched_off(suppressed: &[Suppressed]) -> Option<String> {
+    const NAMED: usize = 3;
+    let count = suppressed.iter().map(|suppressed| suppressed.count).sum::<usize>();
+    if count == 0 {
+        return None;
+    }
+    let sources: BTreeSet<(&str, usize)> =
+        suppressed.iter().filter_map(|off| off.source.as_ref()).map(|at| (at.file.as_str(), at.line)).collect();
+    let mut places: Vec<String> =
+        sources.iter().take(NAMED).map(|(file, line)| format!("{}:{line}", text::sanitize(file))).collect();
+    if sources.len() > NAMED {
+        places.push(text::count(sources.len() - NAMED, "more line"));
+    }
+    let by = if places.is_empty() { "the configuration".to_owned() } else { places.join(", ") };
+    Some(format!("{} switched off by {by}", text::count(count, "finding")))
 }
 
 /// What a check says of one object.

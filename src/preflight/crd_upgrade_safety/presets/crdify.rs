@@ -14,7 +14,7 @@ pub const SCOPE: &str = "scope";
 pub const STORED_VERSION_REMOVAL: &str = "storedVersionRemoval";
 pub const EXISTING_FIELD_REMOVAL: &str = "existingFieldRemoval";
 
-/// Every finding of crdify, those that its settings switch off left out.
+/// Every finding of crdify; those that its settings switch off are marked.
 pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagged> {
     let mut found = of_crd(pair);
     for (live_version, desired_index, desired_version) in pair.common_versions() {
@@ -29,13 +29,12 @@ pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagge
     if options.conversion == Conversion::None || !pair.desired.converts_by_webhook() {
         served_versions(pair, schemas, options, &mut found);
     }
-    found.retain_mut(|flagged| match options.enforcement(flagged.validation) {
-        Some(severity) => {
-            flagged.severity = severity;
-            true
+    for flagged in &mut found {
+        match options.enforcement(flagged.validation) {
+            Some(severity) => flagged.severity = severity,
+            None => flagged.off = true,
         }
-        None => false,
-    });
+    }
     found
 }
 

@@ -48,6 +48,8 @@ pub struct Flagged {
     pub at: Vec<Step>,
     /// A change that none of kapp's validations takes: `failMode` decides.
     pub unknown: bool,
+    /// The tool's settings switch the validation off: the tool itself would not say it.
+    pub off: bool,
 }
 
 impl Flagged {
@@ -62,6 +64,7 @@ impl Flagged {
             documented: String::new(),
             at,
             unknown: false,
+            off: false,
         }
     }
 }
@@ -92,7 +95,8 @@ pub fn explained_by(validation: &'static str) -> &'static str {
     }
 }
 
-/// What the tool says of a live CRD and the one that is to replace it, both as JSON text.
+/// What the tool says of a live CRD and the one that is to replace it, both as JSON text; and what it would say if its
+/// settings did not switch that [off](Flagged::off).
 pub fn judge(live: &str, desired: &str, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
     let pair = CrdPair::parse(live, desired)?;
     let schemas = Schemas::read(&pair)?;

@@ -23,7 +23,8 @@ fn crd(versions: &[(&str, bool, Value)]) -> Value {
 }
 
 fn lines(live: &Value, desired: &Value, tool: &Tool) -> Vec<String> {
-    judge(&live.to_string(), &desired.to_string(), tool).unwrap().into_iter().map(|f| f.documented).collect()
+    let flagged = judge(&live.to_string(), &desired.to_string(), tool).unwrap();
+    flagged.into_iter().filter(|f| !f.off).map(|f| f.documented).collect()
 }
 
 /// The lines of crdify for one node below `^.spec.x`, without their common beginning.
