@@ -182,10 +182,13 @@ fn the_flag_has_the_last_word_over_variable_and_configuration() {
     check("Nothing", &["--preflight", SAFETY]).code(3);
     check("", &["--preflight", SAFETY, "--preflight", SAFETY]).code(2).stderr_contains("duplicate preflight check");
 
-    // A Config document among the manifests switches it off and says so; the flag has the last word.
+    // A Config document among the manifests does not switch off what the file has, but what runs by itself; that it says, and
+    // the flag has the last word.
     let among =
         "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules: [{name: CRDUpgradeSafety, enabled: false}]\n";
     bed.write("manifests.yaml", &format!("{among}---\n{}", bed.crd("first: {type: string}")));
+    check("", &[]).code(3).stderr_contains("notice: manifests.yaml:3:43: ignored: enabled: false");
+    std::fs::remove_file(bed.folder.path().join("gantry.yaml")).expect("removed");
     assert_eq!(ran(check("", &[]).code(0).stderr_contains(SAFETY)), 0);
     check("", &["--preflight", SAFETY]).code(3);
 }

@@ -325,7 +325,7 @@ fn what_is_shown_is_what_counts() {
     assert_eq!(
         settings,
         [
-            "preflightRules[CRDUpgradeSafety].enabled true -c file team.yaml:4:9",
+            "preflightRules[CRDUpgradeSafety].enabled true -c file team.yaml:4:10",
             "preflightRules[CRDUpgradeSafety].config.failMode closed -c file team.yaml:4:47",
             "preflightRules[APIAvailability].enabled true manifests manifests/z.yaml:9:10",
             "preflightRules[APIAvailability].config.mode warn manifests manifests/z.yaml:9:42",

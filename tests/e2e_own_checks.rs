@@ -279,7 +279,8 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     // Nobody else defines the check: it could not check, and its place is named.
     let run = bed.deploy(admin.clone(), &[]).run();
     run.code(1)
-        .stdout_contains("mine  could not check: it is a program that came with the manifests (manifests.yaml:10:3)")
+        .stdout_contains("could not check: it is a program that came with the manifests")
+        .stdout_contains("(manifests.yaml:10:3), and such are not run")
         .stderr_contains("notice: manifests.yaml:10:3: left alone: \"exec\" of the check \"mine\"");
     assert!(!ran());
     assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 404);

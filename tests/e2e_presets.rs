@@ -279,5 +279,5 @@ fn manifests_cannot_waive() {
         .args(["check", "-f", "crd.json", "-f", "config.json", "--target", "dir:cluster"])
         .run()
         .code(3)
-        .stderr_contains("notice: config.json:1:62: ignored: waivers of a Config document among the manifests");
+        .stderr_contains("notice: config.json:1:53: ignored: waivers of a Config document among the manifests");
 }
