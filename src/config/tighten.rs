@@ -104,7 +104,7 @@ impl Entry<'_> {
         let rule = own::rule(self.layer, self.name);
         let config = rule.and_then(|rule| rule.get("config")).and_then(Value::as_dict).cloned().unwrap_or_default();
         for (key, value) in config {
-            // Whoever reads the configuration says what is wrong with a key or a word that is unknown.
+            // An unknown key or word is reported where the configuration is read.
             let Some(known) = keys.iter().find(|known| known.name == key) else { continue };
             let steps = ["config", key.as_str()];
             let default = || known.default().map(Value::from);
