@@ -130,7 +130,7 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     let report = blocked.report();
     let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap().to_owned();
     let steps: Vec<&str> = plan.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert_eq!(steps.len(), 4, "{plan}");
+    assert_eq!(steps.len(), 5, "{plan}");
     for step in &steps {
         let words: Vec<&str> = step.split_whitespace().take(3).collect();
         shown.stdout_contains(&words.join(" "));
@@ -146,7 +146,10 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     deploy(work.path(), &between, &[]).code(0);
     assert_eq!(Kubectl::get_and_replace(step(2)), before.len());
     Kubectl::patch_status(step(3));
-    assert_eq!(step(4), "deploy this change again");
+    assert_eq!(step(4), "once no client uses v1alpha1 any more, deploy this CRD with v1alpha1 at served: false");
+    let unserved = crd(&names, &[("v1alpha1", false, false, fields), ("v1beta1", true, true, fields)]);
+    deploy(work.path(), &unserved, &[]).code(0);
+    assert_eq!(step(5), "deploy this change again");
     deploy(work.path(), &desired, &["-y"]).code(0);
 
     let (_, after) = cp.get(&format!("{CRDS}/samples.{}", names.group));
@@ -167,7 +170,7 @@ fn a_version_that_is_stored_no_more_needs_fewer_steps() {
     let report = blocked.code(3).report();
     let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap();
     let steps: Vec<&str> = plan.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert!(steps.len() == 3 && steps[0].starts_with("1. kubectl get samples."), "{plan}");
+    assert!(steps.len() == 4 && steps[0].starts_with("1. kubectl get samples."), "{plan}");
 }
 
 /// What `StorageVersionLosesFields` warns of, as the server does it.
@@ -210,4 +213,30 @@ fn a_kind_that_changes_is_refused_by_the_server_as_predicted() {
     let report = deploy(work.path(), &desired, &["-o", "json"]).code(3).report();
     assert_eq!(findings(&report, "KindChanged").len(), 1);
     deploy(work.path(), &desired, &["--warn-only"]).code(1).stdout_contains("field is immutable");
+}
+
+#[test]
+fn a_version_that_is_served_goes_in_two_steps_only() {
+    let names = isolated();
+    let work = tempfile::TempDir::new().unwrap();
+    let fields: &[&str] = &["size"];
+    let both = |served| crd(&names, &[("v1alpha1", served, false, fields), ("v1", true, true, fields)]);
+    deploy(work.path(), &both(true), &[]).code(0);
+    let gone = crd(&names, &[("v1", true, true, fields)]);
+    for preset in ["documented", "semantic"] {
+        let config = format!(
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {{preset: {preset}}}\n"
+        );
+        fs::write(work.path().join("preset.yaml"), config).unwrap();
+        let blocked = deploy(work.path(), &gone, &["-c", "preset.yaml"]);
+        blocked.code(3).stdout_contains("error[ServedVersionRemoved]: served version v1alpha1 is removed right away");
+    }
+    assert_eq!(
+        answered(|| control_plane().get(&format!("/apis/{}/v1alpha1/samples", names.group)))["items"],
+        json!([])
+    );
+    deploy(work.path(), &both(false), &[]).code(0).stdout_contains("warning[VersionUnserved]");
+    deploy(work.path(), &gone, &[]).code(0);
+    let live = control_plane().get(&format!("{CRDS}/samples.{}", names.group)).1;
+    assert_eq!(live["spec"]["versions"].as_array().map(Vec::len), Some(1), "{live:#}");
 }

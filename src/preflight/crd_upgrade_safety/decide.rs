@@ -115,9 +115,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_documents_pass_over_has_its_own_severity() {
+    fn what_is_said_of_a_whole_crd_has_the_severity_of_its_rule() {
         for (name, documented, semantic) in [
-            ("ServedVersionRemoved", Severity::Warning, Severity::Error),
+            // The classic document of OLM: "not allow a serving version of a CRD to be removed right away".
+            ("ServedVersionRemoved", Severity::Error, Severity::Error),
+            ("SubresourceRemoved", Severity::Warning, Severity::Error),
             ("VersionUnserved", Severity::Warning, Severity::Warning),
             ("VersionDeprecated", Severity::Info, Severity::Info),
             ("KindChanged", Severity::Error, Severity::Error),

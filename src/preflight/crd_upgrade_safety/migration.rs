@@ -34,6 +34,12 @@ pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let status = serde_json::json!({"status": {"storedVersions": stored}});
     steps
         .push(format!("kubectl patch customresourcedefinition {name} --subresource=status --type=merge -p '{status}'"));
+    let is_served = |name: &&str| live.version(name).is_some_and(|(_, version)| version.served);
+    let served: Vec<&str> = removed.iter().copied().filter(is_served).collect();
+    if !served.is_empty() {
+        let served = words::listed(&served);
+        steps.push(format!("once no client uses {served} any more, deploy this CRD with {served} at served: false"));
+    }
     steps.push("deploy this change again".to_owned());
     steps.into_iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect()
 }

@@ -1,4 +1,4 @@
-//! A version removed at once that was still served. Nothing is stored at it: that is `NoStoredVersionRemoved`.
+//! A version removed right away that is still served. Nothing is stored at it: that is `NoStoredVersionRemoved`.
 
 use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
@@ -8,11 +8,11 @@ use crate::report::{Breaks, Severity};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ServedVersionRemoved",
-        summary: "a version is removed at once that was still served (warning)",
-        forbids: "Nothing: it warns of a version that the live CRD serves, at which no object is stored, and which the \
-            desired CRD lacks.",
-        why: "Every client that still reads or writes the version gets a 404 from one moment to the next, and taking \
-            the change back means to define the version anew.",
+        summary: "a version is removed right away that is still served",
+        forbids: "A version that the live CRD serves, at which no object is stored, and which the desired CRD lacks. OLM \
+            forbids it, too: it does not allow a serving version of a CRD to be removed right away.",
+        why: "Every client that still reads or writes the version gets a 404 from one moment to the next, and to take \
+            the change back one has to define the version again.",
         example: Example::Crd {
             live: "\
 spec:
@@ -35,11 +35,12 @@ spec:
 ",
         },
         what_to_do: "Go in two steps: first set `served: false`, which can be taken back; in a later upgrade, once \
-            nobody has missed the version, remove it.",
+            nobody has missed the version, remove it. If the CRD is somebody else's, deploy it once with the old version \
+            added and `served: false`, or waive the finding.",
         breaks: &[Breaks::Writers, Breaks::Readers],
-        severity: Severity::Warning,
+        severity: Severity::Error,
     },
-    weight: Weight::Beyond { semantic: Severity::Error },
+    weight: Weight::Forbidden,
     claims: &[],
     hides_others: false,
     judge: Judge::Crd(judge),
@@ -54,7 +55,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .map(|version| {
             let name = &version.name;
             let said = Said {
-                message: format!("served version {name} is removed at once"),
+                message: format!("served version {name} is removed right away"),
                 documented: None,
                 help: format!(
                     "go in two steps: keep {name} with served: false in this upgrade, see that nobody misses it, and remove it in a later one"
