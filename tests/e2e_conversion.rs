@@ -57,7 +57,8 @@ impl Conversion {
     fn check(&self, manifests: &[Value], more: &[&str]) -> Output {
         let manifests: Vec<String> = manifests.iter().map(Value::to_string).collect();
         self.0.write("manifests.yaml", &manifests.join("\n---\n"));
-        let arguments = ["check", "-f", "manifests.yaml", "--preflight", "ConversionWebhook"];
+        // What is live was written by somebody else.
+        let arguments = ["check", "-f", "manifests.yaml", "--preflight", "ConversionWebhook", "--force-conflicts"];
         self.0.gantry(control_plane().kubeconfig("admin"), &arguments).args(more).run()
     }
 
@@ -260,6 +261,7 @@ fn the_service_must_be_there_with_its_port_and_somebody_behind_it() {
     let bed = Conversion::new();
     let trusted = webhook(rename);
     let crd = bed.crd(&bed.by_service(8443, &ca_bundle(&trusted)));
+    cp.apply_yaml(&crd.to_string());
     let namespace = &bed.0.names.namespace;
     let one = |expected: String| assert_eq!(bed.found(std::slice::from_ref(&crd)), [expected]);
     one(format!(
@@ -272,7 +274,10 @@ fn the_service_must_be_there_with_its_port_and_somebody_behind_it() {
     let service = bed.service("webhook", &spec(8443));
     let not_ready =
         format!("error ConversionServiceNotReady no endpoint of the Service {namespace}/webhook is ready at port 8443");
-    assert_eq!(bed.found(&[crd.clone(), service.clone()]), std::slice::from_ref(&not_ready));
+    let may_come = bed.found(&[crd.clone(), service.clone()]);
+    let group = &bed.0.names.group;
+    let expected = format!("; until that changes, the server can neither read nor write samples.{group} at v2");
+    assert_eq!(may_come, [format!("{}{expected}", not_ready.replacen("error", "warning", 1))]);
     cp.apply_yaml(&service.to_string());
     one(not_ready.clone());
     let slice = |ready: bool| {
@@ -356,8 +361,11 @@ fn what_the_crd_itself_says_needs_no_server() {
         (json!("?"), "it is not base64"),
         (Value::Null, "there is no CA bundle"),
     ] {
-        let mut crd = bed.crd(&by(bundle));
-        check(&crd).code(3).stdout_contains("error[ConversionCABundleInvalid]").stdout_contains(says);
+        let mut crd = bed.crd(&by(bundle.clone()));
+        // The webhook may write what is not there yet, and no CRD with nonsense in it comes so far.
+        let (code, severity) = if bundle.is_null() { (0, "warning") } else { (3, "error") };
+        let found = format!("{severity}[ConversionCABundleInvalid]");
+        check(&crd).code(code).stdout_contains(&found).stdout_contains(says);
         for promise in [
             json!({"cert-manager.io/inject-ca-from": "a/b"}),
             json!({"cert-manager.io/inject-apiserver-ca": "true"}),
@@ -367,7 +375,7 @@ fn what_the_crd_itself_says_needs_no_server() {
             check(&crd).code(0).stdout_contains("skipped");
         }
         crd["metadata"]["annotations"] = json!({"service.beta.openshift.io/inject-cabundle": "false"});
-        check(&crd).code(3).stdout_contains(says);
+        check(&crd).code(code).stdout_contains(says);
     }
     let mut crd = bed.crd(&by(ca_bundle(&trusted)));
     crd["spec"]["conversion"]["webhook"]["conversionReviewVersions"] = json!(["v2"]);
@@ -407,6 +415,8 @@ fn the_examples_of_the_rules_trigger_just_them() {
             crd["metadata"]["annotations"] = annotations.clone();
         }
         let found = bed.found(&[crd]);
-        assert!(found.len() == 1 && found[0].starts_with(&format!("error {} ", rule.name)), "{}: {found:?}", rule.name);
+        // A Service may still come to a CRD that is new.
+        let severity = if rule.name == "ConversionServiceMissing" { "warning" } else { "error" };
+        assert!(found.len() == 1 && found[0].starts_with(&format!("{severity} {} ", rule.name)), "{found:?}");
     }
 }

@@ -16,14 +16,17 @@ const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("defaultMode", "420"),                                                 // projected volumes
     ("divisor", "\"0\""),                                                   // resourceFieldRef
     ("expirationSeconds", "3600"),                                          // projected service account tokens
+    ("finalizers", "[\"kubernetes\"]"),                                     // Namespace: spec
     ("kind", "\"PersistentVolumeClaim\""),                                  // volumeClaimTemplates
     ("matchPolicy", "\"Equivalent\""),                                      // admission policies
     ("name", "\"\""),                                                       // EndpointSlice: ports
     ("protocol", "\"TCP\""),                                                // NetworkPolicy, EndpointSlice: ports
     ("rollingUpdate", "{\"maxSurge\":\"25%\",\"maxUnavailable\":\"25%\"}"), // Deployment: strategy
+    ("rollingUpdate", "{\"maxSurge\":0,\"maxUnavailable\":1}"),             // DaemonSet: updateStrategy
+    ("rollingUpdate", "{\"partition\":0}"),                                 // StatefulSet: updateStrategy
     ("scope", "\"*\""),                                                     // webhook and policy rules
     ("status", "{\"phase\":\"Pending\"}"),                                  // volumeClaimTemplates
-    ("type", "\"RollingUpdate\""),                                          // Deployment: strategy
+    ("type", "\"RollingUpdate\""),                                          // Deployment, DaemonSet, StatefulSet
     ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
 ];
 

@@ -36,6 +36,8 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
     let entry = match record_of(live, object, facts.field_manager) {
         Record::Ours(index) => Some(index),
         Record::Others => return false,
+        // The server keeps no record of an apply that owns nothing, such as that of a Namespace with only a name.
+        Record::OnlyOthers => return owns_nothing(desired, facts),
         // A folder of manifests may keep no such record: the values alone decide.
         Record::None => None,
     };
@@ -59,9 +61,24 @@ fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
     live.map()?.get("metadata")?.map()?.get("managedFields")?.list()?.get(index)?.map()?.get("fieldsV1")
 }
 
+/// Whether the manifest names nothing that a manager could own.
+fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
+    let Ok(desired) = Json::parse_bounded(desired.json()) else { return false };
+    let says_something = |(key, value): (&str, &Json<'_>)| match key {
+        "metadata" => !says_nothing(value),
+        // Of built-in kinds it is written through the status subresource only.
+        "status" => !facts.built_in,
+        key => At::Object.is_ownable(key),
+    };
+    desired.map().is_some_and(|desired| !desired.iter().any(says_something))
+}
+
 enum Record {
     None,
+    /// Other managers are on record, and ours at another version.
     Others,
+    /// Other managers are on record, and ours never was.
+    OnlyOthers,
     /// The index of our entry in `metadata.managedFields`.
     Ours(usize),
 }
@@ -84,16 +101,13 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Recor
     }
     let metadata = json::member(live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
     let entries = metadata.map_or_else(Vec::new, |metadata: Metadata| metadata.managed_fields);
-    let ours = |entry: &Entry| {
-        entry.manager == field_manager
-            && entry.operation == "Apply"
-            && entry.api_version == object.api_version
-            && entry.subresource.is_empty()
-    };
-    match entries.iter().position(ours) {
+    let ours =
+        |entry: &Entry| entry.manager == field_manager && entry.operation == "Apply" && entry.subresource.is_empty();
+    match entries.iter().position(|entry| ours(entry) && entry.api_version == object.api_version) {
         Some(index) => Record::Ours(index),
         None if entries.is_empty() => Record::None,
-        None => Record::Others,
+        None if entries.iter().any(ours) => Record::Others,
+        None => Record::OnlyOthers,
     }
 }
 
@@ -223,7 +237,9 @@ impl Walk<'_> {
                 },
                 None => None,
             };
-            let same = match live.get(key).filter(|live| **live != Json::Null) {
+            let same = match live.get(key) {
+                // A list of a Go type that is not left out where it is empty.
+                Some(Json::Null) => self.dropped(key, value) || self.is_built_in_and_empty(value),
                 Some(live) => self.granular(value, live, record, child(schema, key), below),
                 None => self.dropped(key, value),
             };
@@ -313,6 +329,10 @@ impl Walk<'_> {
             _ if self.is_crd => built_in::is_dropped_from_crd(key, value),
             _ => built_in::is_dropped(key, value),
         }
+    }
+
+    fn is_built_in_and_empty(&self, value: &Json<'_>) -> bool {
+        self.facts.built_in && !self.is_crd && matches!(value, Json::List(items) if items.is_empty())
     }
 
     fn is_default(&self, key: &str, live: &Json<'_>, schema: Option<&Json<'_>>) -> bool {

@@ -13,7 +13,7 @@ use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
 use crate::config::OwnCheck;
 use crate::manifest::Spans;
-use crate::plan::{Plan, upgraded_crds};
+use crate::plan::{Action, Plan, upgraded_crds};
 use crate::problem::Problem;
 use crate::report::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
 use crate::target::Target;
@@ -162,6 +162,16 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
     report
 }
 
+/// Whether the deploy writes what the violation is about. A deploy that leaves an object as it is neither causes nor
+/// repairs what is wrong with it: to block it would only keep the rest of the deploy from being written.
+fn is_written(subject: &Subject, plan: &Plan) -> bool {
+    match subject {
+        Subject::Change(index) => plan.changes[*index].action != Action::Unchanged,
+        Subject::Unplaced(_) => true,
+        Subject::Object(_) | Subject::Plan => plan.is_written(),
+    }
+}
+
 /// Finds line and column of each violation. A manifest is read again only once, however many violations it has.
 fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     let mut by_subject: BTreeMap<Subject, Vec<Violation>> = BTreeMap::new();
@@ -187,13 +197,15 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     });
     // They may be many and large, and are moved: a copy would double what they take.
     let mut findings = Vec::new();
-    for ((_, violations), (object, sources)) in groups.into_iter().zip(places) {
+    for ((subject, violations), (object, sources)) in groups.into_iter().zip(places) {
+        let is_written = is_written(&subject, plan);
         findings.extend(violations.into_iter().zip(sources).map(|(violation, source)| Finding {
             rule: violation.rule.into_owned(),
-            severity: match (violation.severity, mode) {
-                (Severity::Error, Mode::Warn) => Severity::Warning,
-                (severity, _) => severity,
+            severity: match violation.severity {
+                Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,
+                severity => severity,
             },
+            not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
             object: object.clone(),
             source,
             label: violation.label,

@@ -258,6 +258,9 @@ pub struct Finding {
     /// What to do next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
+    /// The deploy does not write what the finding is about, so that an error is only a warning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_written: bool,
     /// Why it may pass, for a finding of severity waived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<Waived>,

@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("wide", wide()),
         ("deployed", deployed()),
         ("unchanged", unchanged()),
+        ("not_written", not_written()),
         ("planned", planned()),
     ]
 }
@@ -63,6 +64,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         witnesses: Vec::new(),
         affected: None,
         help: String::new(),
+        not_written: false,
         waived: None,
     }
 }
@@ -416,6 +418,22 @@ pub fn deployed() -> Report {
 pub fn unchanged() -> Report {
     let changes = app_changes().into_iter().map(|change| ChangeEntry { action: Action::Unchanged, ..change }).collect();
     report(Outcome::Unchanged, changes, vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
+}
+
+/// Something is wrong with an object that the deploy does not write.
+pub fn not_written() -> Report {
+    let found = Finding {
+        not_written: true,
+        help: "bring the conversion webhook up: gantry rules ConversionFails".into(),
+        ..finding(
+            "ConversionFails",
+            Severity::Warning,
+            crd("samples.test.example.com"),
+            "objects cannot be converted to v2",
+        )
+    };
+    let check = check("ConversionWebhook", CheckStatus::Warned, vec![found]);
+    report(Outcome::Unchanged, vec![change(Action::Unchanged, crd("samples.test.example.com"), 1)], vec![check])
 }
 
 pub fn planned() -> Report {

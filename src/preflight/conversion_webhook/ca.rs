@@ -11,37 +11,47 @@ use x509_parser::time::ASN1Time;
 
 use crate::date::Date;
 
+/// Why a bundle is of no use.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server refuses the CRD, or stores it and does not serve it.
+    Unreadable(String),
+    /// The certificates are not valid today.
+    Dated(String),
+}
+
 /// Whether a bundle (PEM in base64, as a CRD has it) holds a certificate that is valid today; if not, why.
 ///
 /// One that has expired beside one that has not is how certificates are rotated.
-pub fn problem(bundle: &str, today: Date) -> Option<String> {
+pub fn fault(bundle: &str, today: Date) -> Option<Fault> {
+    let unreadable = |why: &str| Some(Fault::Unreadable(why.to_owned()));
     let compact: String = bundle.split_whitespace().collect();
-    let Ok(pem) = BASE64.decode(compact) else { return Some("it is not base64".to_owned()) };
+    let Ok(pem) = BASE64.decode(compact) else { return unreadable("it is not base64") };
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let Ok(certificates) = certificates else { return Some("it is not PEM".to_owned()) };
+    let Ok(certificates) = certificates else { return unreadable("it is not PEM") };
     if certificates.is_empty() {
-        return Some("it holds no certificate".to_owned());
+        return unreadable("it holds no certificate");
     }
-    let mut problem = None;
+    let mut fault = None;
     for certificate in &certificates {
         match validity(certificate, today) {
             Ok(()) => return None,
-            Err(why) => problem = problem.or(Some(why)),
+            Err(why) => fault = fault.or(Some(why)),
         }
     }
-    problem
+    fault
 }
 
-fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), String> {
-    let (_, certificate) =
-        parse_x509_certificate(certificate).map_err(|error| format!("a certificate in it cannot be read: {error}"))?;
+fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), Fault> {
+    let (_, certificate) = parse_x509_certificate(certificate)
+        .map_err(|error| Fault::Unreadable(format!("a certificate in it cannot be read: {error}")))?;
     let validity = certificate.validity();
     let (from, to) = (date(validity.not_before), date(validity.not_after));
     if to < today {
-        return Err(format!("its certificate expired on {to}"));
+        return Err(Fault::Dated(format!("its certificate expired on {to}")));
     }
     if from > today {
-        return Err(format!("its certificate is not valid before {from}"));
+        return Err(Fault::Dated(format!("its certificate is not valid before {from}")));
     }
     Ok(())
 }
@@ -65,14 +75,15 @@ mod tests {
             (bundle.as_str(), "2026-06-01", None),
             (&bundle, "2026-01-01", None),
             (&bundle, "2026-12-31", None),
-            (&bundle, "2027-01-01", Some("its certificate expired on 2026-12-31")),
-            (&bundle, "2025-12-31", Some("its certificate is not valid before 2026-01-01")),
-            ("Cg==", "2026-06-01", Some("it holds no certificate")),
-            ("?", "2026-06-01", Some("it is not base64")),
+            (&bundle, "2027-01-01", Some(Fault::Dated("its certificate expired on 2026-12-31".to_owned()))),
+            (&bundle, "2025-12-31", Some(Fault::Dated("its certificate is not valid before 2026-01-01".to_owned()))),
+            ("Cg==", "2026-06-01", Some(Fault::Unreadable("it holds no certificate".to_owned()))),
+            ("?", "2026-06-01", Some(Fault::Unreadable("it is not base64".to_owned()))),
         ] {
-            assert_eq!(problem(bundle, Date::parse(today).unwrap()).as_deref(), expected, "{today}");
+            assert_eq!(fault(bundle, Date::parse(today).unwrap()), expected, "{today}");
         }
         let broken = BASE64.encode("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-        assert!(problem(&broken, Date::parse("2026-06-01").unwrap()).unwrap().contains("cannot be read"));
+        let broken = fault(&broken, Date::parse("2026-06-01").unwrap());
+        assert!(matches!(&broken, Some(Fault::Unreadable(why)) if why.contains("cannot be read")), "{broken:?}");
     }
 }

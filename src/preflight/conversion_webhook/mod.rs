@@ -3,11 +3,13 @@
 //! ```text
 //! crd ─┬─► ca, service             before it is deployed: can it work?
 //!      ├─► trip ─► loss            as it is live: does it work?
-//!      └─► workload                who stops while it is replaced?
+//!      ├─► workload                who stops while it is replaced?
+//!      └─► brought                 what does the deploy itself bring or repair?
 //! ```
 //!
 //! Without a server only the CRD itself can be looked at; the rest is skipped and says so.
 
+mod brought;
 mod ca;
 mod crd;
 mod loss;
@@ -21,6 +23,8 @@ use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt};
 
+use self::brought::Brought;
+use self::ca::Fault;
 use self::crd::{Crd, ServiceReference, Webhook};
 use self::service::{Service, unlisted};
 use super::proofs::Proofs;
@@ -191,11 +195,11 @@ impl ConversionWebhook {
         let live_webhook = live.as_ref().and_then(Crd::webhook);
         let webhook = desired.webhook().or(live_webhook);
         let is_server = matches!(context.target, Target::Kube(_));
+        let mut brought = Brought::of(&desired, live.as_ref(), context.plan);
         if let Some(webhook) = desired.webhook() {
             found.violations.extend(review_versions(webhook, &subject));
-            found.violations.extend(ca_bundle(&desired, webhook, live_webhook, &subject, context));
         }
-        let (mut total, mut is_replaced) = (None, false);
+        let mut total = None;
         if let (Some(live), Some(_), true) = (&live, live_webhook, is_server) {
             total = trip::take(live, &subject, self.objects, context, &mut found).await;
         } else if let (Some(live), true) = (&live, is_server && webhook.is_some()) {
@@ -206,30 +210,15 @@ impl ConversionWebhook {
         {
             // Of a webhook that goes only the workload matters.
             let stays = desired.webhook().is_some();
-            is_replaced =
-                reached(&desired, reference, &subject, (stays, live.is_some(), total), context, &mut found).await;
+            reached(&desired, reference, &subject, (stays, total), context, &mut found, &mut brought).await;
         }
-        let moves = match (desired.webhook(), live_webhook) {
-            (Some(desired), Some(live)) => desired.moves(live),
-            (desired, live) => desired.is_some() != live.is_some(),
-        };
-        let known_anew = desired.webhook().zip(live_webhook).is_some_and(|(desired, live)| desired.is_known_anew(live));
-        let is_other = is_replaced || moves;
+        if let Some(webhook) = desired.webhook() {
+            found.violations.extend(ca_bundle(&desired, webhook, live_webhook, &subject, brought, context));
+        }
         for violation in &mut found.violations {
-            soften(violation, is_other || known_anew, is_other);
+            brought.soften(violation, &desired, context.plan);
         }
         (found, webhook.is_some())
-    }
-}
-
-/// What the webhook does as it is live is no reason to keep it so: a deploy that brings another one goes on with a warning.
-/// `answers_anew` says that calling it may work then, `is_other` that it may convert otherwise.
-fn soften(violation: &mut Violation, answers_anew: bool, is_other: bool) {
-    let is = |rule: &RuleDoc| violation.rule == rule.name;
-    let is_mended = answers_anew && is(&rules::FAILS) || is_other && is(&rules::LOSES_DATA);
-    if is_mended && violation.severity == Severity::Error {
-        violation.severity = Severity::Warning;
-        violation.help = format!("this deploy changes the webhook: run the check again after it; {}", violation.help);
     }
 }
 
@@ -252,40 +241,55 @@ fn ca_bundle(
     webhook: &Webhook,
     live: Option<&Webhook>,
     subject: &Subject,
+    brought: Brought,
     context: &Context<'_>,
 ) -> Option<Violation> {
     let own = webhook.client_config.ca_bundle.as_deref().filter(|bundle| !bundle.is_empty());
     // Server-side apply keeps what the manifest does not say.
     let kept = live.and_then(|live| live.client_config.ca_bundle.as_deref()).filter(|bundle| !bundle.is_empty());
-    let (message, help) = match own.or(kept) {
-        None if desired.is_injected() || webhook.client_config.url.is_some() => return None,
+    // What the manifest has may be a placeholder, and an annotation is a promise that another one is written.
+    if desired.is_injected() && (own.is_some() || kept.is_none()) {
+        return None;
+    }
+    let (message, help, is_certain) = match own.or(kept) {
+        None if webhook.client_config.url.is_some() => return None,
         None => (
             "there is no CA bundle, and no public CA signs for a Service".to_owned(),
             "write the bundle, or let cert-manager: annotation cert-manager.io/inject-ca-from",
+            false,
         ),
-        // What the manifest has may be a placeholder.
-        Some(_) if own.is_some() && desired.is_injected() => return None,
         Some(bundle) => {
-            let problem = ca::problem(bundle, context.today)?;
             let whose =
                 if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest leaves as it is," };
-            (format!("{whose} is of no use: {problem}"), "put the certificate of the webhook's CA there")
+            // The server knows it, too, and says so before the webhook can write another one.
+            let (why, is_refused) = match ca::fault(bundle, context.today)? {
+                Fault::Unreadable(why) if own.is_some() => {
+                    (format!("{why}, so that the server does not serve the CRD"), true)
+                }
+                Fault::Unreadable(why) | Fault::Dated(why) => (why, false),
+            };
+            let help = "put the certificate of the webhook's CA there, or leave caBundle out";
+            (format!("{whose} is of no use: {why}"), help, is_refused)
         }
     };
     let at = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
-    Some(violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, &at))
+    let mut violation = violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, &at);
+    if !is_certain && (brought.is_new || brought.is_among) {
+        brought::await_webhook(&mut violation, desired, context.plan);
+    }
+    Some(violation)
 }
 
-/// Whether the webhook's Service is there and ready, and what this deploy does to who answers behind it. Answers whether
-/// somebody else will.
+/// Whether the webhook's Service is there and ready, and what this deploy does to who answers behind it.
 async fn reached(
     crd: &Crd,
     reference: &ServiceReference,
     subject: &Subject,
-    (stays, is_live, total): (bool, bool, Option<u64>),
+    (stays, total): (bool, Option<u64>),
     context: &Context<'_>,
     found: &mut Found,
-) -> bool {
+    brought: &mut Brought,
+) {
     let at = ["spec", "conversion", "webhook", "clientConfig", "service"];
     let shown = format!("{}/{}", reference.namespace, reference.name);
     let service = match Service::find(reference, context).await {
@@ -294,13 +298,10 @@ async fn reached(
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
             let help = "correct the name or the namespace, or deploy the Service, too";
             found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
-            return false;
+            return;
         }
-        Ok(None) => return false,
-        Err(error) => {
-            found.add(Err(error));
-            return false;
-        }
+        Ok(None) => return,
+        Err(error) => return found.add(Err(error)),
     };
     if stays && !service.ports().contains(&reference.port) {
         let ports: Vec<String> = service.ports().iter().map(ToString::to_string).collect();
@@ -308,14 +309,16 @@ async fn reached(
         let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
         let help = "correct clientConfig.service.port (443, where it is not given) or the Service";
         found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
-        return false;
+        return;
     }
+    brought.is_among |= workload::is_among(&service, &reference.namespace, context.plan);
     let replaced = workload::behind(&service, &reference.namespace, context.plan);
     for workload in &replaced {
-        found.violations.push(stopped(crd, *workload, (is_live, total), context));
+        found.violations.push(stopped(crd, *workload, (!brought.is_new, total), context));
     }
-    if !stays || !replaced.is_empty() || !service.has_endpoints() {
-        return !replaced.is_empty();
+    brought.is_replaced = !replaced.is_empty();
+    if !stays || brought.is_replaced || !service.has_endpoints() {
+        return;
     }
     match service.is_ready(reference, context).await {
         Ok(true) => {}
@@ -326,7 +329,6 @@ async fn reached(
         }
         Err(error) => found.add(Err(error)),
     }
-    false
 }
 
 /// What happens while a webhook's Pods start anew.

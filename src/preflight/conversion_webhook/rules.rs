@@ -15,7 +15,10 @@ pub static CA_BUNDLE: RuleDoc = RuleDoc {
     summary: "the API server cannot trust the conversion webhook by its CA bundle",
     forbids: "A `caBundle` that is not base64 of PEM, that holds no certificate, or none that is valid today; and a webhook \
         behind a Service without any bundle. An annotation by which cert-manager or OpenShift writes the bundle is a promise \
-        that is believed. A bundle that the manifest leaves out is the live one, which server-side apply keeps.",
+        that is believed. A bundle that the manifest leaves out is the live one, which server-side apply keeps. Where there is \
+        none and the CRD is new, or the webhook's Service or workload is among the manifests, this is a warning: many \
+        operators write the bundle themselves when they start. A bundle that cannot be read stays an error: the server refuses \
+        such a CRD, or stores it and does not serve it.",
     why: "The API server does not talk to a webhook that it does not trust: every read and write at another version than the \
         stored one fails.",
     example: Example::Crd {
@@ -109,7 +112,7 @@ pub static SERVICE_MISSING: RuleDoc = RuleDoc {
     name: "ConversionServiceMissing",
     summary: "the Service of the conversion webhook does not exist, or not with that port",
     forbids: "A Service that is neither live nor among the manifests, and one that has no port of the number that the CRD names \
-        (443, where it names none).",
+        (443, where it names none). A warning where the CRD is new: nothing is stored yet that would have to be converted.",
     why: "The API server cannot reach the webhook: every read and write at another version than the stored one fails.",
     example: Example::Crd {
         live: "",
@@ -134,7 +137,7 @@ pub static SERVICE_NOT_READY: RuleDoc = RuleDoc {
     name: "ConversionServiceNotReady",
     summary: "no endpoint of the conversion webhook's Service is ready",
     forbids: "A Service none of whose EndpointSlices has a ready address with the port, where nothing in this deploy brings one \
-        up.",
+        up. A warning where the CRD is new or the deploy writes the Service.",
     why: "Nobody answers: every read and write at another version than the stored one fails.",
     example: Example::Crd {
         live: "",

@@ -143,7 +143,7 @@ pub fn endpoint_slices() -> Resource {
 }
 
 /// The Service among the manifests.
-fn change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Change> {
+pub fn change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Change> {
     plan.changes.iter().find(|change| {
         let object = &change.desired.object;
         object.kind == "Service"

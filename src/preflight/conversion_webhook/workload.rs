@@ -38,12 +38,8 @@ pub fn namespaces(plan: &Plan) -> BTreeMap<&str, usize> {
 
 /// The workloads behind the Service that the plan starts or replaces.
 pub fn behind(service: &Service, namespace: &str, plan: &Plan) -> Vec<Replaced> {
-    let is_behind = |change: &Change| {
-        change.desired.object.namespace.as_deref() == Some(namespace)
-            && pods(change).is_some_and(|labels| service.selects(&labels))
-            && restarts(change)
-    };
-    let changes = plan.changes.iter().enumerate().filter(|(_, change)| is_behind(change));
+    let is_written = |change: &Change| is_behind(change, service, namespace) && restarts(change);
+    let changes = plan.changes.iter().enumerate().filter(|(_, change)| is_written(change));
     changes
         .map(|(index, change)| Replaced {
             change: index,
@@ -51,6 +47,16 @@ pub fn behind(service: &Service, namespace: &str, plan: &Plan) -> Vec<Replaced> 
             keeps_serving: keeps_serving(change),
         })
         .collect()
+}
+
+/// Whether a workload behind the Service is among the manifests, written or not.
+pub fn is_among(service: &Service, namespace: &str, plan: &Plan) -> bool {
+    plan.changes.iter().any(|change| is_behind(change, service, namespace))
+}
+
+fn is_behind(change: &Change, service: &Service, namespace: &str) -> bool {
+    change.desired.object.namespace.as_deref() == Some(namespace)
+        && pods(change).is_some_and(|labels| service.selects(&labels))
 }
 
 /// The labels of the Pods that an object makes, or is.

@@ -49,6 +49,9 @@ pub fn write(
     note("breaks", &breaks, gutter, pen)?;
     note("objects", &objects(finding, options), gutter, pen)?;
     note("proof", &proof(finding, options), gutter, pen)?;
+    let not_written = (finding.not_written && finding.severity == Severity::Warning)
+        .then(|| "a warning, because this deploy does not change the object".to_owned());
+    note("note", not_written.as_slice(), gutter, pen)?;
     let help = cause.for_all_versions(&finding.help);
     let waived = finding.waived.as_ref().map(|waived| {
         let until = waived.expires.as_deref().map(|date| format!(" (until {date})")).unwrap_or_default();

@@ -1,0 +1,95 @@
+//! What the deploy itself brings: a webhook that is not there yet may be on its way, and one that fails may be repaired.
+//!
+//! Many operators write the CA bundle of their webhook into the CRD themselves, once they run. On a first install there is
+//! neither a bundle nor a ready endpoint, and nothing is stored yet that would have to be converted.
+
+use super::crd::{Crd, Webhook};
+use super::{rules, service};
+use crate::plan::{Action, Plan};
+use crate::preflight::Violation;
+use crate::preflight::rule::RuleDoc;
+use crate::report::Severity;
+use crate::text;
+
+/// What a deploy does to the conversion of one CRD.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// The CRD is not live.
+    pub is_new: bool,
+    /// The webhook's Service or workload is among the manifests.
+    pub is_among: bool,
+    /// The deploy writes the webhook's Service.
+    pub is_service_written: bool,
+    /// The deploy starts or replaces the webhook's workload.
+    pub is_replaced: bool,
+    /// Another webhook is asked from now on, or none.
+    pub moves: bool,
+    /// There is another CA bundle.
+    pub is_known_anew: bool,
+}
+
+impl Brought {
+    pub fn of(desired: &Crd, live: Option<&Crd>, plan: &Plan) -> Self {
+        let live_webhook = live.and_then(Crd::webhook);
+        let moves = match (desired.webhook(), live_webhook) {
+            (Some(desired), Some(live)) => desired.moves(live),
+            (desired, live) => desired.is_some() != live.is_some(),
+        };
+        let known_anew = |(desired, live): (&Webhook, &Webhook)| desired.is_known_anew(live);
+        let reference = desired.webhook().or(live_webhook).and_then(|webhook| webhook.client_config.service.as_ref());
+        let of_service = reference.and_then(|reference| service::change(reference, plan));
+        Brought {
+            is_new: live.is_none(),
+            is_among: of_service.is_some(),
+            is_service_written: of_service.is_some_and(|change| change.action != Action::Unchanged),
+            is_replaced: false,
+            moves,
+            is_known_anew: desired.webhook().zip(live_webhook).is_some_and(known_anew),
+        }
+    }
+
+    /// Turns an error into a warning where the deploy may do away with what it is about.
+    pub fn soften(&self, violation: &mut Violation, crd: &Crd, plan: &Plan) {
+        if violation.severity != Severity::Error {
+            return;
+        }
+        let is = |rule: &RuleDoc| violation.rule == rule.name;
+        let is_other = self.is_replaced || self.moves;
+        let may_answer = is_other || self.is_known_anew || self.is_service_written;
+        if is(&rules::FAILS) && may_answer || is(&rules::LOSES_DATA) && is_other {
+            violation.severity = Severity::Warning;
+            violation.help =
+                format!("this deploy changes the webhook: run the check again after it; {}", violation.help);
+        }
+        let may_come = is(&rules::SERVICE_MISSING) && self.is_new
+            || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written);
+        if may_come {
+            await_webhook(violation, crd, plan);
+        }
+    }
+}
+
+/// Makes a warning of what the webhook, once it runs, does away with.
+pub fn await_webhook(violation: &mut Violation, crd: &Crd, plan: &Plan) {
+    violation.severity = Severity::Warning;
+    violation.message = format!("{}{}", violation.message, meanwhile(crd, plan));
+    violation.help = format!("wait until the webhook runs after the deploy, then check again; {}", violation.help);
+}
+
+/// What will happen as long as the webhook cannot be called.
+fn meanwhile(crd: &Crd, plan: &Plan) -> String {
+    let versions: Vec<&str> = crd.converted().map(|version| version.name.as_str()).collect();
+    if versions.is_empty() {
+        return String::new();
+    }
+    let at = versions.join(", ");
+    let is_refused = |version: &str| {
+        let resource = crd.resource(version);
+        plan.changes.iter().filter(|change| change.action != Action::Unchanged && change.resource == resource).count()
+    };
+    let refused = match versions.iter().map(|version| is_refused(version)).sum() {
+        0 => String::new(),
+        count => format!(", and this deploy fails at {} that it writes there", text::count(count, "object")),
+    };
+    format!("; until that changes, the server can neither read nor write {} at {at}{refused}", crd.name())
+}
