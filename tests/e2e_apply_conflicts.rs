@@ -353,16 +353,16 @@ fn a_conflict_stops_a_deploy_before_it_writes_anything() {
 }
 
 #[test]
-fn a_check_tells_of_conflicts_and_passes_without_the_right_to_write() {
+fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
     let bed = Bed::new();
     bed.live("team-a", "Apply", &bed.config_map("a", json!({"a": "1"})));
     bed.write(&[bed.config_map("a", json!({"a": "2"}))]);
-    let run = bed.gantry(control_plane().kubeconfig("reader"), &["check", "-o", "json"]).run();
-    run.code(0).stderr_contains("deploy would stop before it writes").stderr_contains("\"team-a\"");
-    let report = run.report();
-    let warning = report["warnings"][0]["message"].as_str().unwrap_or_default();
-    assert!(warning.contains("deploy would stop before it writes") && warning.contains("team-a"), "{report}");
-    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
+    let check = |flags: &[&str]| bed.gantry(control_plane().kubeconfig("reader"), &["check"]).args(flags).run();
+    let report = check(&["-o", "json"]).code(1).report();
+    let error = report["errors"][0]["message"].as_str().unwrap_or_default();
+    assert!(error.contains("owns what the manifests change") && error.contains("team-a"), "{report}");
+    assert_eq!((report["errors"].as_array().map(Vec::len), &report["warnings"]), (Some(1), &Value::Null), "{report}");
+    check(&["--force-conflicts"]).code(0).stderr_contains("--force-conflicts takes these fields over");
 }
 
 #[test]

@@ -157,7 +157,9 @@ fn the_flag_has_the_last_word_over_variable_and_configuration() {
         bed.write("gantry.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rules}"));
     };
     let check = |variable: &str, flags: &[&str]| {
-        let gantry = bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml", "-o", "json"]);
+        // Somebody else wrote the CRD.
+        let arguments = ["check", "-f", "manifests.yaml", "-o", "json", "--force-conflicts"];
+        let gantry = bed.gantry(control_plane().kubeconfig("reader"), &arguments);
         gantry.args(flags).env("GANTRY_PREFLIGHT", variable).run()
     };
     let ran = |run: &support::Output| run.report()["checks"].as_array().expect("a list of checks").len();

@@ -37,7 +37,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
         object
     });
     let crd = crd(&bed.names.group, &webhook.conversion()).to_string();
-    bed.write("manifests.yaml", &[bed.namespace(), crd, deployment(&bed)].join("\n---\n"));
+    bed.write("manifests.yaml", &[bed.namespace(), crd.clone(), deployment(&bed)].join("\n---\n"));
     // Somebody else's webhook, in a namespace that is none of this deploy's concern.
     let service = json!({"namespace": "elsewhere", "name": "webhook"});
     let theirs = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
@@ -61,6 +61,10 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
         rule["verbs"] = json!(["list"]);
     }
     replace(cp, &user, &without, &patch);
+    // What a deploy does not write does not block it.
+    deploy().code(1).stdout_contains("warning[RequestNotPermitted]");
+    let written = crd.replacen("\"metadata\":{", "\"metadata\":{\"labels\":{\"a\":\"b\"},", 1);
+    bed.write("manifests.yaml", &[bed.namespace(), written, deployment(&bed)].join("\n---\n"));
     let said = format!("not permitted to \"patch\" {}/v2, Resource=samples in the whole cluster", bed.names.group);
     deploy().code(3).stdout_contains(&said);
 }

@@ -27,7 +27,7 @@ Exit codes:
 pub enum Command {
     /// Check the manifests against what is live, then apply them
     Deploy(DeployArgs),
-    /// The same as deploy up to the report; never writes
+    /// The same as deploy up to its first write, exit code included; never writes
     Check(CheckArgs),
     /// Print the least RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
@@ -76,6 +76,14 @@ pub struct FlowArgs {
 
     #[command(flatten)]
     pub identity: IdentityArgs,
+
+    /// Take over fields that other field managers own
+    #[arg(long)]
+    pub force_conflicts: bool,
+
+    /// The name under which the cluster records who owns the applied fields [default: gantry]
+    #[arg(long, value_name = "NAME")]
+    pub field_manager: Option<String>,
 
     /// Every finding of this run is a warning ("could not check" stays an error)
     #[arg(long)]
@@ -133,14 +141,6 @@ pub struct DeployArgs {
     /// Stop after the report; write nothing
     #[arg(long)]
     pub dry_run: bool,
-
-    /// Take over fields that other field managers own
-    #[arg(long)]
-    pub force_conflicts: bool,
-
-    /// The name under which the cluster records who owns the applied fields [default: gantry]
-    #[arg(long, value_name = "NAME")]
-    pub field_manager: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ pub mod conflicts;
 mod kinds;
 mod order;
 mod ownership;
+pub mod refusals;
 pub mod unchanged;
 
 use std::borrow::Cow;
@@ -140,6 +141,11 @@ impl Plan {
         problems.sort();
         problems.dedup();
         problems
+    }
+
+    /// Whether a deploy of this plan would write anything.
+    pub fn is_written(&self) -> bool {
+        !self.unplaced.is_empty() || self.changes.iter().any(|change| change.action != Action::Unchanged)
     }
 
     /// Why nothing of this plan can be written.

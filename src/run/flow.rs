@@ -15,7 +15,7 @@ use crate::cli::{DeployArgs, FlowArgs, InputArgs};
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
-use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, refusals};
 use crate::preflight::admission_dry_run::FIELD_CONFLICT;
 use crate::preflight::own::{self, Surroundings};
 use crate::preflight::registry;
@@ -68,7 +68,7 @@ async fn steps(
 ) -> Result<Exit> {
     // Everything that can be wrong in the configuration is said before the first request.
     let input = read_input(&args.input.files, host).await?;
-    let (settings, enabled, input) = configure(args, deploy, input, host, output, report)?;
+    let (settings, enabled, input) = configure(args, input, host, output, report)?;
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
     let stop = host.stop.clone();
@@ -81,31 +81,19 @@ async fn steps(
     report.target = target.describe();
     let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
     let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
-    let (plan, foreseen, notices) = until(&stop, looked_at).await?;
+    let (plan, mut ahead, notices) = until(&stop, looked_at).await?;
     tell(&notices, host, output, report);
     tell_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
 
-    let exit = verdict(report, writes, &plan);
-    let exit = match deploy {
-        Some(_) if exit == Exit::Success && !settings.force_conflicts => stop_at_conflicts(report, &plan, &foreseen),
-        _ => {
-            let untold: Vec<Foreseen> =
-                foreseen.into_iter().filter(|found| !is_told(report, &plan.changes[found.change])).collect();
-            let notices = notices_of_conflicts(&plan, &untold, settings.force_conflicts);
-            output.notices(host, &notices);
-            // People have been told; where they are taken by force nothing is wrong.
-            if !settings.force_conflicts {
-                report.warnings.extend(notices.iter().map(ErrorEntry::from));
-            }
-            exit
-        }
-    };
-    let exit = match deploy {
-        // What a check said of them may have been turned down to a warning; no request would say it more kindly.
-        Some(_) if exit == Exit::Success => stop_at_unplaced(report, &plan),
-        _ => exit,
-    };
+    let exit = verdict(report, writes, &plan, &mut ahead, &settings);
+    ahead.conflicts.retain(|found| !is_told(report, &plan.changes[found.change]));
+    let notices = notices_of_conflicts(&plan, &ahead.conflicts, settings.force_conflicts);
+    output.notices(host, &notices);
+    // People have been told; where they are taken by force nothing is wrong.
+    if !settings.force_conflicts {
+        report.warnings.extend(notices.iter().map(ErrorEntry::from));
+    }
     output.review(host, report)?;
     if exit != Exit::Success || !writes {
         return Ok(exit);
@@ -194,7 +182,6 @@ pub fn overrides(input: &InputArgs) -> Overrides {
 /// Reads the configuration, of which the manifests may hold some.
 fn configure(
     args: &FlowArgs,
-    deploy: Option<&DeployArgs>,
     input: Input,
     host: &mut Host,
     output: &mut Output,
@@ -204,8 +191,8 @@ fn configure(
         warn_only: args.warn_only,
         user: args.identity.user.clone(),
         groups: args.identity.groups.clone(),
-        field_manager: deploy.and_then(|deploy| deploy.field_manager.clone()),
-        force_conflicts: deploy.is_some_and(|deploy| deploy.force_conflicts),
+        field_manager: args.field_manager.clone(),
+        force_conflicts: args.force_conflicts,
         output: args.output.clone(),
         color: args.color,
         redact: args.redact,
@@ -314,7 +301,7 @@ async fn look(
     checking: Checking<'_>,
     progress: &Progress,
     report: &mut Report,
-) -> Result<(Plan, Vec<Foreseen>, Vec<Problem>)> {
+) -> Result<(Plan, Hindrances, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers } = checking;
     let options = PlanOptions {
@@ -340,20 +327,45 @@ async fn look(
     let Ran { reports, problems, notices } = checks::run(enabled, &plan, target, options).await;
     report.checks = reports;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
-    let foreseen = conflicts::foresee(&plan, target, &settings.field_manager).await;
+    let mut ahead = Hindrances {
+        conflicts: conflicts::foresee(&plan, target, &settings.field_manager).await,
+        ..Hindrances::default()
+    };
+    // Of a deploy that is blocked nobody wants to know how far it would have come.
+    if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
+        ahead.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
+    }
     drop(stage);
     report.count();
-    Ok((plan, foreseen, notices))
+    Ok((plan, ahead, notices))
 }
 
-/// A deploy that would end half done at a field conflict ends here instead, with nothing written.
-fn stop_at_conflicts(report: &mut Report, plan: &Plan, foreseen: &[Foreseen]) -> Exit {
-    if foreseen.is_empty() {
-        return Exit::Success;
+/// What a deploy would meet at its first object or half way, with nothing of it a finding.
+#[derive(Default)]
+struct Hindrances {
+    conflicts: Vec<Foreseen>,
+    refusals: Vec<Problem>,
+}
+
+/// Whether a deploy would meet something that ends it: then it ends here, with nothing written. What a check said of it may
+/// have been turned down to a warning; no request would say it more kindly.
+fn is_hindered(report: &mut Report, plan: &Plan, ahead: &mut Hindrances, settings: &Settings) -> bool {
+    let mut problems = Vec::new();
+    if !settings.force_conflicts {
+        let conflicts = std::mem::take(&mut ahead.conflicts);
+        problems.extend(conflicts::explain(&of_plan(plan, &conflicts)));
     }
-    report.outcome = Outcome::Failed;
-    report.errors.extend(conflicts::explain(&of_plan(plan, foreseen)).iter().map(ErrorEntry::from));
-    Exit::Failed
+    problems.append(&mut ahead.refusals);
+    if let Err(error) = plan.whole() {
+        problems.extend_from_slice(error.problems());
+    }
+    let is_hindered = !problems.is_empty();
+    let mut errors: Vec<ErrorEntry> = problems.iter().map(ErrorEntry::from).collect();
+    if settings.redact {
+        errors.iter_mut().for_each(ErrorEntry::redact);
+    }
+    report.errors.append(&mut errors);
+    is_hindered
 }
 
 /// Whether a check has said of the object that its fields are somebody else's.
@@ -364,15 +376,7 @@ fn is_told(report: &Report, change: &Change) -> bool {
         .any(|finding| finding.object.as_ref() == Some(&change.desired.object))
 }
 
-/// A deploy of objects that nobody takes ends before it writes the others.
-fn stop_at_unplaced(report: &mut Report, plan: &Plan) -> Exit {
-    let Err(error) = plan.whole() else { return Exit::Success };
-    report.outcome = Outcome::Failed;
-    report.errors.extend(error.problems().iter().map(ErrorEntry::from));
-    Exit::Failed
-}
-
-/// What a check, a blocked run, or a run that takes fields by force has to say of field conflicts.
+/// What a blocked run or one that takes fields by force has to say of field conflicts.
 fn notices_of_conflicts(plan: &Plan, foreseen: &[Foreseen], force: bool) -> Vec<Problem> {
     let conflicts = of_plan(plan, foreseen);
     match force {
@@ -385,8 +389,8 @@ fn of_plan<'a>(plan: &'a Plan, foreseen: &'a [Foreseen]) -> Vec<(&'a Change, &'a
     foreseen.iter().map(|found| (&plan.changes[found.change], &found.conflicts[..])).collect()
 }
 
-/// What the checks amount to: the report's outcome so far, and the exit code if the run ended here.
-fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
+/// What the checks and what is foreseen amount to: the report's outcome so far, and the exit code if the run ended here.
+fn verdict(report: &mut Report, writes: bool, plan: &Plan, ahead: &mut Hindrances, settings: &Settings) -> Exit {
     let has = |status| report.checks.iter().any(|check| check.status == status);
     // Blocked weighs more than failed: the findings are certain, and they are what has to be mended first.
     let (outcome, exit) = if has(CheckStatus::Blocked) {
@@ -395,6 +399,8 @@ fn verdict(report: &mut Report, writes: bool, plan: &Plan) -> Exit {
         (Outcome::Failed, Exit::Failed)
     } else if let unread @ [_, ..] = &*plan.unread() {
         report.errors.extend(unread.iter().map(ErrorEntry::from));
+        (Outcome::Failed, Exit::Failed)
+    } else if is_hindered(report, plan, ahead, settings) {
         (Outcome::Failed, Exit::Failed)
     } else if writes && plan.changes.iter().all(|change| change.action == Action::Unchanged) {
         (Outcome::Unchanged, Exit::Success)

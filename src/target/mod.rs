@@ -130,6 +130,19 @@ pub struct Cause {
     pub message: String,
 }
 
+/// What to do about a field that cannot change.
+pub fn immutable_help(object: &ObjectRef) -> String {
+    format!("take the change back, or delete and create the object: kubectl delete {object}, then deploy again")
+}
+
+/// Whether the server says of a field that it cannot change once the object is there, in the words of Kubernetes'
+/// validations of updates.
+pub fn is_immutable(said: &str) -> bool {
+    ["immutable", "may not change", "may not be changed", "cannot be changed", "cannot change", "updates to "]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
 /// Which part of the API server refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refuser {

@@ -9,7 +9,7 @@ use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::report::Severity;
 use crate::resource::Step;
-use crate::target::{DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
+use crate::target::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 
 /// Fields of one manager that a finding names.
 const FIELDS_SHOWN: usize = 10;
@@ -52,9 +52,13 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                 let colon = if cause.field.is_empty() { "" } else { ": " };
                 let field = cause.field.trim_start_matches('.');
                 let message = format!("the server refuses it: {field}{colon}{}", cause.message);
-                let doc = if is_update && is_immutable(&cause.message) { &rules::IMMUTABLE } else { &rules::INVALID };
-                let help = if doc.name == rules::IMMUTABLE.name { IMMUTABLE_HELP } else { "correct the manifest here" };
-                say(doc, Some(&cause.field), message, help.to_owned());
+                let doc =
+                    if is_update && target::is_immutable(&cause.message) { &rules::IMMUTABLE } else { &rules::INVALID };
+                let help = match doc.name == rules::IMMUTABLE.name {
+                    true => target::immutable_help(&change.desired.object),
+                    false => "correct the manifest here".to_owned(),
+                };
+                say(doc, Some(&cause.field), message, help);
             }
         }
         // A webhook says of each field what it does not like; a policy speaks of the object.
@@ -89,17 +93,9 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
 }
 
 const DENIED_HELP: &str = "change the object so that it is admitted, or ask whoever owns the rule";
-const IMMUTABLE_HELP: &str = "take the change back, or delete the object and let the deploy create it anew";
 
 fn is_namespace(refusal: &Refusal) -> bool {
     refusal.missing.as_ref().is_some_and(|(kind, _)| kind == "namespaces")
-}
-
-/// The words of Kubernetes' validations of updates.
-fn is_immutable(message: &str) -> bool {
-    ["immutable", "may not change", "may not be changed", "cannot be changed", "updates to "]
-        .iter()
-        .any(|words| message.contains(words))
 }
 
 /// The name says best which object is meant.

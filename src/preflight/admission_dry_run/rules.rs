@@ -101,9 +101,9 @@ spec: {replicas: 2}
 pub static IMMUTABLE: RuleDoc = refused(
     "ImmutableField",
     "the object changes a field that cannot change",
-    "An update of a field that Kubernetes fixes when the object is created: a selector, a cluster IP, an immutable \
-     ConfigMap, the volumes of a StatefulSet, …",
-    "No update will ever do it. The object has to be deleted and created anew, which is not for a deploy to decide.",
+    "An update of a field that Kubernetes fixes when the object is created: a selector, the template of a Job, a \
+     cluster IP, an immutable ConfigMap, the volumes of a StatefulSet, …",
+    "No update will ever do it. The object has to be deleted and created again, which a deploy does not do by itself.",
     Example::Objects {
         live: "\
 kind: ConfigMap

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use kube::core::Status;
 
 use super::apply::{self, Request};
-use super::errors::words;
+use super::errors::{words, words_of_field};
 use super::refusals::{self, Denied, Denier, denied_by, without_go};
 use super::transport::{Call, Failure, Transport};
 use crate::problem::Problem;
@@ -105,7 +105,7 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
     let named = status.details.iter().flat_map(|details| &details.causes);
     let mut causes: Vec<Cause> = named
         .filter(|cause| !cause.message.is_empty())
-        .map(|cause| Cause { field: words(&cause.field), message: words(&cause.message) })
+        .map(|cause| Cause { field: words(&cause.field), message: words_of_field(&cause.message) })
         .collect();
     if let Some(Denier::Webhook(webhook)) = Denier::of(&status.message) {
         for Cause { field, message } in &mut causes {

@@ -24,6 +24,20 @@ pub fn words(from_elsewhere: &str) -> String {
     text::cut(&text::sanitize(&line), MOST_WORDS).into_owned()
 }
 
+/// What the server says of one field. The reason is at the end, behind the value that it refuses: a whole Pod template is cut
+/// in its middle.
+pub fn words_of_field(said: &str) -> String {
+    const MOST_OF_VALUE: usize = 200;
+    let reason = said.strip_prefix("Invalid value: ").and_then(|rest| rest.rsplit_once(": "));
+    match reason {
+        Some((value, reason)) if value.chars().count() > MOST_OF_VALUE => {
+            let value: String = value.chars().take(MOST_OF_VALUE).collect();
+            words(&format!("Invalid value: {value}…: {reason}"))
+        }
+        _ => words(said),
+    }
+}
+
 /// Words that may hold a credential by accident, without what looks like one: long runs of letters and digits.
 pub fn words_without_secrets(from_elsewhere: &str) -> String {
     let is_credential = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/' | '=' | '~');
@@ -228,6 +242,16 @@ mod tests {
     fn words_from_elsewhere_are_harmless_and_on_one_line() {
         assert_eq!(words(" a\n\tb\u{1b}[31m\u{202e} "), "a b\\u{1b}[31m\\u{202e}");
         assert_eq!(words(&"x".repeat(5000)).chars().count(), MOST_WORDS);
+    }
+
+    #[test]
+    fn the_reason_behind_a_long_value_is_kept() {
+        let short = "Invalid value: {\"a\":\"b\"}: field is immutable";
+        assert_eq!(words_of_field(short), short);
+        let long = format!("Invalid value: {{\"a\":\"{}\"}}: field is immutable", "b: ".repeat(2000));
+        let said = words_of_field(&long);
+        assert!(said.starts_with("Invalid value: {\"a\":") && said.ends_with("…: field is immutable"), "{said}");
+        assert!(said.chars().count() < 250, "{said}");
     }
 
     #[test]

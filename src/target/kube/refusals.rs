@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use kube::core::Status;
 
-use super::errors::{via, words};
+use super::errors::{via, words, words_of_field};
 use super::transport::{Call, Payload, Peer};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret;
-use crate::target::Impersonate;
+use crate::target::{self, Impersonate};
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
@@ -86,10 +86,19 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             .help("run again later"),
         503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
             .help("`kubectl get apiservices` names the API that is down; run again when it is up"),
+        422 if is_immutable(status) => {
+            Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
+                .help("take the change back, or delete and create the object: kubectl delete, then deploy again")
+        }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
             .help("correct the manifest and run the same command again"),
         _ => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))),
     }
+}
+
+/// Whether a field that the call changes cannot change at all.
+fn is_immutable(status: &Status) -> bool {
+    status.details.iter().flat_map(|details| &details.causes).any(|cause| target::is_immutable(&cause.message))
 }
 
 fn unauthorized(peer: &Peer) -> Problem {
@@ -214,8 +223,8 @@ fn causes(status: &Status) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in status.details.iter().flat_map(|details| &details.causes) {
         let line = match (cause.field.as_str(), cause.message.as_str()) {
-            ("", message) => words(message),
-            (field, message) => format!("{}: {}", words(field), words(message)),
+            ("", message) => words_of_field(message),
+            (field, message) => format!("{}: {}", words(field), words_of_field(message)),
         };
         if !line.is_empty() && !lines.contains(&line) {
             lines.push(line);

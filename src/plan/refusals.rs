@@ -1,0 +1,169 @@
+//! Refusals, foreseen: what the server will not take although nobody has to try it out to know.
+//!
+//! A namespace that is missing or being deleted, and a field that cannot change once the object is there. A deploy that
+//! meets them at its fortieth object is half done. What is live raises the suspicion, and the server decides: only the
+//! requests under suspicion are tried out by a dry run, so that most deploys ask nothing more than which namespaces exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
+use super::{Action, Change, Plan};
+use crate::problem::Problem;
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::target::kube::KubeTarget;
+use crate::target::{self, Apply, DryRunError, Pin, Target, Wanted, immutable_help};
+use crate::text;
+
+/// Requests under way at the same time.
+const AT_ONCE: usize = 8;
+/// Objects that one problem names.
+const OBJECTS_SHOWN: usize = 5;
+
+/// Why a deploy of this plan would end at its first object, or half done. Reads only.
+pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str, force_conflicts: bool) -> Vec<Problem> {
+    let Target::Kube(server) = target else { return Vec::new() };
+    let asking = Asking { plan, server, field_manager, force_conflicts };
+    let (mut problems, immutable) = tokio::join!(asking.namespaces(target), asking.immutable_fields());
+    problems.extend(immutable);
+    problems
+}
+
+struct Asking<'a> {
+    plan: &'a Plan,
+    server: &'a KubeTarget,
+    field_manager: &'a str,
+    force_conflicts: bool,
+}
+
+impl Asking<'_> {
+    /// Namespaces in which nothing can be created.
+    async fn namespaces(&self, target: &Target) -> Vec<Problem> {
+        let changes = &self.plan.changes;
+        let mut created: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.action == Action::Create) {
+            if let Some(namespace) = change.desired.object.namespace.as_deref() {
+                created.entry(namespace).or_default().push(change);
+            }
+        }
+        let of_plan: BTreeMap<&str, Option<&Live>> = changes
+            .iter()
+            .filter(|change| change.desired.object.is_namespace())
+            .map(|change| (change.desired.object.name.as_str(), change.live.as_ref()))
+            .collect();
+        let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();
+        let wanted: Vec<Wanted> = others.iter().map(|name| namespace(name)).collect();
+        // Whoever may not read namespaces learns of it from the server when the objects are written.
+        let read = target.read_each(&wanted, &|_, _| ()).await.unwrap_or_default();
+        let missing: BTreeSet<&str> =
+            others.iter().zip(&read).filter(|(_, read)| matches!(read, Ok(None))).map(|(name, _)| *name).collect();
+        let live = others.iter().zip(&read).filter_map(|(name, read)| Some((*name, read.as_ref().ok()?.as_ref()?)));
+        let live = live.chain(of_plan.iter().filter_map(|(name, live)| Some((*name, (*live)?))));
+        let leaving: BTreeSet<&str> = live.filter(|(_, live)| is_leaving(live)).map(|(name, _)| name).collect();
+
+        let mut problems = Vec::new();
+        for (name, changes) in &created {
+            let (message, help) = if missing.contains(name) {
+                (
+                    format!("there is no namespace {name:?} for"),
+                    "put the namespace among the manifests, or create it first",
+                )
+            } else if leaving.contains(name) {
+                let help = "wait until it is gone, then run the same command again";
+                (format!("namespace {name:?} is being deleted, and nothing can be created in it:"), help)
+            } else {
+                continue;
+            };
+            let Some(first) = changes.first() else { continue };
+            // A server may be set up to create namespaces by itself.
+            if self.dry_run(first).await.is_ok() {
+                continue;
+            }
+            let problem = Problem::new(format!("{message} {}", shown(changes)));
+            problems.push(problem.at(first.desired.origin.location()).help(help));
+        }
+        problems
+    }
+
+    /// Fields that an update changes and that cannot change.
+    async fn immutable_fields(&self) -> Vec<Problem> {
+        let suspects: Vec<&Change> = self.plan.changes.iter().filter(|change| is_suspect(change)).collect();
+        let asked = suspects.into_iter().map(|change| async move { (change, self.dry_run(change).await) });
+        let mut answers = stream::iter(asked).buffered(AT_ONCE);
+        let mut problems = Vec::new();
+        while let Some((change, answer)) = answers.next().await {
+            let Err(DryRunError::Refused(refusal)) = answer else { continue };
+            if refusal.causes.iter().any(|cause| target::is_immutable(&cause.message)) {
+                let object = &change.desired.object;
+                let problem = Problem::new(format!("{object}: {}", refusal.problem.message));
+                problems.push(problem.at(change.desired.origin.location()).help(immutable_help(object)));
+            }
+        }
+        problems
+    }
+
+    async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
+        let pin = match &change.live {
+            None => Pin::Absent,
+            Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+        };
+        let apply = Apply {
+            resource: &change.resource,
+            object: &change.desired.object,
+            raw: &change.desired.raw,
+            live: change.live.as_ref().map(|live| &live.raw),
+            pin: &pin,
+            field_manager: self.field_manager,
+            force_conflicts: self.force_conflicts,
+        };
+        self.server.dry_run(&apply).await
+    }
+}
+
+fn namespace(name: &str) -> Wanted {
+    let (kind, plural) = ("Namespace".into(), "namespaces".into());
+    Wanted {
+        resource: Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: false },
+        object: ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.into() },
+    }
+}
+
+fn is_leaving(namespace: &Live) -> bool {
+    !namespace.raw.value()["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn shown(changes: &[&Change]) -> String {
+    let mut shown: Vec<String> =
+        changes.iter().take(OBJECTS_SHOWN).map(|change| change.desired.object.to_string()).collect();
+    if changes.len() > OBJECTS_SHOWN {
+        shown.push(text::count(changes.len() - OBJECTS_SHOWN, "more object"));
+    }
+    shown.join(", ")
+}
+
+/// Whether an update may change a field of a built-in kind that cannot change.
+///
+/// Source: the update validations of `k8s.io/kubernetes/pkg/apis/*/validation`
+fn is_suspect(change: &Change) -> bool {
+    let Some(live) = change.live.as_ref().filter(|_| change.action == Action::Update) else { return false };
+    let object = &change.desired.object;
+    let pointers: &[&str] = match (object.group(), object.kind.as_str()) {
+        ("apps", "StatefulSet")
+        | ("batch", "Job")
+        | ("", "PersistentVolume" | "PersistentVolumeClaim" | "Pod")
+        | ("networking.k8s.io", "IngressClass")
+        | ("node.k8s.io", "RuntimeClass")
+        | ("scheduling.k8s.io", "PriorityClass")
+        | ("storage.k8s.io", "CSIDriver" | "StorageClass") => return true,
+        ("", "ConfigMap" | "Secret") => &["/type"],
+        ("", "Service") => &["/spec/clusterIP", "/spec/clusterIPs"],
+        ("apps", "DaemonSet" | "Deployment" | "ReplicaSet") => &["/spec/selector"],
+        ("discovery.k8s.io", "EndpointSlice") => &["/addressType"],
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => &["/roleRef"],
+        _ => return false,
+    };
+    let (desired, live) = (change.desired.raw.value(), live.raw.value());
+    let differs = |pointer: &&str| desired.pointer(pointer).is_some_and(|value| Some(value) != live.pointer(pointer));
+    live["immutable"] == Value::Bool(true) || pointers.iter().any(differs)
+}
