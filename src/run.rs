@@ -147,7 +147,7 @@ fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
         environment: host.environment.clone(),
         working_directory: host.working_directory.clone(),
         files: flags.config_files.clone(),
-        overrides: Overrides::default(),
+        overrides: Overrides { allow_exec: flags.allow_exec, ..Overrides::default() },
     }
 }
 

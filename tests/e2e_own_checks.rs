@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{Bed, Output, closed_port, control_plane, eventually};
+use support::{Bed, Gantry, Output, closed_port, control_plane, eventually};
 
 const CONFIG: &str = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n";
 
@@ -300,8 +300,67 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
         .code(1)
         .stdout_contains("it is a program that came with the manifests (gantry.yaml:5:3)");
     assert!(!ran());
-    bed.gantry(admin, &["check", "-f", "manifests.yaml"]).run().code(0).stdout_contains("mine  passed");
+    // Nor does one run that is not, unless the user asks for it.
+    let check = |more: &[&str]| bed.gantry(admin.clone(), &["check", "-f", "manifests.yaml"]).args(more).run();
+    check(&[]).code(1).stdout_contains("mine  could not check: it is a program that the project file names");
+    assert!(!ran());
+    check(&["--allow-exec"]).code(0).stdout_contains("mine  passed");
     assert!(ran());
+}
+
+/// To clone a repository and to check it must not run its programs.
+#[test]
+fn a_program_of_the_project_file_runs_where_the_user_asks_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |file: &str, text: &str| {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("write a file");
+    };
+    write("live/empty.yaml", "");
+    write("manifests/a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
+    let project = format!("{CONFIG}{}", shell("mine", "touch ran; echo '{\"results\": []}'", ""));
+    write("gantry.yaml", &project);
+    let ran = || std::fs::remove_file(folder.path().join("ran")).is_ok();
+    let run = |more: &[&str], variable: &str, user: &str| {
+        let arguments = ["check", "-f", "manifests", "--target", "dir:live", "-o", "json"];
+        let gantry = Gantry::new().cwd(folder.path()).args(arguments).args(more).env("GANTRY_ALLOW_EXEC", variable);
+        let own = gantry.home().join(".config/gantry");
+        std::fs::create_dir_all(&own).expect("a folder");
+        std::fs::write(own.join("config.yaml"), user).expect("write a file");
+        gantry.run()
+    };
+    let allow = "apiVersion: gantry.dev/v1alpha1\nkind: Config\nallowExec: true\n";
+    for (more, variable, user) in
+        [(&[][..], "", ""), (&[], "0", allow), (&["--preflight", "mine"], "", ""), (&["--warn-only"], "", "")]
+    {
+        let output = run(more, variable, user);
+        let check = &output.code(1).report()["checks"][0];
+        assert_eq!((&check["name"], &check["status"]), (&json!("mine"), &json!("failed")), "{output}");
+        let help = check["unchecked"][0]["help"].as_str().unwrap_or_default();
+        assert!(
+            ["--allow-exec", "GANTRY_ALLOW_EXEC=1", "-c", "allowExec: true"].iter().all(|hint| help.contains(hint))
+        );
+        assert!(!ran(), "{output}");
+    }
+    for (more, variable, user) in
+        [(&["--allow-exec"][..], "", ""), (&[], "1", ""), (&[], "", allow), (&["-c", "gantry.yaml"], "", "")]
+    {
+        let output = run(more, variable, user);
+        assert_eq!(output.code(0).report()["checks"][0]["status"], "passed", "{output}");
+        assert!(ran(), "{output}");
+    }
+    // It cannot allow itself, nor can the manifests.
+    write("gantry.yaml", &project.replace("preflightRules", "allowExec: true\npreflightRules"));
+    run(&[], "", "").code(2).stderr_contains("\"allowExec\" cannot be set by the project file");
+    write("gantry.yaml", &project);
+    write("manifests/z.yaml", allow);
+    run(&[], "", "").code(2).stderr_contains("\"allowExec\" cannot be set by a Config document among the manifests");
+    // A gantry.yaml that is one of the manifests came with them.
+    std::fs::remove_file(folder.path().join("manifests/z.yaml")).expect("removed");
+    let output = run(&["-f", "gantry.yaml", "--allow-exec"], "", "");
+    output.code(1).stdout_contains("it is a program that came with the manifests");
+    assert!(!ran());
 }
 
 #[test]

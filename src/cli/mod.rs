@@ -127,6 +127,10 @@ pub struct ConfigFlags {
     /// A configuration file, over the project's gantry.yaml; may be given again, later ones win
     #[arg(short = 'c', long = "config", value_name = "FILE")]
     pub config_files: Vec<PathBuf>,
+
+    /// Run the programs that the project's gantry.yaml names as checks; those of -c files run without it
+    #[arg(long)]
+    pub allow_exec: bool,
 }
 
 #[derive(Debug, Args)]

@@ -225,6 +225,9 @@ impl Reader<'_> {
                     Some("--kubeconfig") => {
                         "a kubeconfig can run programs, and this file came with the folder; use -c FILE or --kubeconfig"
                     }
+                    Some("--allow-exec") => {
+                        "this file came with the folder and cannot allow its own programs; use --allow-exec, or the user file"
+                    }
                     _ => {
                         "who deploys is not for a file to say that came with the folder; use -c FILE, --as or --as-group"
                     }

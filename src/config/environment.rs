@@ -32,6 +32,7 @@ pub struct Overrides {
     pub namespace: Option<String>,
     pub field_manager: Option<String>,
     pub force_conflicts: bool,
+    pub allow_exec: bool,
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
     pub redact: bool,
@@ -138,6 +139,7 @@ impl Overrides {
             "warnOnly" => self.warn_only.then(|| Some(true.into())),
             "redact" => self.redact.then(|| Some(true.into())),
             "forceConflicts" => self.force_conflicts.then(|| Some(true.into())),
+            "allowExec" => self.allow_exec.then(|| Some(true.into())),
             "target" => self.target.as_ref().map(|target| keys::target_text(target).map(Value::from)),
             "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(Value::from)),
             "context" => text(&self.context),
@@ -208,6 +210,7 @@ mod tests {
         let flags = Overrides {
             warn_only: true,
             force_conflicts: true,
+            allow_exec: true,
             redact: true,
             target: Some(TargetSpec::Dir("live".into())),
             kubeconfig: Some("k".into()),

@@ -114,6 +114,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "allowExec", kind: Kind::Bool, reach: Reach::OwnFiles, default: Some("false"), flag: Some("--allow-exec") },
     Key { path: "redact", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
     Key { path: "output", kind: Kind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
     Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },

@@ -42,7 +42,7 @@ pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
 pub use layer::{Layer, Place};
 pub use merge::{Located, LocatedData};
-pub use own::{Definition, OwnCheck};
+pub use own::{Definition, OwnCheck, Withheld};
 pub use schema::schema;
 pub use select::SelectedCheck;
 pub use show::Setting;
@@ -81,6 +81,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     pub field_manager: String,
     pub force_conflicts: bool,
+    /// Programs that the project file names may run.
+    pub allow_exec: bool,
     pub timeouts: Timeouts,
     /// No output holds a value of an object.
     pub redact: bool,
@@ -119,7 +121,7 @@ impl Loader {
         reading.add(environment);
         reading.add(self.overrides.layer());
         let named = self.overrides.named().or(named);
-        reading.notices.extend(own::guard(&mut reading.layers, came_along, known));
+        reading.notices.extend(own::guard(&mut reading.layers, known));
         reading.notices.extend(tighten::tighten(&mut reading.layers, named.as_ref(), known));
 
         let merged = match merge::merge(&reading.layers) {
@@ -129,7 +131,7 @@ impl Loader {
                 return Err(Error::Usage(reading.problems));
             }
         };
-        let selection = select::select(named.as_ref(), &merged, &reading.layers, known);
+        let selection = select::select(named.as_ref(), &merged, &reading.layers, came_along, known);
         reading.problems.extend(selection.problems);
         // What was weakened comes first, so that it is not among those that are only counted.
         reading.notices.splice(..0, selection.notices);
@@ -231,6 +233,7 @@ impl Settings {
             namespace: raw.namespace,
             field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
             force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
+            allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,

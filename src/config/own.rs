@@ -1,8 +1,9 @@
 //! Checks of a team's own: entries of `preflightRules` that say themselves what is checked, by a program (`exec`) or an
 //! expression (`cel`).
 //!
-//! A program is run only where a config file or a flag asks for it. Manifests are data, often somebody else's: what one of
-//! their Config documents defines is not run, and a check that has no other definition could not check.
+//! A program is run only where the user asks for it: in the user's own file, in a file of `-c`, and in the project file where
+//! that is allowed. The project file came with a folder, and manifests are data, often somebody else's: checking them must
+//! not run their programs. A check whose program is not run could not check.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,7 +12,7 @@ use figment::value::Value;
 use super::check::{ConfigMap, Known, KnownKind};
 use super::keys::RULES;
 use super::layer::{Layer, LayerData, Place};
-use super::merge::{Located, Merged};
+use super::merge::{Located, LocatedData, Merged};
 use crate::problem::{Location, Problem};
 
 /// How checks of one's own are called. The names of gantry's begin with a capital, so that none of them is ever taken.
@@ -25,8 +26,17 @@ pub enum Definition {
     BuiltIn,
     /// One that a team defines: the key of its kind, and where that stands.
     Own { kind: &'static str, at: Option<Location> },
-    /// One whose only definition is a program in a Config document among the manifests, at this place.
-    NotRun { at: Option<Location> },
+    /// One that is a program, named at this place, which must not run.
+    NotRun { at: Option<Location>, why: Withheld },
+}
+
+/// Why a program does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// It came with the manifests.
+    CameWithManifests,
+    /// The project file names it, and nobody has allowed that.
+    NotAllowed,
 }
 
 /// A check that the configuration defines.
@@ -38,18 +48,16 @@ pub struct OwnCheck {
     pub config: ConfigMap,
 }
 
-/// Takes out of the layers what does not count for coming with the manifests, and says so. `came_along` says that the
-/// project file did, too.
-pub(super) fn guard(layers: &mut [LayerData], came_along: bool, known: &Known) -> Vec<Problem> {
-    let foreign = |layer: Layer| layer == Layer::Manifests || came_along && layer == Layer::Project;
+/// Takes out of the layers what Config documents among the manifests define and what does not count, and says so.
+pub(super) fn guard(layers: &mut [LayerData], known: &Known) -> Vec<Problem> {
     let is_defined = |name: &str| {
-        let trusted = layers.iter().filter(|layer| !foreign(layer.layer));
-        trusted
+        let of_team = layers.iter().filter(|layer| layer.layer.is_of_team());
+        of_team
             .filter_map(|layer| rule(layer, name))
             .any(|rule| known.kinds.iter().any(|kind| rule.contains_key(kind.key)))
     };
     let mut out = Vec::new();
-    for (index, layer) in layers.iter().enumerate().filter(|(_, layer)| foreign(layer.layer)) {
+    for (index, layer) in layers.iter().enumerate().filter(|(_, layer)| layer.layer == Layer::Manifests) {
         for name in layer.rules.iter().flatten() {
             for kind in &known.kinds {
                 let defines = rule(layer, name).is_some_and(|rule| rule.contains_key(kind.key));
@@ -62,8 +70,7 @@ pub(super) fn guard(layers: &mut [LayerData], came_along: bool, known: &Known) -
     let mut notices = Vec::new();
     for (index, name, kind, is_defined) in out {
         let layer = &mut layers[index];
-        let steps = [RULES.to_owned(), name.clone(), kind.key.to_owned()];
-        let place = layer.places.get(steps.as_slice()).map_or(Place::Default, |places| places.key.clone());
+        let place = layer.place(&[RULES, &name, kind.key]);
         if let Some(Value::Dict(_, rules)) = layer.values.get_mut(RULES)
             && let Some(Value::Dict(_, rule)) = rules.get_mut(&name)
         {
@@ -93,7 +100,18 @@ pub(super) fn rule<'l>(layer: &'l LayerData, name: &str) -> Option<&'l figment::
 }
 
 /// The checks that the merged layers define, in the order in which they first appear, and what is wrong with them.
-pub(super) fn read(merged: &Merged, layers: &[LayerData], known: &Known) -> (Vec<OwnCheck>, Vec<Problem>) {
+/// `came_along` says that the project file is one of the manifests.
+pub(super) fn read(
+    merged: &Merged,
+    layers: &[LayerData],
+    came_along: bool,
+    known: &Known,
+) -> (Vec<OwnCheck>, Vec<Problem>) {
+    let withheld = match came_along {
+        true => Some(Withheld::CameWithManifests),
+        false if merged.raw.allow_exec == Some(true) => None,
+        false => Some(Withheld::NotAllowed),
+    };
     let mut checks = Vec::new();
     let mut problems = Vec::new();
     for name in merged.rules.iter().flatten() {
@@ -104,16 +122,25 @@ pub(super) fn read(merged: &Merged, layers: &[LayerData], known: &Known) -> (Vec
         let (definition, config) = match found.as_slice() {
             [] if known.has(name) => continue,
             [] => match layers.iter().find_map(|layer| layer.not_run.get(name)) {
-                Some(place) => (Definition::NotRun { at: at(place) }, ConfigMap::default()),
+                Some(place) => {
+                    let why = Withheld::CameWithManifests;
+                    (Definition::NotRun { at: at(place), why }, ConfigMap::default())
+                }
                 None => continue,
             },
             [(kind, section)] => {
-                (Definition::Own { kind: kind.key, at: at(&section.key) }, ConfigMap(Some((*section).clone())))
+                let of_project = if kind.runs_programs { of_project(section) } else { None };
+                let definition = match of_project.zip(withheld) {
+                    Some((place, why)) => Definition::NotRun { at: at(place), why },
+                    None => Definition::Own { kind: kind.key, at: at(&section.key) },
+                };
+                (definition, ConfigMap(Some((*section).clone())))
             }
             [(first, _), (second, section), ..] => {
                 let message = format!("the check {name:?} has both {:?} and {:?}", first.key, second.key);
                 problems.push(section.key.problem(message).help("make two checks of it, each with its own name"));
-                (Definition::NotRun { at: at(&section.key) }, ConfigMap::default())
+                let why = Withheld::NotAllowed;
+                (Definition::NotRun { at: at(&section.key), why }, ConfigMap::default())
             }
         };
         if let Some((kind, section)) = found.first() {
@@ -132,6 +159,18 @@ pub(super) fn read(merged: &Merged, layers: &[LayerData], known: &Known) -> (Vec
         checks.push(OwnCheck { name: name.clone(), definition, config });
     }
     (checks, problems)
+}
+
+/// Where the project file has a part of what makes a check, if it has one. A part is enough: whose program it is depends on
+/// all of them.
+fn of_project(node: &Located) -> Option<&Place> {
+    match &node.data {
+        LocatedData::Map(map) if !map.is_empty() => {
+            let found = map.values().find_map(of_project)?;
+            Some(if node.layer == Layer::Project { &node.key } else { found })
+        }
+        _ => (node.layer == Layer::Project).then_some(&node.key),
+    }
 }
 
 fn wrong_name(name: &str, kind: &KnownKind, section: &Located, known: &Known) -> Option<Problem> {

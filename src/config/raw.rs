@@ -51,6 +51,8 @@ pub(super) struct Raw {
     pub force_conflicts: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
+    /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
+    pub allow_exec: Option<bool>,
     /// Paths and kinds of value instead of values of objects, in every output.
     pub redact: Option<bool>,
     /// The formats of the report, each as FORMAT or FORMAT=FILE.

@@ -45,9 +45,16 @@ pub(super) struct Selection {
     pub notices: Vec<Problem>,
 }
 
-/// Selects among `known`. `named` is what the flag, or else the variable, names.
-pub(super) fn select(named: Option<&Named>, merged: &Merged, layers: &[LayerData], known: &Known) -> Selection {
-    let (own, problems) = own::read(merged, layers, known);
+/// Selects among `known`. `named` is what the flag, or else the variable, names; `came_along` says that the project file is
+/// one of the manifests.
+pub(super) fn select(
+    named: Option<&Named>,
+    merged: &Merged,
+    layers: &[LayerData],
+    came_along: bool,
+    known: &Known,
+) -> Selection {
+    let (own, problems) = own::read(merged, layers, came_along, known);
     let mut selection = Selection { own, problems, ..Selection::default() };
     selection.check_names_in_files(layers, known);
     selection.switches = match (named, &merged.rules) {

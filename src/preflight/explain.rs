@@ -69,7 +69,7 @@ pub fn explain_own(name: &str, own: &[OwnCheck]) -> Result<String> {
 
 fn own_text(check: &OwnCheck) -> String {
     let at = match &check.definition {
-        Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at) } => format!(" ({at})"),
+        Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at), .. } => format!(" ({at})"),
         _ => String::new(),
     };
     let mut text = format!("{}: a check of your own{}\n\n", check.name, text::sanitize(&at));

@@ -51,7 +51,11 @@ fn programs_that_come_with_the_manifests_are_not_run() {
         say(&loaded.notices[0]).starts_with("manifests/config.yaml:7:3: left alone: \"exec\" of the check \"mine\"")
     );
     let check = &loaded.settings.checks[1];
-    assert!(matches!(&check.definition, Definition::NotRun { at: Some(at) } if at.line == 7), "{:?}", check.definition);
+    assert!(
+        matches!(&check.definition, Definition::NotRun { at: Some(at), why: Withheld::CameWithManifests } if at.line == 7),
+        "{:?}",
+        check.definition
+    );
     // Nor does one get into the place of another.
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  exec: {command: [./good]}\n").manifest(&exec);
     let loaded = bed.load();
@@ -65,4 +69,65 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     let loaded = bed.load();
     assert_eq!(loaded.settings.checks[0].config.0.as_ref().unwrap().to_value(), serde_json::json!({"expression": "e"}));
     assert!(say(&loaded.notices[0]).contains("left alone: \"cel\""));
+}
+
+/// Whether the check `mine` runs its program: the first word of its command, or why not.
+fn program(bed: &Bed) -> std::result::Result<String, Withheld> {
+    let settings = bed.settings();
+    let mine = settings.own_checks.iter().find(|check| check.name == "mine").expect("the check");
+    match &mine.definition {
+        Definition::NotRun { why, .. } => Err(*why),
+        _ => Ok(mine.config.0.as_ref().unwrap().to_value()["command"][0].as_str().unwrap().to_owned()),
+    }
+}
+
+#[test]
+fn programs_of_the_project_file_run_where_the_user_asks_for_them() {
+    let exec = |name: &str| format!("preflightRules:\n- name: mine\n  exec: {{command: [{name}]}}\n");
+    let project = || Bed::new().file("gantry.yaml", &exec("theirs"));
+    assert_eq!(program(&project()), Err(Withheld::NotAllowed));
+    assert_eq!(program(&project().variable("GANTRY_ALLOW_EXEC", "1")), Ok("theirs".into()));
+    assert_eq!(program(&project().variable("GANTRY_ALLOW_EXEC", "0")), Err(Withheld::NotAllowed));
+    assert_eq!(program(&project().user("allowExec: true\n")), Ok("theirs".into()));
+    assert_eq!(program(&project().with("c.yaml", "allowExec: true\n")), Ok("theirs".into()));
+    let mut flag = project();
+    flag.loader.overrides.allow_exec = true;
+    assert_eq!(program(&flag), Ok("theirs".into()));
+    let mut named = project();
+    named.loader.files.push("gantry.yaml".into());
+    assert_eq!(program(&named), Ok("theirs".into()));
+    // The last word is the user's.
+    let off = project().user("allowExec: true\n").variable("GANTRY_ALLOW_EXEC", "false");
+    assert_eq!(program(&off), Err(Withheld::NotAllowed));
+
+    // Neither a part of the user's own program...
+    for part in ["command: [theirs]", "timeout: 1s"] {
+        let part = format!("preflightRules:\n- name: mine\n  exec: {{{part}}}\n");
+        let bed = Bed::new().user(&exec("mine")).file("gantry.yaml", &part);
+        assert_eq!(program(&bed), Err(Withheld::NotAllowed), "{part}");
+    }
+    // ...nor the manifests help: they cannot allow it, and put nothing in its place.
+    let cel = gantry("preflightRules:\n- name: mine\n  cel: {expression: 'true'}\n");
+    assert_eq!(program(&project().manifest(&cel)), Err(Withheld::NotAllowed));
+    for bed in [Bed::new().file("gantry.yaml", "allowExec: true\n"), Bed::new().manifest(&gantry("allowExec: true\n"))]
+    {
+        let problems = bed.problems();
+        assert!(problems.len() == 1 && problems[0].contains("\"allowExec\" cannot be set by"), "{problems:?}");
+    }
+    // What the user's file or a file of -c defines needs nothing.
+    assert_eq!(program(&Bed::new().user(&exec("mine"))), Ok("mine".into()));
+    assert_eq!(program(&project().with("c.yaml", &exec("mine"))), Ok("mine".into()));
+}
+
+#[test]
+fn a_project_file_among_the_manifests_runs_no_program() {
+    let body = "preflightRules:\n- name: mine\n  exec: {command: [theirs]}\n";
+    let mut bed = Bed::new().file("gantry.yaml", body).variable("GANTRY_ALLOW_EXEC", "1");
+    assert_eq!(program(&bed), Ok("theirs".into()));
+    let source = Source { name: "gantry.yaml".into(), text: gantry(body) };
+    let bytes = 0..source.text.len();
+    bed.manifests.push(Origin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
+    assert_eq!(program(&bed), Err(Withheld::CameWithManifests));
+    bed.loader.files.push("gantry.yaml".into());
+    assert_eq!(program(&bed), Ok("theirs".into()));
 }

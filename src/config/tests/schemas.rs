@@ -39,7 +39,7 @@ fn a_check_describes_its_keys() {
 #[test]
 fn the_schema_and_the_validator_agree() {
     let validator = jsonschema::validator_for(&schema(&known())).unwrap();
-    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntimeouts: {request: 1m, established: 1.5h, credentials: 5s}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\nallowExec: true\ntimeouts: {request: 1m, established: 1.5h, credentials: 5s}\noutput: [human, json=r.json]\ncolor: never\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
     let good =
         ["", all, "preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", "warnOnly:\n"];
     let bad = [

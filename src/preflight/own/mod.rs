@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::{Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
-use crate::config::{ConfigMap, ConfigReader, Definition, KnownKind};
+use crate::config::{ConfigMap, ConfigReader, Definition, KnownKind, Withheld};
 use crate::plan::Change;
 use crate::problem::Location;
 use crate::report::Severity;
@@ -85,7 +85,7 @@ pub fn build(
 ) -> Option<Box<dyn Check>> {
     match definition {
         Definition::BuiltIn => None,
-        Definition::NotRun { at } => Some(Box::new(NotRun { at: at.clone() })),
+        Definition::NotRun { at, why } => Some(Box::new(NotRun { at: at.clone(), why: *why })),
         Definition::Own { kind, at } => {
             let kind = KINDS.iter().find(|known| known.key == *kind)?;
             Some((kind.build)(Own { name: name.to_owned(), at: at.clone() }, config, surroundings))
@@ -97,7 +97,10 @@ pub fn build(
 pub fn describe(definition: &Definition, config: &ConfigMap) -> String {
     match definition {
         Definition::BuiltIn => String::new(),
-        Definition::NotRun { .. } => "not run: it came with the manifests".to_owned(),
+        Definition::NotRun { why: Withheld::CameWithManifests, .. } => "not run: it came with the manifests".to_owned(),
+        Definition::NotRun { why: Withheld::NotAllowed, .. } => {
+            "not run: programs of the project file run with --allow-exec".to_owned()
+        }
         Definition::Own { kind, .. } => {
             let kind = KINDS.iter().find(|known| known.key == *kind);
             kind.map(|kind| (kind.describe)(config)).unwrap_or_default()
@@ -105,17 +108,27 @@ pub fn describe(definition: &Definition, config: &ConfigMap) -> String {
     }
 }
 
-/// A check that nobody but the manifests defines.
+/// A check by a program that must not run.
 struct NotRun {
     at: Option<Location>,
+    why: Withheld,
 }
 
 impl Check for NotRun {
     fn run<'a>(&'a self, _: Context<'a>) -> CheckFuture<'a> {
         let at = self.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
-        let message = format!("it is a program that came with the manifests{at}, and such are not run");
-        let help = "define the check in a config file (-c FILE), or switch it off there: enabled: false".to_owned();
-        Box::pin(async move { Err(CouldNotCheck { message, help: Some(help) }) })
+        let (message, help) = match self.why {
+            Withheld::CameWithManifests => (
+                format!("it is a program that came with the manifests{at}, and such are not run"),
+                "define the check in a config file (-c FILE), or switch it off there: enabled: false",
+            ),
+            Withheld::NotAllowed => (
+                format!("it is a program that the project file names{at}, and nobody has allowed it to run"),
+                "if you trust the file, run it with --allow-exec (or GANTRY_ALLOW_EXEC=1), name the file with -c, or write \
+                 allowExec: true into your own config file",
+            ),
+        };
+        Box::pin(async move { Err(CouldNotCheck { message, help: Some(help.to_owned()) }) })
     }
 
     fn needs_live_objects(&self) -> bool {
