@@ -5,7 +5,7 @@
 //! branches, and each branch ends as a plain list of demands, a [`Leaf`], for [`super::solve`] to meet or to find
 //! contradictory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -136,73 +136,174 @@ enum Demand<'s> {
     Opaque(&'static str),
 }
 
-/// Ways of which one must be taken; each is a list of demands.
-type Choice<'s> = Vec<Vec<Demand<'s>>>;
+/// Ways of which one must be taken. Those of a `oneOf` are made when their turn comes: there are as many as its branches
+/// have pairs, and each is a demand on every branch.
+#[derive(Debug, Default)]
+struct Choice<'s>(Vec<Ways<'s>>);
+
+#[derive(Debug)]
+enum Ways<'s> {
+    /// One way: all of these.
+    All(Vec<Demand<'s>>),
+    /// For each of the schemas a way: it takes the value, and the others refuse it.
+    OnlyOne(Rc<[Part<'s>]>),
+    /// For each two of the schemas a way: both take the value.
+    Both(Rc<[Part<'s>]>),
+}
+
+impl<'s> Ways<'s> {
+    fn len(&self) -> usize {
+        match self {
+            Self::All(_) => 1,
+            Self::OnlyOne(parts) => parts.len(),
+            Self::Both(parts) => parts.len() * parts.len().saturating_sub(1) / 2,
+        }
+    }
+
+    fn way(&self, mut at: usize) -> Vec<Demand<'s>> {
+        match self {
+            Self::All(demands) => demands.clone(),
+            Self::OnlyOne(parts) => {
+                let demand = |(index, part): (usize, &Part<'s>)| {
+                    if index == at { Demand::Takes(part.clone()) } else { Demand::Refuses(part.clone()) }
+                };
+                parts.iter().enumerate().map(demand).collect()
+            }
+            Self::Both(parts) => {
+                let mut first = 0;
+                while at >= parts.len() - 1 - first {
+                    at -= parts.len() - 1 - first;
+                    first += 1;
+                }
+                vec![Demand::Takes(parts[first].clone()), Demand::Takes(parts[first + 1 + at].clone())]
+            }
+        }
+    }
+}
+
+impl<'s> Choice<'s> {
+    fn push(&mut self, way: Vec<Demand<'s>>) {
+        self.0.push(Ways::All(way));
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(Ways::len).sum()
+    }
+
+    fn way(&self, mut at: usize) -> Option<Vec<Demand<'s>>> {
+        for ways in &self.0 {
+            if at < ways.len() {
+                return Some(ways.way(at));
+            }
+            at -= ways.len();
+        }
+        None
+    }
+}
 
 #[derive(Clone)]
 struct State<'s> {
     leaf: Leaf<'s>,
     todo: Vec<(bool, Part<'s>)>,
-    choices: Vec<Choice<'s>>,
+    choices: Vec<Rc<Choice<'s>>>,
+}
+
+/// A state with the choice that is made next, and the ways of it that were gone already.
+struct Fork<'s> {
+    state: State<'s>,
+    choice: Rc<Choice<'s>>,
+    gone: usize,
 }
 
 /// The branches of one question at most.
 const BRANCHES: usize = 3000;
+/// So many demands cost a step.
+const DEMANDS: usize = 8;
 
 /// Calls `visit` with each branch for values of `kind`, until it says stop (false). An error says that there are too
 /// many branches.
-pub fn leaves<'s>(facts: &Facts<'s>, kind: Kinds, visit: &mut dyn FnMut(Leaf<'s>) -> bool) -> Result<(), &'static str> {
+///
+/// `spend` is told of the steps that are taken and answers whether there are any left. One way is gone to its end before
+/// the next is begun, so that memory grows with the depth alone.
+pub fn leaves<'s>(
+    facts: &Facts<'s>,
+    kind: Kinds,
+    spend: &dyn Fn(u64) -> bool,
+    visit: &mut dyn FnMut(Leaf<'s>) -> bool,
+) -> Result<(), &'static str> {
     let mut todo: Vec<(bool, Part)> = facts.fails.iter().rev().map(|part| (false, part.clone())).collect();
     todo.extend(facts.holds.iter().rev().map(|part| (true, part.clone())));
-    let mut stack = vec![State { leaf: Leaf::default(), todo, choices: Vec::new() }];
+    let mut forks: Vec<Fork> = Vec::new();
+    let mut next = Some(State { leaf: Leaf::default(), todo, choices: Vec::new() });
     let mut seen = 0;
-    while let Some(mut state) = stack.pop() {
+    loop {
+        let Some(mut state) = next.take() else {
+            let Some(fork) = forks.last_mut() else { return Ok(()) };
+            match fork.choice.way(fork.gone) {
+                Some(way) => {
+                    fork.gone += 1;
+                    let mut forked = fork.state.clone();
+                    way.into_iter().for_each(|demand| forked.add(demand));
+                    next = Some(forked);
+                }
+                None => {
+                    forks.pop();
+                }
+            }
+            continue;
+        };
         seen += 1;
         if seen > BRANCHES {
             return Err("too many combinations of allOf, anyOf, oneOf and not");
         }
-        if !state.settle(kind) {
+        if !state.settle(kind, spend)? {
             continue;
         }
         // The choice with the fewest ways first: it forks least.
-        let next = (0..state.choices.len()).min_by_key(|at| state.choices[*at].len());
-        let Some(next) = next else {
+        let fewest = (0..state.choices.len()).min_by_key(|at| state.choices[*at].len());
+        let Some(fewest) = fewest else {
             if !visit(state.leaf) {
                 return Ok(());
             }
             continue;
         };
-        let choice = state.choices.swap_remove(next);
-        for way in choice.into_iter().rev() {
-            let mut forked = state.clone();
-            way.into_iter().for_each(|demand| forked.add(demand));
-            stack.push(forked);
-        }
+        let choice = state.choices.swap_remove(fewest);
+        forks.push(Fork { state, choice, gone: 0 });
     }
-    Ok(())
 }
 
 impl<'s> State<'s> {
-    /// Works off what leaves no choice. False where the demands contradict each other.
-    fn settle(&mut self, kind: Kinds) -> bool {
+    /// Works off what leaves no choice. False where the demands contradict each other; an error where there are no
+    /// steps left.
+    fn settle(&mut self, kind: Kinds, spend: &dyn Fn(u64) -> bool) -> Result<bool, &'static str> {
+        let mut done = 0;
         while let Some((takes, part)) = self.todo.pop() {
+            done += 1;
+            if done % DEMANDS == 0 && !spend(1) {
+                return Err("the limit of steps is reached");
+            }
             let fits = kw::kinds(&part).contains(kind);
             if takes {
                 if !fits {
-                    return false;
+                    return Ok(false);
                 }
                 self.take(&part, kind);
             } else if fits {
-                let mut ways = ways_to_refuse(&part, kind);
+                let ways = ways_to_refuse(&part, kind);
                 match ways.len() {
-                    0 => return false,
-                    1 => ways.remove(0).into_iter().for_each(|demand| self.add(demand)),
-                    _ => self.choices.push(ways),
+                    0 => return Ok(false),
+                    1 => ways.way(0).into_iter().flatten().for_each(|demand| self.add(demand)),
+                    _ => self.choices.push(Rc::new(ways)),
                 }
             }
         }
         let leaf = &self.leaf;
-        leaf.max.is_none_or(|max| leaf.min <= max) && leaf.required.is_disjoint(&leaf.absent)
+        // What the branch has gathered is copied whenever it forks.
+        let gathered = leaf.not_text.len() + leaf.kids.len() + leaf.required.len() + leaf.absent.len();
+        if gathered >= DEMANDS && !spend((gathered / DEMANDS) as u64) {
+            return Err("the limit of steps is reached");
+        }
+        Ok(leaf.max.is_none_or(|max| leaf.min <= max) && leaf.required.is_disjoint(&leaf.absent))
     }
 
     fn add(&mut self, demand: Demand<'s>) {
@@ -239,11 +340,13 @@ impl<'s> State<'s> {
             {
                 leaf.text.patterns.push(pattern.to_owned());
             }
-            let allowed: Vec<String> = kw::names(part, "enum").map(str::to_owned).collect();
             if !kw::list(part, "enum").is_empty() {
                 leaf.text.enumeration = Some(match leaf.text.enumeration.take() {
-                    None => allowed,
-                    Some(known) => known.into_iter().filter(|text| allowed.contains(text)).collect(),
+                    None => kw::names(part, "enum").map(str::to_owned).collect(),
+                    Some(known) => {
+                        let allowed: HashSet<&str> = kw::names(part, "enum").collect();
+                        known.into_iter().filter(|text| allowed.contains(text.as_str())).collect()
+                    }
                 });
             }
         } else if !kw::list(part, "enum").is_empty() {
@@ -279,17 +382,12 @@ impl<'s> State<'s> {
         }
         let any_of = part.branches("anyOf");
         if !any_of.is_empty() {
-            self.choices.push(any_of.into_iter().map(|branch| vec![Demand::Takes(branch)]).collect());
+            let ways = any_of.into_iter().map(|branch| Ways::All(vec![Demand::Takes(branch)])).collect();
+            self.choices.push(Rc::new(Choice(ways)));
         }
         let one_of = part.branches("oneOf");
         if !one_of.is_empty() {
-            let way = |valid: usize| {
-                let demand = |(at, branch): (usize, &Part<'s>)| {
-                    if at == valid { Demand::Takes(branch.clone()) } else { Demand::Refuses(branch.clone()) }
-                };
-                one_of.iter().enumerate().map(demand).collect()
-            };
-            self.choices.push((0..one_of.len()).map(way).collect());
+            self.choices.push(Rc::new(Choice(vec![Ways::OnlyOne(one_of.into())])));
         }
     }
 
@@ -325,7 +423,7 @@ pub fn add_text(part: &Value, set: &mut StringSet) {
 
 /// The ways in which a value of `kind`, which the schema's types let pass, can be refused.
 fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
-    let mut ways: Choice = Vec::new();
+    let mut ways = Choice::default();
     if kind == Kinds::STRING {
         let mut set = StringSet::default();
         add_text(part, &mut set);
@@ -363,7 +461,7 @@ fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
         ways.push(vec![Demand::ItemFails(items)]);
     }
     if kind == Kinds::OBJECT {
-        ways.extend(kw::names(part, "required").map(|name| vec![Demand::Absent(name.to_owned())]));
+        kw::names(part, "required").for_each(|name| ways.push(vec![Demand::Absent(name.to_owned())]));
         for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
             if let Some(kid) = part.property(name) {
                 ways.push(vec![Demand::Require(name.clone()), Demand::KidFails(name.clone(), kid)]);
@@ -373,7 +471,7 @@ fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
             ways.push(vec![Demand::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
         }
     }
-    ways.extend(part.branches("allOf").into_iter().map(|branch| vec![Demand::Refuses(branch)]));
+    part.branches("allOf").into_iter().for_each(|branch| ways.push(vec![Demand::Refuses(branch)]));
     let any_of = part.branches("anyOf");
     if !any_of.is_empty() {
         ways.push(any_of.into_iter().map(Demand::Refuses).collect());
@@ -381,11 +479,7 @@ fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
     let one_of = part.branches("oneOf");
     if !one_of.is_empty() {
         ways.push(one_of.iter().cloned().map(Demand::Refuses).collect());
-        for (at, first) in one_of.iter().enumerate() {
-            for second in &one_of[at + 1..] {
-                ways.push(vec![Demand::Takes(first.clone()), Demand::Takes(second.clone())]);
-            }
-        }
+        ways.0.push(Ways::Both(one_of.into()));
     }
     if let Some(not) = part.keyword("not") {
         ways.push(vec![Demand::Takes(not)]);

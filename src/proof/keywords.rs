@@ -317,6 +317,20 @@ pub fn size(schema: &Value) -> usize {
     }
 }
 
+/// About how many bytes of memory the value takes.
+pub fn weight(value: &Value) -> u64 {
+    const VALUE: u64 = 32;
+    const ENTRY: u64 = 48;
+    match value {
+        Value::String(text) => VALUE + text.len() as u64,
+        Value::Array(items) => VALUE + items.iter().map(weight).sum::<u64>(),
+        Value::Object(map) => {
+            VALUE + ENTRY + map.iter().map(|(key, value)| ENTRY + key.len() as u64 + weight(value)).sum::<u64>()
+        }
+        _ => VALUE,
+    }
+}
+
 /// Whether a default stands anywhere in the schema.
 pub fn has_defaults(schema: &Value) -> bool {
     match schema {

@@ -14,10 +14,23 @@ use super::number::{Num, is_integral};
 use super::path::Path;
 
 /// Validates values against nodes; keeps what could not be decided.
-#[derive(Default)]
 pub struct Checker {
     pub undecided: Vec<Undecided>,
+    /// What may still be spent, one step for each value that is held against a node.
+    pub steps: u64,
+    /// Whether all that counts is that there is an error, not its text.
+    pub is_mute: bool,
 }
+
+impl Default for Checker {
+    fn default() -> Self {
+        Self { undecided: Vec::new(), steps: u64::MAX, is_mute: false }
+    }
+}
+
+/// So many values of an `enum` that are compared cost a step, and so many that are written out.
+const COMPARED: usize = 32;
+const WRITTEN: usize = 4;
 
 /// The type of a value as the server sees it, and the format that this type implies.
 fn kind_of(value: &Value) -> Option<(Type, &'static str)> {
@@ -38,6 +51,12 @@ impl Checker {
     /// Validates `value`. Where `old` pairs it with an equal value, errors are forgiven.
     pub fn value(&mut self, node: &Node, value: &Value, path: &Path, old: Option<&Correlated>) -> Found {
         let open = self.undecided.len();
+        if self.steps == 0 {
+            let reason = "the limit of steps is reached".to_owned();
+            self.undecided.push(Undecided { path: path.field(), rule: String::new(), reason });
+            return Found::default();
+        }
+        self.steps -= 1;
         let mut found = self.all_keywords(node, value, path, old);
         if (!found.is_valid() || self.undecided.len() > open) && old.is_some_and(Correlated::is_unchanged) {
             found.clear();
@@ -55,7 +74,7 @@ impl Checker {
             } else {
                 found.matches += 1;
             }
-            check_enum(node, value, path, &mut found);
+            self.check_enum(node, value, path, &mut found);
             return found;
         };
         if has_type_check {
@@ -94,7 +113,7 @@ impl Checker {
             }
             _ => {}
         }
-        check_enum(node, value, path, &mut found);
+        self.check_enum(node, value, path, &mut found);
         found.matches += 1;
         if let Value::Object(map) = value {
             self.object(node, map, path, old, &mut found);
@@ -332,6 +351,28 @@ impl Checker {
             found.merge(best);
         }
     }
+
+    fn check_enum(&mut self, node: &Node, value: &Value, path: &Path, found: &mut Found) {
+        if node.enumeration.is_empty() {
+            return;
+        }
+        let (is_allowed, seen) = node.enumeration.has(value);
+        self.steps = self.steps.saturating_sub((seen / COMPARED) as u64);
+        if is_allowed {
+            return;
+        }
+        if !self.is_mute {
+            self.steps = self.steps.saturating_sub((node.enumeration.len() / WRITTEN) as u64);
+        }
+        let supported: Vec<String> = node
+            .enumeration
+            .iter()
+            .filter(|_| !self.is_mute)
+            .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
+            .collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        found.add(FieldError::named(&path.openapi(), Kind::NotSupported, Some(value.clone()), detail));
+    }
 }
 
 fn sorted_keys(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
@@ -375,39 +416,4 @@ fn too_many(path: &Path, count: i64, max: i64) -> FieldError {
     let unit = if max == 1 { "item" } else { "items" };
     let detail = if max < 0 { "has too many items".to_owned() } else { format!("must have at most {max} {unit}") };
     FieldError::named(&path.openapi(), Kind::TooMany, Some(json!(count)), detail)
-}
-
-fn check_enum(node: &Node, value: &Value, path: &Path, found: &mut Found) {
-    if node.enumeration.is_empty() || node.enumeration.iter().any(|allowed| is_allowed(value, allowed)) {
-        return;
-    }
-    let supported: Vec<String> = node
-        .enumeration
-        .iter()
-        .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
-        .collect();
-    let detail = format!("supported values: {}", supported.join(", "));
-    found.add(FieldError::named(&path.openapi(), Kind::NotSupported, Some(value.clone()), detail));
-}
-
-/// Enum equality: the value is first converted to the type of the enum's value as Go converts numbers, so that 1.5 is
-/// cut to 1, and 65 is the string "A". Null equals nothing.
-fn is_allowed(value: &Value, allowed: &Value) -> bool {
-    match (value, allowed) {
-        (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Number(a), Value::Number(b)) => match (Num::of(a), Num::of(b)) {
-            (Num::Int(a), Num::Int(b)) => a == b,
-            (Num::Float(a), Num::Float(b)) => a == b,
-            (Num::Int(a), Num::Float(b)) => a as f64 == b,
-            (Num::Float(a), Num::Int(b)) => super::number::to_int(a) == b,
-        },
-        (Value::Number(a), Value::String(b)) => match Num::of(a) {
-            Num::Int(i) => {
-                let c = u32::try_from(i).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-                b.chars().eq([c])
-            }
-            Num::Float(_) => false,
-        },
-        _ => super::correlate::same(value, allowed),
-    }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::enumeration::Enumeration;
 use super::formats;
 use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Type, Types};
 use super::number::{self, NumberRules, Range};
@@ -28,6 +29,9 @@ pub struct CompileError {
 
 /// Keywords that structural schemas may not have.
 const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems"];
+
+/// The largest default with all that is filled in inside of it: defaults in defaults multiply.
+const MAX_DEFAULT: u64 = 16 << 20;
 
 /// Where a schema stands in the structure: below `allOf` and its like a schema has values, but no types of its own.
 #[derive(Clone, Copy)]
@@ -102,7 +106,7 @@ impl<'a> Compiler<'a> {
             map_keys: self.strings(map, "x-kubernetes-list-map-keys")?,
             required: self.strings(map, "required")?,
             default: map.get("default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
-            enumeration: self.array(map, "enum")?.iter().map(stored).collect(),
+            enumeration: Enumeration::new(self.array(map, "enum")?.iter().map(stored).collect()),
             item_count: Bounds { min: self.integer(map, "minItems")?, max: self.integer(map, "maxItems")? },
             property_count: Bounds {
                 min: self.integer(map, "minProperties")?,
@@ -124,6 +128,11 @@ impl<'a> Compiler<'a> {
         if let Some(mut default) = node.default.take() {
             objectmeta::coerce_part(&mut default, &node);
             prune::prune_part(&mut default, &node);
+            let weight = prune::filled_weight(&default, &node);
+            if weight > MAX_DEFAULT {
+                return self.fail("default", format!("more than {} MiB are filled in", MAX_DEFAULT >> 20));
+            }
+            node.default_weight = u32::try_from(weight).unwrap_or(u32::MAX);
             node.default = Some(default);
         }
         Ok(node)

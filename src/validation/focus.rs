@@ -52,6 +52,7 @@ fn forgotten(node: Node) -> Node {
     let mut forgotten = Node {
         nullable: node.nullable,
         default: node.default,
+        default_weight: node.default_weight,
         preserve_unknown: true,
         is_forgotten: true,
         pairing,

@@ -33,6 +33,7 @@ pub mod cel;
 mod check;
 mod compile;
 mod correlate;
+mod enumeration;
 mod error;
 mod focus;
 mod formats;
@@ -98,6 +99,9 @@ impl Outcome {
         self.errors.is_empty() && self.undecided.is_empty()
     }
 }
+
+/// Steps of a judgement that has no limit but those of its rules.
+const ENDLESS: u64 = u64::MAX;
 
 /// What the server makes of an object that is written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -178,6 +182,11 @@ impl Schema {
         prune::prune(object, &self.root)
     }
 
+    /// About how many bytes of memory the object takes once defaults are filled in.
+    pub fn filled_weight(&self, object: &Value) -> u64 {
+        prune::filled_weight(object, &self.root)
+    }
+
     /// Fills in defaults, and says where.
     pub fn default(&self, object: &mut Value) -> Vec<Defaulted> {
         prune::default(object, &self.root)
@@ -229,20 +238,21 @@ impl Schema {
 
     /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
-        self.judge(new, old, true)
+        self.judge(new, old, true, &mut { ENDLESS })
     }
 
     /// [`Schema::validate`] that evaluates rules even where the server first wants other errors corrected. An update that
     /// is forgiven those meets the rules, too.
     pub fn validate_all(&self, new: &Value, old: Option<&Value>) -> Outcome {
-        self.judge(new, old, false)
+        self.judge(new, old, false, &mut { ENDLESS })
     }
 
-    fn judge(&self, new: &Value, old: Option<&Value>, rules_wait: bool) -> Outcome {
+    fn judge(&self, new: &Value, old: Option<&Value>, rules_wait: bool, steps: &mut u64) -> Outcome {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
-        let mut checker = Checker::default();
+        let mut checker = Checker { steps: *steps, ..Checker::default() };
         errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
+        *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
         errors.extend(objectmeta::check_embedded(new, &self.root));
         // A list that had duplicates before may keep them, and any other list too.
@@ -263,7 +273,10 @@ impl Schema {
                 });
             } else {
                 let mut walk = RuleWalk::new();
+                walk.budget = walk.budget.min(*steps);
+                let most = walk.budget;
                 walk.object(&self.root, new, old, correlated.as_ref());
+                *steps -= most - walk.budget;
                 errors.extend(walk.errors);
                 undecided.extend(walk.undecided);
             }
@@ -281,8 +294,15 @@ impl Schema {
     /// Whether the schema's keywords take `value` as it stands: no metadata of a resource, no defaults, no rules.
     /// None where that is undecided.
     pub fn accepts_value(&self, value: &Value) -> Option<bool> {
-        let mut checker = Checker::default();
+        self.accepts_value_within(value, &mut { ENDLESS })
+    }
+
+    /// [`Schema::accepts_value`] in `steps` at most, about one for each time that a value is held against a node. What is
+    /// not found out in them is undecided.
+    pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
+        let mut checker = Checker { steps: *steps, is_mute: true, ..Checker::default() };
         let found = checker.value(&self.root, value, &Path::Root, None);
+        *steps = checker.steps;
         if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {
             return Some(false);
         }
@@ -294,6 +314,12 @@ impl Schema {
     ///
     /// `object` is left as the server would store it.
     pub fn process(&self, object: &mut Value, old: Option<&Value>) -> Processed {
+        self.process_within(object, old, &mut { ENDLESS })
+    }
+
+    /// [`Schema::process`] whose judgement takes `steps` at most: about one for each time that a value is held against a
+    /// node, and what rules cost. What is not found out in them is undecided.
+    pub fn process_within(&self, object: &mut Value, old: Option<&Value>, steps: &mut u64) -> Processed {
         let undecodable = |error: Box<FieldError>| Processed {
             outcome: Outcome { errors: vec![*error], undecided: Vec::new() },
             ..Processed::default()
@@ -318,7 +344,7 @@ impl Schema {
                 None => map.shift_remove("status"),
             };
         }
-        let outcome = self.validate(object, stored.as_ref());
+        let outcome = self.judge(object, stored.as_ref(), true, steps);
         // A null inside of a default is there while the object is judged, and gone once it is stored.
         prune::drop_nulls(object, &self.root);
         Processed { pruned, defaulted, outcome }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::enumeration::Enumeration;
 use super::formats::Format;
 use super::number::NumberRules;
 use super::re2::Pattern;
@@ -134,8 +135,10 @@ pub struct Node {
     pub items: Option<Box<Node>>,
     pub required: Vec<String>,
     pub default: Option<Box<Value>>,
+    /// How large the default is with all that is filled in inside of it, as [`super::prune::filled_weight`] weighs.
+    pub default_weight: u32,
     pub format: Option<Format>,
-    pub enumeration: Vec<Value>,
+    pub enumeration: Enumeration,
     pub number: Option<Box<NumberRules>>,
     pub string: Option<Box<StringRules>>,
     pub item_count: Bounds,

@@ -167,6 +167,36 @@ pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
     defaulted
 }
 
+/// About how many bytes of memory the value takes once defaults are filled in. Nothing is filled in to find that out.
+pub fn filled_weight(value: &Value, node: &Node) -> u64 {
+    weigh(value, Some(node))
+}
+
+fn weigh(value: &Value, node: Option<&Node>) -> u64 {
+    const VALUE: u64 = 32;
+    const ENTRY: u64 = 48;
+    let node = node.filter(|node| node.has_defaults);
+    match value {
+        Value::Null => node.map_or(VALUE, |node| VALUE.max(node.default_weight.into())),
+        Value::String(text) => VALUE + text.len() as u64,
+        Value::Array(items) => {
+            let of = node.and_then(|node| node.items.as_deref());
+            items.iter().fold(VALUE, |sum, item| sum.saturating_add(weigh(item, of)))
+        }
+        Value::Object(map) => {
+            let there = map.iter().map(|(key, value)| {
+                (ENTRY + key.len() as u64).saturating_add(weigh(value, node.and_then(|node| node.child(key))))
+            });
+            let missing = node.into_iter().flat_map(|node| &node.properties).filter(|(name, child)| {
+                child.default.is_some() && !map.contains_key(*name)
+            });
+            let missing = missing.map(|(name, child)| ENTRY + name.len() as u64 + u64::from(child.default_weight));
+            there.chain(missing).fold(VALUE + ENTRY, u64::saturating_add)
+        }
+        _ => VALUE,
+    }
+}
+
 /// `told` is where to note what was filled in; inside of a default nothing is noted.
 fn fill(value: &mut Value, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
     if !node.has_defaults {

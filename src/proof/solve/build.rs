@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Pin, Solver, is_meta};
+use super::{Answer, LARGEST, Pin, Solver, is_meta};
 use crate::proof::facts::{Facts, Leaf, Part};
 use crate::proof::keywords::{self as kw, ANY};
 
@@ -12,6 +12,10 @@ use crate::proof::keywords::{self as kw, ANY};
 const MADE_UP: i64 = 64;
 /// Items at most that are all alike, or differ in a number alone.
 const ITEMS: i64 = 10_001;
+/// Why a value is not built.
+const TOO_LARGE: &str = "a value too large to build";
+/// So many bytes are copied in one step.
+const WEIGHED: u64 = 512;
 
 impl<'s> Solver<'s> {
     pub(super) fn array(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
@@ -51,6 +55,7 @@ impl<'s> Solver<'s> {
         if least > MADE_UP && !self.spend(least as u64) {
             return Answer::open("the limit of steps is reached");
         }
+        let mut weight: u64 = items.iter().map(kw::weight).sum();
         let mut bad = bad.into_iter();
         let mut plain: Option<Value> = None;
         let mut numbered: Option<Numbered> = None;
@@ -61,6 +66,10 @@ impl<'s> Solver<'s> {
                 && let Some(item) =
                     numbered.next(&items, |item| each.iter().all(|part| self.takes(part, item) == Some(true)))
             {
+                weight += kw::weight(&item);
+                if weight > LARGEST {
+                    return Answer::open(TOO_LARGE);
+                }
                 items.push(item);
                 continue;
             }
@@ -81,7 +90,12 @@ impl<'s> Solver<'s> {
             let is_plain = fails.is_empty();
             // Items without a demand of their own are all alike.
             if is_plain && let Some(plain) = &plain {
-                items.push(Value::clone(plain));
+                let times = least as usize - items.len();
+                weight = weight.saturating_add(kw::weight(plain).saturating_mul(times as u64));
+                if weight > LARGEST || !self.spend(weight / WEIGHED) {
+                    return Answer::open(TOO_LARGE);
+                }
+                items.resize(items.len() + times, Value::clone(plain));
                 continue;
             }
             let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
@@ -90,6 +104,10 @@ impl<'s> Solver<'s> {
                     plain = plain.or_else(|| is_plain.then(|| item.clone()));
                     if bad.is_none() && list_type != "atomic" {
                         numbered = Some(Numbered { like: item.clone(), key: keys.first().copied(), next: 1 });
+                    }
+                    weight += kw::weight(&item);
+                    if weight > LARGEST {
+                        return Answer::open(TOO_LARGE);
                     }
                     items.push(item);
                 }
@@ -122,6 +140,7 @@ impl<'s> Solver<'s> {
         if filled.iter().any(|name| leaf.absent.contains(*name)) {
             return Answer::default();
         }
+        let mut weight: u64 = 0;
         let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
         wanted.extend(leaf.kids.keys().map(String::as_str).filter(|name| filled.contains(name)));
         if let Some(Pin::Field(name, _)) = pin {
@@ -144,6 +163,7 @@ impl<'s> Solver<'s> {
                     Some(false) => return Answer::default(),
                     None => return Answer::open("a pattern that cannot be evaluated"),
                 }
+                weight += kw::weight(value);
                 map.insert(name.to_owned(), value.clone());
                 continue;
             }
@@ -154,10 +174,14 @@ impl<'s> Solver<'s> {
                 continue;
             }
             let answer = self.solve(&kid, None, 1);
-            match answer.values.into_iter().next() {
-                Some(value) => map.insert(name.to_owned(), value),
-                None => return Answer { values: Vec::new(), open: answer.open },
+            let Some(value) = answer.values.into_iter().next() else {
+                return Answer { values: Vec::new(), open: answer.open };
             };
+            weight += kw::weight(&value);
+            if weight > LARGEST || !self.spend(kw::weight(&value) / WEIGHED) {
+                return Answer::open(TOO_LARGE);
+            }
+            map.insert(name.to_owned(), value);
         }
         let present = |map: &Map<String, Value>| {
             (map.len() + filled.iter().filter(|name| !map.contains_key(**name)).count()) as i64
@@ -190,6 +214,10 @@ impl<'s> Solver<'s> {
             let answer = self.solve(&kid, None, 1);
             match answer.values.into_iter().next() {
                 Some(value) => {
+                    weight += kw::weight(&value);
+                    if weight > LARGEST {
+                        return Answer::open(TOO_LARGE);
+                    }
                     map.insert(name, value);
                 }
                 None => open = open.or(answer.open),

@@ -17,6 +17,14 @@ use crate::validation::{CompileRules, Rules, Schema, Verdict};
 
 /// How deep values are built at most.
 const DEPTH: usize = 64;
+/// The largest value that is built, by its weight. No API server stores an object of that size.
+pub const LARGEST: u64 = 4 << 20;
+/// What is remembered of values, and of compiled schemas, by weight: past that it is found out again.
+const REMEMBERED: u64 = 32 << 20;
+/// What a value in a schema weighs once it is compiled, at most.
+const COMPILED: u64 = 128;
+/// How many steps of the validator take as long as one of ours.
+pub const STEPS_OF_JUDGES: u64 = 4;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +89,8 @@ pub struct Solver<'s> {
     /// The made-up schema that was asked last: many values are held to one and the same.
     latest: RefCell<Option<(Rc<Value>, Compiled)>>,
     simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
+    /// What the answers in `simplest` weigh, and the schemas in `compiled`.
+    remembered: Cell<u64>,
     defaults: RefCell<HashMap<*const Value, Defaults>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     schemas: std::marker::PhantomData<&'s Value>,
@@ -104,6 +114,7 @@ impl<'s> Solver<'s> {
             compiled: RefCell::default(),
             latest: RefCell::default(),
             simplest: RefCell::default(),
+            remembered: Cell::new(0),
             defaults: RefCell::default(),
             subsets: RefCell::default(),
             schemas: std::marker::PhantomData,
@@ -148,12 +159,28 @@ impl<'s> Solver<'s> {
                 let known = self.compiled.borrow().get(&std::ptr::from_ref(*schema)).cloned();
                 known.unwrap_or_else(|| {
                     let compiled = compile(schema);
-                    self.compiled.borrow_mut().insert(std::ptr::from_ref(*schema), compiled.clone());
+                    if self.remember(kw::size(schema) as u64 * COMPILED) {
+                        self.compiled.borrow_mut().insert(std::ptr::from_ref(*schema), compiled.clone());
+                    }
                     compiled
                 })
             }
         };
-        schema?.accepts_value(value)
+        let schema = schema?;
+        let most = self.left().saturating_mul(STEPS_OF_JUDGES);
+        let mut left = most;
+        let answer = schema.accepts_value_within(value, &mut left);
+        self.spend((most - left) / STEPS_OF_JUDGES);
+        answer
+    }
+
+    /// Whether there is room to remember something of this weight.
+    fn remember(&self, weight: u64) -> bool {
+        let all = self.remembered.get().saturating_add(weight);
+        if all <= REMEMBERED {
+            self.remembered.set(all);
+        }
+        all <= REMEMBERED
     }
 
     /// Whether the value fits all that is known but for the structure. None: not known.
@@ -191,7 +218,9 @@ impl<'s> Solver<'s> {
             return known;
         }
         let answer = self.by_kind(facts, pin, want);
-        if let Some(key) = memo {
+        if let Some(key) = memo
+            && self.remember(answer.values.iter().map(kw::weight).sum())
+        {
             self.simplest.borrow_mut().insert(key, answer.clone());
         }
         answer
@@ -274,7 +303,8 @@ impl<'s> Solver<'s> {
 
     fn by_leaves(&self, facts: &Facts<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
         let mut answer = Answer::default();
-        let walked = leaves(facts, kind, &mut |leaf| {
+        let spend = |steps| self.spend(steps);
+        let walked = leaves(facts, kind, &spend, &mut |leaf| {
             if !self.spend(5) {
                 answer.open = Some("the limit of steps is reached".to_owned());
                 return false;

@@ -4,9 +4,12 @@ use serde_json::Value;
 
 use super::Judges;
 use super::way::Way;
-use crate::proof::solve::Solver;
+use crate::proof::solve::{LARGEST, STEPS_OF_JUDGES, Solver};
 use crate::proof::{Difference, Version, Witness, keywords as kw};
 use crate::validation::{FieldError, Processed, Schema};
+
+/// So many bytes of an object cost a step: it is copied and gone through some times.
+const WEIGHED: u64 = 256;
 
 /// One side: what it makes of objects.
 pub struct Side<'v> {
@@ -42,9 +45,20 @@ pub(super) struct Confirmed {
 }
 
 impl Judges<'_> {
-    fn process(&self, side: &Side, object: &mut Value, old: Option<&Value>, via_status: bool) -> Processed {
+    fn process(
+        &self,
+        solver: &Solver,
+        side: &Side,
+        object: &mut Value,
+        old: Option<&Value>,
+        via_status: bool,
+    ) -> Processed {
         let is_dropped = side.version.status_subresource && !via_status;
-        let processed = side.schema.clone().with_status_subresource(is_dropped).process(object, old);
+        let schema = side.schema.clone().with_status_subresource(is_dropped);
+        let most = solver.left().saturating_mul(STEPS_OF_JUDGES);
+        let mut left = most;
+        let processed = schema.process_within(object, old, &mut left);
+        solver.spend((most - left) / STEPS_OF_JUDGES);
         if is_dropped && object.get("status").is_none() {
             // A status that was dropped is filled in again when the object is read.
             side.schema.default(object);
@@ -64,17 +78,22 @@ impl Judges<'_> {
         if !solver.spend(if self.source.has_rules || self.target.has_rules { 200 } else { 20 }) {
             return Err(Unconfirmed::Limit);
         }
+        // Defaults may fill in far more than is written.
+        let filled = [&self.source, &self.target].map(|side| side.schema.filled_weight(object)).into_iter().max();
+        if filled.is_some_and(|weight| weight > 4 * LARGEST || !solver.spend(weight / WEIGHED)) {
+            return Err(Unconfirmed::TooLarge);
+        }
         if let Some(old) = old {
             // The object before is one that both sides take: else the refusal is of that one.
             let (mut before, mut after) = (old.clone(), old.clone());
-            if !self.process(&self.source, &mut before, None, via_status).outcome.is_accepted()
-                || !self.process(&self.target, &mut after, None, via_status).outcome.errors.is_empty()
+            if !self.process(solver, &self.source, &mut before, None, via_status).outcome.is_accepted()
+                || !self.process(solver, &self.target, &mut after, None, via_status).outcome.errors.is_empty()
             {
                 return Err(Unconfirmed::Refused);
             }
         }
         let mut here = object.clone();
-        let taken = self.process(&self.source, &mut here, old, via_status);
+        let taken = self.process(solver, &self.source, &mut here, old, via_status);
         if let Some(error) = taken.outcome.errors.first() {
             let by_rules = self.source.has_rules;
             return Err(if by_rules { Unconfirmed::RefusedByRules(error.to_string()) } else { Unconfirmed::Refused });
@@ -82,7 +101,7 @@ impl Judges<'_> {
         if let Some(undecided) = taken.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
         }
-        if !taken.pruned.is_empty() || via_status && !self.is_created(object) {
+        if !taken.pruned.is_empty() || via_status && !self.is_created(solver, object) {
             return Err(Unconfirmed::Refused);
         }
         // Where a null was dropped, the object was not what the source keeps.
@@ -90,7 +109,7 @@ impl Judges<'_> {
             return Err(Unconfirmed::Refused);
         }
         let mut there = object.clone();
-        let judged = self.process(&self.target, &mut there, old, via_status);
+        let judged = self.process(solver, &self.target, &mut there, old, via_status);
         let errors = &judged.outcome.errors;
         let (desired, message, at) = if let Some(first) = errors.first() {
             let error = errors.iter().find(|error| way.leads_to(place_of(error))).unwrap_or(first);
@@ -114,9 +133,9 @@ impl Judges<'_> {
     }
 
     /// Whether the object can come to be at all before its status is written.
-    fn is_created(&self, object: &Value) -> bool {
+    fn is_created(&self, solver: &Solver, object: &Value) -> bool {
         let mut created = object.clone();
-        self.process(&self.source, &mut created, None, false).outcome.is_accepted()
+        self.process(solver, &self.source, &mut created, None, false).outcome.is_accepted()
     }
 }
 
@@ -147,6 +166,7 @@ fn defaulted(live: &Processed, desired: &Processed) -> (String, String) {
 /// Why a candidate is no witness.
 pub(super) enum Unconfirmed {
     Limit,
+    TooLarge,
     Refused,
     /// By the source's rules, most likely: what refuses the object, in the server's words.
     RefusedByRules(String),
@@ -158,6 +178,7 @@ impl Unconfirmed {
     pub fn words(self) -> String {
         match self {
             Self::Limit => "the limit of steps is reached".to_owned(),
+            Self::TooLarge => "the objects tried are too large with their defaults".to_owned(),
             Self::Refused => "the objects tried are refused today".to_owned(),
             Self::RefusedByRules(error) => format!("the objects tried are refused by today's rules: {error}"),
             Self::Undecided(reason) => reason,

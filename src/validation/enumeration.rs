@@ -1,0 +1,126 @@
+//! The values of an `enum`: what is one of them.
+
+use serde_json::Value;
+
+use super::number::{self, Num};
+
+/// Up to so many values are gone through one by one.
+const FEW: usize = 16;
+
+/// The values of an `enum`. Many texts or many integers are looked up, so that what takes all values of an `enum` is not
+/// quadratic in them.
+#[derive(Debug, Default)]
+pub struct Enumeration {
+    values: Vec<Value>,
+    known: Known,
+}
+
+#[derive(Debug, Default)]
+enum Known {
+    #[default]
+    Few,
+    /// Where the texts stand, in their order; other values are there, too.
+    Texts(Vec<u32>),
+    /// All values are integers; these are they, in their order.
+    Integers(Vec<i64>),
+}
+
+impl Enumeration {
+    pub fn new(values: Vec<Value>) -> Self {
+        if values.len() <= FEW {
+            return Self { values, known: Known::Few };
+        }
+        let integer = |value: &Value| match value {
+            Value::Number(number) => match Num::of(number) {
+                Num::Int(int) => Some(int),
+                Num::Float(_) => None,
+            },
+            _ => None,
+        };
+        if let Some(mut integers) = values.iter().map(integer).collect::<Option<Vec<i64>>>() {
+            integers.sort_unstable();
+            return Self { values, known: Known::Integers(integers) };
+        }
+        let places = (0u32..).zip(&values).filter(|(_, value)| value.is_string());
+        let mut places: Vec<u32> = places.map(|(place, _)| place).collect();
+        places.sort_by_key(|place| values[*place as usize].as_str());
+        Self { values, known: Known::Texts(places) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.values.iter()
+    }
+
+    /// Whether the value is one of these, and how many were looked at to find that out.
+    pub fn has(&self, value: &Value) -> (bool, usize) {
+        match (&self.known, value) {
+            (Known::Texts(places), Value::String(text)) => {
+                let of = |place: &u32| self.values[*place as usize].as_str().unwrap_or_default();
+                (places.binary_search_by(|place| of(place).cmp(text)).is_ok(), 1)
+            }
+            (Known::Integers(integers), Value::Number(number)) => {
+                let wanted = match Num::of(number) {
+                    Num::Int(int) => int,
+                    Num::Float(float) => number::to_int(float),
+                };
+                (integers.binary_search(&wanted).is_ok(), 1)
+            }
+            _ => (self.values.iter().any(|allowed| is_allowed(value, allowed)), self.values.len()),
+        }
+    }
+}
+
+/// Enum equality: the value is first converted to the type of the enum's value as Go converts numbers, so that 1.5 is
+/// cut to 1, and 65 is the string "A". Null equals nothing.
+fn is_allowed(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Null, _) | (_, Value::Null) => false,
+        (Value::Number(a), Value::Number(b)) => match (Num::of(a), Num::of(b)) {
+            (Num::Int(a), Num::Int(b)) => a == b,
+            (Num::Float(a), Num::Float(b)) => a == b,
+            (Num::Int(a), Num::Float(b)) => a as f64 == b,
+            (Num::Float(a), Num::Int(b)) => number::to_int(a) == b,
+        },
+        (Value::Number(a), Value::String(b)) => match Num::of(a) {
+            Num::Int(i) => {
+                let c = u32::try_from(i).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+                b.chars().eq([c])
+            }
+            Num::Float(_) => false,
+        },
+        _ => super::correlate::same(value, allowed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn many_values_are_found_as_few_are() {
+        let texts: Vec<Value> = (0..40).map(|n| json!(format!("v{}", n * 7 % 40))).collect();
+        let mixed: Vec<Value> = texts.iter().cloned().chain([json!(3), json!(65), json!(2.5), Value::Null]).collect();
+        let integers: Vec<Value> = (0..40).map(|n| json!(n * 7 % 40)).chain([json!(i64::MIN)]).collect();
+        let numbers: Vec<Value> = integers.iter().cloned().chain([json!(3.5)]).collect();
+        for values in [texts, mixed, integers, numbers] {
+            let many = Enumeration::new(values.clone());
+            for value in [
+                json!("v3"), json!("v40"), json!(""), json!("A"), json!(3), json!(3.7), json!(65), json!(40), json!(-1),
+                json!(1e300), json!(2.5), json!(i64::MIN), Value::Null, json!([]), json!({}), json!(true),
+            ] {
+                let wanted = values.iter().any(|allowed| is_allowed(&value, allowed));
+                assert_eq!(many.has(&value).0, wanted, "{value} among {values:?}");
+            }
+        }
+    }
+}
