@@ -1,14 +1,14 @@
 //! CEL rules (`x-kubernetes-validations`): whether the rules of one side follow from those of the other.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
-use super::rules::{self, Node, View};
-use super::solve::NoRules;
-use crate::validation::Schema;
-use crate::validation::cel::{Answer, Budget, Rule, compile_rules, parse_rule};
+use super::rules::{self, Means, Node, View};
+use crate::validation::cel::{Answer, Budget, Rule, compile_rules_sharing, parse_rule};
+use crate::validation::{Patterns, Schema};
 
 /// The rules of one schema node, with the node they belong to.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +49,14 @@ pub enum Implied {
 /// value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an answer,
 /// none is none.
 ///
-/// `spend` is told of the steps that are taken and answers whether there are any left.
-pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> Implied {
-    let known: Vec<_> = live.rules.iter().map(judging_part).collect();
-    let meanings: OnceCell<Vec<_>> = OnceCell::new();
+/// All steps are taken from `means`.
+pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
+    let length = |rules: &[Value]| rules.iter().map(|rule| kw::weight(rule) / READ).sum::<u64>();
+    if !means.spend(length(live.rules) + length(desired.rules)) {
+        return Implied::Unknown("the limit of steps is reached".to_owned());
+    }
+    let known: HashSet<_> = live.rules.iter().map(judging_part).collect();
+    let meanings: OnceCell<HashSet<_>> = OnceCell::new();
     let is_known = |rule: &Value| {
         known.contains(&judging_part(rule))
             || meaning(rule).is_some_and(|wanted| {
@@ -67,9 +71,9 @@ pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> 
     let mut why = String::new();
     let mut node = None;
     for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
-        let node = node.get_or_insert_with(|| Node::of(live, desired));
+        let node = node.get_or_insert_with(|| Node::of(live, desired, means.patterns));
         let answer = match node {
-            Ok(node) => node.decide(rule, spend),
+            Ok(node) => node.decide(rule, means),
             Err(reason) => Implied::Unknown(reason.clone()),
         };
         match answer {
@@ -84,19 +88,20 @@ pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> 
     if new.is_empty() {
         return Implied::Yes;
     }
-    if !spend(2_000) {
+    if !means.spend(2_000 + kw::size(live.schema) as u64) {
         return Implied::Unknown(why);
     }
-    let Ok(structure) = Schema::compile_with(live.schema, &NoRules) else {
+    let Ok(structure) = Schema::compile_structure(live.schema, means.patterns) else {
         return Implied::Unknown("the live schema does not compile".to_owned());
     };
-    let before = compile_rules(live.schema, live.rules, live.is_root);
-    let after = compile_rules(desired.schema, &new, desired.is_root);
+    let before = compile_rules_sharing(live.schema, live.rules, live.is_root, means.patterns);
+    let after = compile_rules_sharing(desired.schema, &new, desired.is_root, means.patterns);
+    let holds = |rules: &[Rule], value: &Value, old: Option<&Value>| holds(rules, value, old, means);
     let takes =
         |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
     let texts: Vec<&str> =
         live.rules.iter().chain(&new).filter_map(|rule| rule.get("rule").and_then(Value::as_str)).collect();
-    let mut tried = variants(live.schema, &Constants::of(&texts), 4);
+    let mut tried = variants(live.schema, &Constants::of(&texts), 4, means.patterns);
     tried.retain(|value| takes(value));
     tried.sort_by_key(|value| value.to_string().len());
     let mut found: Vec<Counterexample> = tried
@@ -124,12 +129,21 @@ pub fn implied(live: RuleSet, desired: RuleSet, spend: &dyn Fn(u64) -> bool) -> 
 /// Steps for the rules on one value that is tried; what takes more is not known.
 const STEPS: u64 = 20_000;
 
+/// So many bytes of rules that are read cost a step, and so much of what rules cost when they are run.
+const READ: u64 = 16;
+const COST: u64 = 4;
+
 /// Whether all rules hold for a value. None: not known.
-fn holds(rules: &[Rule], value: &Value, old: Option<&Value>) -> Option<bool> {
+fn holds(rules: &[Rule], value: &Value, old: Option<&Value>, means: &Means<'_>) -> Option<bool> {
     let mut budget = Budget::new(STEPS);
     let mut known = true;
     for rule in rules {
-        match rule.evaluate(value, old, &mut budget) {
+        let before = budget.remaining();
+        let answer = rule.evaluate(value, old, &mut budget);
+        if !means.spend(1 + (before - budget.remaining()) / COST) {
+            return None;
+        }
+        match answer {
             Answer::Holds | Answer::NotApplicable => {}
             Answer::Fails(_) => return Some(false),
             Answer::Undecided(_) => known = false,
@@ -238,7 +252,7 @@ impl Constants {
 const VARIANTS: usize = 240;
 
 /// Values that the schema describes, simple ones first. Not all are valid.
-fn variants(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
+fn variants(schema: &Value, constants: &Constants, depth: usize, patterns: &Patterns) -> Vec<Value> {
     let options = kw::list(schema, "enum");
     if !options.is_empty() {
         return options.iter().take(12).cloned().collect();
@@ -249,7 +263,7 @@ fn variants(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
         set.patterns.extend(schema.get("pattern").and_then(Value::as_str).map(str::to_owned));
         set.formats.extend(kw::string_format(schema).map(str::to_owned));
         set.min_length = kw::count(schema, "minLength").and_then(|n| u64::try_from(n).ok());
-        if let Ok(Some(text)) = super::strings::example(&set) {
+        if let Ok(Some(text)) = super::strings::example_by(&set, patterns) {
             texts.insert(0, json!(text));
         }
         for constant in &constants.texts {
@@ -276,19 +290,20 @@ fn variants(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
         Some("integer" | "number") => numbers(),
         Some("boolean") => vec![json!(false), json!(true)],
         Some("array") if depth > 0 => {
-            let items = kw::get(schema, "items").map_or_else(Vec::new, |items| variants(items, constants, depth - 1));
+            let items =
+                kw::get(schema, "items").map_or_else(Vec::new, |items| variants(items, constants, depth - 1, patterns));
             let mut lists = vec![json!([])];
             lists.extend(items.iter().take(40).map(|item| json!([item])));
             lists.extend(items.iter().take(8).flat_map(|a| items.iter().take(8).map(move |b| json!([a, b]))));
             lists
         }
         Some("array") => vec![json!([])],
-        Some("object") if depth > 0 => objects(schema, constants, depth),
+        Some("object") if depth > 0 => objects(schema, constants, depth, patterns),
         _ => vec![json!({})],
     }
 }
 
-fn objects(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
+fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patterns) -> Vec<Value> {
     let required: Vec<&str> = kw::names(schema, "required").collect();
     let mut base = Map::new();
     let mut kids: Vec<(&String, Vec<Value>)> = Vec::new();
@@ -300,11 +315,13 @@ fn objects(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
         let is_named = is_word(name) || unnamed > 0;
         unnamed = unnamed.saturating_sub(1);
         let is_required = required.contains(&name.as_str()) || kw::default_of(kid).is_some();
+        // Each field that is named makes one variant at least.
+        let is_named = is_named && kids.len() < VARIANTS;
         if !is_named && !is_required {
             continue;
         }
-        let mut values = variants(kid, constants, depth - 1);
-        if let Ok(compiled) = Schema::compile_with(kid, &NoRules) {
+        let mut values = variants(kid, constants, depth - 1, patterns);
+        if let Ok(compiled) = Schema::compile_structure(kid, patterns) {
             values.retain(|value| compiled.accepts_value(value) == Some(true));
         }
         let default = kw::default_of(kid).cloned();
@@ -322,17 +339,23 @@ fn objects(schema: &Value, constants: &Constants, depth: usize) -> Vec<Value> {
     };
     let mut found = vec![base.clone()];
     for (name, values) in &kids {
+        if found.len() >= VARIANTS {
+            break;
+        }
         found.extend(values.iter().take(24).map(|value| with(&base, name, value)));
     }
     for (at, (first, a)) in kids.iter().enumerate() {
         for (second, b) in &kids[at + 1..] {
+            if found.len() >= VARIANTS {
+                break;
+            }
             for a in a.iter().take(6) {
                 found.extend(b.iter().take(6).map(|b| with(&with(&base, first, a), second, b)));
             }
         }
     }
     if let Some(entry) = kw::additional(schema) {
-        let values = variants(entry, constants, depth - 1);
+        let values = variants(entry, constants, depth - 1, patterns);
         let keys = constants.texts.iter().map(String::as_str).chain(["a"]);
         found.extend(keys.flat_map(|key| values.iter().take(6).map(|value| with(&base, &key.to_owned(), value))));
     }

@@ -92,11 +92,6 @@ impl<'s> Facts<'s> {
         }
         all
     }
-
-    /// What is known of the value under `name`, by all but the structure.
-    pub fn kid_holds(&self, name: &str) -> Vec<Part<'s>> {
-        self.all_holds().iter().skip(1).filter_map(|part| part.property(name)).collect()
-    }
 }
 
 /// The demands of one branch on a value of one kind.
@@ -217,6 +212,8 @@ struct Fork<'s> {
 
 /// The branches of one question at most.
 const BRANCHES: usize = 3000;
+/// What all states between the question and a branch have gathered at most, each by itself.
+const HELD: usize = 200_000;
 /// So many demands cost a step.
 const DEMANDS: usize = 8;
 
@@ -235,7 +232,7 @@ pub fn leaves<'s>(
     todo.extend(facts.holds.iter().rev().map(|part| (true, part.clone())));
     let mut forks: Vec<Fork> = Vec::new();
     let mut next = Some(State { leaf: Leaf::default(), todo, choices: Vec::new() });
-    let mut seen = 0;
+    let (mut seen, mut held) = (0, 0);
     loop {
         let Some(mut state) = next.take() else {
             let Some(fork) = forks.last_mut() else { return Ok(()) };
@@ -246,9 +243,7 @@ pub fn leaves<'s>(
                     way.into_iter().for_each(|demand| forked.add(demand));
                     next = Some(forked);
                 }
-                None => {
-                    forks.pop();
-                }
+                None => held -= forks.pop().map_or(0, |fork| fork.state.gathered()),
             }
             continue;
         };
@@ -268,6 +263,10 @@ pub fn leaves<'s>(
             continue;
         };
         let choice = state.choices.swap_remove(fewest);
+        held += state.gathered();
+        if held > HELD {
+            return Err("too many combinations of allOf, anyOf, oneOf and not");
+        }
         forks.push(Fork { state, choice, gone: 0 });
     }
 }
@@ -299,11 +298,18 @@ impl<'s> State<'s> {
         }
         let leaf = &self.leaf;
         // What the branch has gathered is copied whenever it forks.
-        let gathered = leaf.not_text.len() + leaf.kids.len() + leaf.required.len() + leaf.absent.len();
+        let gathered = self.gathered();
         if gathered >= DEMANDS && !spend((gathered / DEMANDS) as u64) {
             return Err("the limit of steps is reached");
         }
         Ok(leaf.max.is_none_or(|max| leaf.min <= max) && leaf.required.is_disjoint(&leaf.absent))
+    }
+
+    /// How much the state holds.
+    fn gathered(&self) -> usize {
+        let Leaf { not_text, required, absent, kids, each, some, allowed, .. } = &self.leaf;
+        let sets = not_text.len() + required.len() + absent.len() + kids.len();
+        sets + each.len() + some.len() + allowed.len() + self.todo.len() + self.choices.len()
     }
 
     fn add(&mut self, demand: Demand<'s>) {
@@ -397,10 +403,13 @@ impl<'s> State<'s> {
     }
 }
 
+/// Of more patterns than this nothing is found out: they need not be told apart.
+const MANY: usize = 1_000;
+
 /// Adds what a schema asks of a string to `set`, but for its `enum`.
 pub fn add_text(part: &Value, set: &mut StringSet) {
     if let Some(pattern) = part.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
-        && !set.patterns.iter().any(|known| known == pattern)
+        && (set.patterns.len() > MANY || !set.patterns.iter().any(|known| known == pattern))
     {
         set.patterns.push(pattern.to_owned());
     }

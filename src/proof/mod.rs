@@ -31,7 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::validation::Schema;
+use crate::validation::{Patterns, Schema};
+use keywords as kw;
 use lockstep::{Doubt, Effect, Walked};
 use rules::repair::Repairs;
 use solve::Solver;
@@ -146,6 +147,8 @@ pub struct NodeProof {
     /// Sorted; empty where nothing breaks.
     pub breaks: Vec<Breaks>,
     /// Objects that live takes and desired does not.
+    ///
+    /// One that is too large to show is left out, which the reason says.
     pub witnesses: Vec<Witness>,
     /// For [`Verdict::Incomparable`]: objects that desired takes and live does not.
     pub reverse: Vec<Witness>,
@@ -171,6 +174,13 @@ pub struct Proof {
 
 /// How deep a schema may be nested, counted in JSON.
 const DEPTH: usize = 200;
+/// What the patterns of one pair may weigh together once they are compiled.
+const PATTERNS: u64 = 1_000_000;
+/// A witness beyond this is not shown, nor are those of one pair beyond what they may weigh together. The verdict stays.
+const SHOWN: u64 = 2 << 20;
+const SHOWN_TOGETHER: u64 = 16 << 20;
+/// The longest message of a witness: the server lists all values of an `enum`, and quotes whatever was refused.
+const MESSAGE: usize = 4 << 10;
 /// Witnesses of one node at most.
 const WITNESSES: usize = 3;
 
@@ -192,7 +202,9 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     if is_same && live.status_subresource == desired.status_subresource {
         return Proof { verdict: Verdict::Equal, is_complete: true, ..undecided(String::new()) };
     }
-    let compiled = |version: &Version| Schema::compile(version.schema);
+    // A state of a pattern's machine takes about as long as a step.
+    let patterns = Patterns::within(limits.steps.min(PATTERNS));
+    let compiled = |version: &Version| Schema::compile_sharing(version.schema, &patterns);
     let (there, here) = match (compiled(live), compiled(desired)) {
         (Ok(there), Ok(here)) => (there, here),
         (Err(error), _) => return undecided(format!("the live schema: {error}")),
@@ -201,19 +213,19 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let forward = Judges {
         source: Side::new(live, there.clone()),
         target: Side::new(desired, here.clone()),
-        repairs: Repairs::default(),
+        repairs: Repairs::new(&patterns),
     };
     let backward =
-        Judges { source: Side::new(desired, here), target: Side::new(live, there), repairs: Repairs::default() };
+        Judges { source: Side::new(desired, here), target: Side::new(live, there), repairs: Repairs::new(&patterns) };
     // What breaks counts for more than whether desired takes more besides.
     let most = limits.steps / 3 * 2;
-    let solver = Solver::new(most);
+    let solver = Solver::new(most, &patterns);
     let mut walked = lockstep::walk(&solver, live.schema, desired.schema);
     status_moves(&solver, live, desired, &mut walked);
     let mut nodes = Nodes::default();
     nodes.add_forward(&forward, &solver, walked);
     let spent = most - solver.left();
-    let solver = Solver::new(limits.steps - spent);
+    let solver = Solver::new(limits.steps - spent, &patterns);
     let mut walked = lockstep::walk(&solver, desired.schema, live.schema);
     status_moves(&solver, desired, live, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
@@ -232,11 +244,38 @@ fn status_moves<'s>(solver: &Solver<'s>, source: &Version<'s>, target: &Version<
 #[derive(Default)]
 struct Known {
     changes: BTreeSet<String>,
-    witnesses: Vec<(Witness, String, bool)>,
+    witnesses: Vec<Found>,
     open: Vec<String>,
     /// Doubts in the other direction.
     backward_open: bool,
-    reverse: Vec<Witness>,
+    /// Witnesses the other way, and whether each is shown.
+    reverse: Vec<(Witness, bool)>,
+}
+
+/// A witness that the validator confirmed.
+struct Found {
+    witness: Witness,
+    reason: String,
+    /// Whether an update is refused that leaves alone what is wrong.
+    is_stuck: bool,
+    is_shown: bool,
+}
+
+/// Whether there is room to show the witness. One that is not shown is emptied.
+fn shown(witness: &mut Witness, together: &mut u64) -> bool {
+    if let Some((end, _)) = witness.message.char_indices().nth(MESSAGE) {
+        witness.message.truncate(end);
+        witness.message.push('…');
+    }
+    let weight = kw::weight(&witness.object) + witness.old_object.as_ref().map_or(0, kw::weight);
+    let is_shown = weight <= SHOWN && *together + weight <= SHOWN_TOGETHER;
+    if is_shown {
+        *together += weight;
+    } else {
+        witness.object = Value::Null;
+        witness.old_object = witness.old_object.is_some().then_some(Value::Null);
+    }
+    is_shown
 }
 
 #[derive(Default)]
@@ -245,6 +284,8 @@ struct Nodes {
     notes: Vec<(String, String)>,
     is_cut: bool,
     steps: u64,
+    /// What the witnesses weigh that are shown.
+    shown: u64,
 }
 
 impl Nodes {
@@ -267,9 +308,10 @@ impl Nodes {
                     break;
                 }
                 match judges.settle(solver, &doubt) {
-                    Tried::Confirmed(witness) => {
+                    Tried::Confirmed(mut witness) => {
                         let is_stuck = doubt.is_of_whole || doubt.is_in_list();
-                        known.witnesses.push((*witness, doubt.reason, is_stuck));
+                        let is_shown = shown(&mut witness, &mut self.shown);
+                        known.witnesses.push(Found { witness: *witness, reason: doubt.reason, is_stuck, is_shown });
                     }
                     Tried::Unreachable => {}
                     Tried::Open(why) => known.open.push(format!("{}: {why}", doubt.reason)),
@@ -295,9 +337,10 @@ impl Nodes {
                 continue;
             }
             match judges.settle(solver, &doubt) {
-                Tried::Confirmed(witness) if witness.desired != Difference::Defaulted => {
+                Tried::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
                     known.backward_open = true;
-                    known.reverse.push(*witness);
+                    let is_kept = shown(&mut witness, &mut self.shown);
+                    known.reverse.push((*witness, is_kept));
                     is_shown = true;
                 }
                 Tried::Unreachable => {}
@@ -311,7 +354,7 @@ impl Nodes {
         let is_reverse_shown = self.by_path.values().any(|known| !known.reverse.is_empty());
         for (path, known) in self.by_path {
             let changes = || known.changes.iter().cloned().collect::<Vec<_>>().join("; ");
-            let lost = known.witnesses.iter().any(|(witness, ..)| witness.desired == Difference::Pruned);
+            let lost = known.witnesses.iter().any(|found| found.witness.desired == Difference::Pruned);
             let (verdict, reason) = if lost {
                 (Verdict::DataLoss, reasons(&known))
             } else if !known.witnesses.is_empty() && !known.reverse.is_empty() {
@@ -326,16 +369,26 @@ impl Nodes {
                 (Verdict::Equal, changes())
             };
             let mut breaks: BTreeSet<Breaks> = BTreeSet::new();
-            for (witness, _, is_stuck) in &known.witnesses {
-                breaks.extend(breaks_of(witness, *is_stuck));
+            for found in &known.witnesses {
+                breaks.extend(breaks_of(&found.witness, found.is_stuck));
             }
             nodes.push(NodeProof {
                 path,
                 verdict,
                 reason,
                 breaks: breaks.into_iter().collect(),
-                witnesses: known.witnesses.into_iter().map(|(witness, ..)| witness).collect(),
-                reverse: if verdict == Verdict::Incomparable { known.reverse } else { Vec::new() },
+                witnesses: known
+                    .witnesses
+                    .into_iter()
+                    .filter(|found| found.is_shown)
+                    .map(|found| found.witness)
+                    .collect(),
+                reverse: known
+                    .reverse
+                    .into_iter()
+                    .filter(|(_, is_shown)| *is_shown && verdict == Verdict::Incomparable)
+                    .map(|(witness, _)| witness)
+                    .collect(),
             });
         }
         let has = |verdict: Verdict| nodes.iter().any(|node| node.verdict == verdict);
@@ -370,10 +423,13 @@ impl Nodes {
 
 fn reasons(known: &Known) -> String {
     let mut reasons: Vec<&str> = Vec::new();
-    for (_, reason, _) in &known.witnesses {
+    for Found { reason, .. } in &known.witnesses {
         if !reasons.contains(&reason.as_str()) {
             reasons.push(reason);
         }
+    }
+    if known.witnesses.iter().any(|found| !found.is_shown) {
+        reasons.push("an object that shows it is too large to print");
     }
     reasons.join("; ")
 }

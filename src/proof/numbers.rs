@@ -107,7 +107,8 @@ fn fractions(cuts: &Cuts) -> Representatives {
     }
     // What reads as an integer is judged as one.
     values.retain(|f| f.is_finite() && (f.fract() != 0.0 || f.abs() > 9.3e18));
-    values.sort_by(|a, b| digits(*a).cmp(&digits(*b)).then(a.total_cmp(b)));
+    values.sort_by(f64::total_cmp);
+    values.sort_by_cached_key(|f| digits(*f));
     values.dedup();
     let values = values.into_iter().map(|f| json!(f)).collect();
     Representatives { values, are_all: cuts.factors.is_empty() }
@@ -162,7 +163,8 @@ pub fn enum_values(options: &[Value], facts: &Facts, kinds: Kinds) -> Representa
     for option in options {
         let mut stored = option.clone();
         as_stored(&mut stored);
-        if !values.contains(&stored) {
+        // Most are stored as they are written.
+        if stored != *option && !values.contains(&stored) {
             values.push(stored);
         }
     }

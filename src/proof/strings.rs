@@ -1,8 +1,11 @@
 //! Sets of strings: whether each string that one side allows is allowed by the other.
 
+use std::collections::HashSet;
+
 use super::automaton::{self, Budget, Query};
 use super::formats;
-use crate::validation::{enforced_format_accepts, re2};
+use super::lockstep::short;
+use crate::validation::{Patterns, enforced_format_accepts};
 
 /// The strings that satisfy all of these conditions at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,6 +41,11 @@ impl StringSet {
 
     /// Whether `text` is a member; an error says why that is not known.
     pub fn contains(&self, text: &str) -> Result<bool, String> {
+        self.contains_by(text, &Patterns::default())
+    }
+
+    /// [`Self::contains`] with patterns that are asked often and compiled once.
+    pub fn contains_by(&self, text: &str, patterns: &Patterns) -> Result<bool, String> {
         let length = text.chars().count() as u64;
         if self.min_length.is_some_and(|min| length < min)
             || self.max_length.is_some_and(|max| length > max)
@@ -47,8 +55,8 @@ impl StringSet {
             return Ok(false);
         }
         for pattern in &self.patterns {
-            let compiled = re2::compile(pattern).map_err(|reason| format!("the pattern {pattern}: {reason}"))?;
-            if !compiled.is_match(text) {
+            let matches = patterns.get(pattern).is_match(text).map_err(|reason| reason.to_owned());
+            if !matches.map_err(|reason| format!("the pattern {}: {reason}", short(pattern)))? {
                 return Ok(false);
             }
         }
@@ -59,8 +67,10 @@ impl StringSet {
 /// Steps for one question; a few tenths of a second at most.
 pub const STEPS: u64 = 2_000_000;
 /// How many of them take as long as one of [`super::Limits`].
-pub const STEPS_PER_UNIT: u64 = 20;
+pub const STEPS_PER_UNIT: u64 = 8;
 
+/// So many values of an `enum` make a pattern; of more, members that are none of them are looked for first.
+const ALTERNATIVES: usize = 100;
 /// How many members of a set are tried against a format, which is a program and no pattern.
 const TRIES: usize = 8;
 
@@ -79,11 +89,17 @@ pub fn example(set: &StringSet) -> Result<Option<String>, String> {
     example_but(set, &[], &mut Budget::new(STEPS))
 }
 
+/// [`example`] with patterns that others have, too.
+pub fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
+    example_but(set, &[], &mut Budget::sharing(STEPS, patterns))
+}
+
 /// A shortest member that is none of `others`.
 pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
     if let Some(allowed) = &set.enumeration {
-        for text in allowed.iter().filter(|text| !others.contains(&text.as_str())) {
-            if set.contains(text)? {
+        let others: HashSet<&str> = others.iter().copied().collect();
+        for text in allowed.iter().filter(|text| !others.contains(text.as_str())) {
+            if set.contains_by(text, &budget.patterns())? {
                 return Ok(Some(text.clone()));
             }
         }
@@ -101,9 +117,10 @@ pub fn member<'p>(
     others: &[&str],
     budget: &mut Budget,
 ) -> Result<Option<String>, String> {
+    let shared = budget.patterns();
     let is_apart = |text: &str| -> Result<bool, String> {
         for (pattern, wanted) in patterns.clone() {
-            if StringSet::of_pattern(pattern).contains(text)? != wanted {
+            if StringSet::of_pattern(pattern).contains_by(text, &shared)? != wanted {
                 return Ok(false);
             }
         }
@@ -111,7 +128,7 @@ pub fn member<'p>(
     };
     if let Some(allowed) = &set.enumeration {
         for text in allowed {
-            if set.contains(text)? && is_apart(text)? {
+            if set.contains_by(text, &shared)? && is_apart(text)? {
                 return Ok(Some(text.clone()));
             }
         }
@@ -122,11 +139,14 @@ pub fn member<'p>(
         if wanted { query.all.push(pattern) } else { query.none.push(pattern) }
     }
     match find_but(&query, others, budget)? {
-        Some(found) if set.formats.is_empty() || set.contains(&found)? => Ok(Some(found)),
-        Some(found) => Ok(Some(set.typical(is_apart)?.unwrap_or(found))),
+        Some(found) if set.formats.is_empty() || set.contains_by(&found, &shared)? => Ok(Some(found)),
+        Some(found) => Ok(Some(set.typical(&shared, is_apart)?.unwrap_or(found))),
         None => Ok(None),
     }
 }
+
+/// So many texts that are in the way are left out of a search.
+const MET: usize = 100;
 
 /// A shortest string of the query that is none of `others`.
 fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
@@ -139,17 +159,21 @@ fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<O
             query.none.push(&excluded);
         }
         let found = automaton::find(&query, budget)?;
-        match others.iter().find(|other| found.as_deref() == Some(**other)) {
-            Some(other) => met.push(other),
-            None => return Ok(found),
+        match (others.iter().find(|other| found.as_deref() == Some(**other)), met.len()) {
+            (Some(_), MET..) => return Err("all texts that were found are taken".to_owned()),
+            (Some(other), _) => met.push(other),
+            (None, _) => return Ok(found),
         }
     }
 }
 
 fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<Subset, String> {
+    let patterns = budget.patterns();
     if let Some(allowed) = &live.enumeration {
+        // What is allowed of itself: many values are looked up, not gone through for each.
+        let (live, desired) = (Looked::up(live, true), Looked::up(desired, false));
         for text in allowed {
-            if live.contains(text)? && !desired.contains(text)? {
+            if live.contains(text, &patterns)? && !desired.contains(text, &patterns)? {
                 return Ok(Subset::No(text.clone()));
             }
         }
@@ -159,13 +183,23 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
     // Alternatives of which there are none would match the empty text: the empty set refuses every member.
     if allowed.is_some_and(Vec::is_empty)
         && let Some(found) = automaton::find(&live.query(), budget)?
-        && (live.formats.is_empty() || live.contains(&found)?)
+        && (live.formats.is_empty() || live.contains_by(&found, &patterns)?)
     {
         return Ok(Subset::No(found));
     }
+    // Of many values some shortest members are tried: the next one is mostly none of them.
+    if let Some(allowed) = allowed.filter(|allowed| allowed.len() > ALTERNATIVES) {
+        let others: Vec<&str> = allowed.iter().map(String::as_str).collect();
+        if let Ok(Some(text)) = example_but(live, &others, budget)
+            && live.contains_by(&text, &patterns)?
+        {
+            return Ok(Subset::No(text));
+        }
+    }
     let enumeration = allowed.map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
     for query in refused(live, desired, enumeration.as_deref()) {
-        if let Some(found) = live.among(&query, &[], budget, |text| Ok(!desired.contains(text)?))? {
+        let is_refused = |text: &str| Ok(!desired.contains_by(text, &patterns)?);
+        if let Some(found) = live.among(&query, &[], budget, is_refused)? {
             return Ok(Subset::No(found));
         }
     }
@@ -175,6 +209,28 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
         }
     }
     Ok(Subset::Yes)
+}
+
+/// A set that many texts are asked about.
+struct Looked<'a> {
+    set: StringSet,
+    allowed: Option<HashSet<&'a str>>,
+}
+
+impl<'a> Looked<'a> {
+    /// `is_own` says that the texts are those of the set's own `enumeration`.
+    fn up(set: &'a StringSet, is_own: bool) -> Self {
+        let allowed = set.enumeration.as_ref().filter(|_| !is_own);
+        Looked {
+            allowed: allowed.map(|allowed| allowed.iter().map(String::as_str).collect()),
+            set: StringSet { patterns: set.patterns.clone(), formats: set.formats.clone(), enumeration: None, ..*set },
+        }
+    }
+
+    fn contains(&self, text: &str, patterns: &Patterns) -> Result<bool, String> {
+        let is_allowed = self.allowed.as_ref().is_none_or(|allowed| allowed.contains(text));
+        if is_allowed { self.set.contains_by(text, patterns) } else { Ok(false) }
+    }
 }
 
 /// The queries whose answers are in `live` and break one condition of `desired` each.
@@ -281,29 +337,34 @@ impl StringSet {
         budget: &mut Budget,
         fits: impl Fn(&str) -> Result<bool, String>,
     ) -> Result<Option<String>, String> {
+        let patterns = budget.patterns();
         let mut tried: Vec<String> = Vec::new();
         while tried.len() < TRIES {
             let excluded: Vec<&str> = others.iter().copied().chain(tried.iter().map(String::as_str)).collect();
             match find_but(query, &excluded, budget)? {
                 None => return Ok(None),
-                Some(found) if self.formats.is_empty() || self.contains(&found)? && fits(&found)? => {
+                Some(found) if self.formats.is_empty() || self.contains_by(&found, &patterns)? && fits(&found)? => {
                     return Ok(Some(found));
                 }
                 Some(found) => tried.push(found),
             }
         }
-        match self.typical(|text| Ok(!others.contains(&text) && fits(text)?))? {
+        match self.typical(&patterns, |text| Ok(!others.contains(&text) && fits(text)?))? {
             Some(text) => Ok(Some(text)),
             None => Err(format!("the format {} is not compared with patterns", self.formats.join(", "))),
         }
     }
 
     /// A typical text of some format, perhaps with a little more at its end, that is a member and that `fits`.
-    fn typical(&self, fits: impl Fn(&str) -> Result<bool, String>) -> Result<Option<String>, String> {
+    fn typical(
+        &self,
+        patterns: &Patterns,
+        fits: impl Fn(&str) -> Result<bool, String>,
+    ) -> Result<Option<String>, String> {
         for more in ["", "1", "A", "a", ".1", "-1", "/1"] {
             for text in TYPICAL {
                 let text = format!("{text}{more}");
-                if self.contains(&text)? && fits(&text)? {
+                if self.contains_by(&text, patterns)? && fits(&text)? {
                     return Ok(Some(text));
                 }
             }

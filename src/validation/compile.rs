@@ -3,9 +3,6 @@
 //! Keywords that the API server refuses in a structural schema are refused here too: they have no meaning that a custom
 //! resource could be judged by.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -15,7 +12,7 @@ use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Typ
 use super::number::{self, NumberRules, Range};
 use super::objectmeta;
 use super::prune;
-use super::re2::Pattern;
+use super::re2::Patterns;
 use super::rules::CompileRules;
 
 /// A schema that cannot be compiled, and where.
@@ -54,13 +51,13 @@ impl Spine<'_> {
 pub struct Compiler<'a> {
     rules: &'a dyn CompileRules,
     /// Patterns repeat; each is compiled once.
-    patterns: BTreeMap<String, Arc<Pattern>>,
+    patterns: Patterns,
     path: Vec<String>,
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(rules: &'a dyn CompileRules) -> Self {
-        Self { rules, patterns: BTreeMap::new(), path: vec!["openAPIV3Schema".to_owned()] }
+    pub fn new(rules: &'a dyn CompileRules, patterns: &Patterns) -> Self {
+        Self { rules, patterns: patterns.clone(), path: vec!["openAPIV3Schema".to_owned()] }
     }
 
     pub fn root(&mut self, schema: &Value) -> Result<Node, CompileError> {
@@ -241,10 +238,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn string_rules(&mut self, map: &Map<String, Value>) -> Result<Option<Box<StringRules>>, CompileError> {
-        let pattern = self
-            .text(map, "pattern")?
-            .filter(|p| !p.is_empty())
-            .map(|p| self.patterns.entry(p.to_owned()).or_insert_with(|| Arc::new(Pattern::new(p))).clone());
+        let pattern = self.text(map, "pattern")?.filter(|p| !p.is_empty()).map(|pattern| self.patterns.get(pattern));
         let rules = StringRules {
             max_length: self.integer(map, "maxLength")?,
             min_length: self.integer(map, "minLength")?,
@@ -356,7 +350,7 @@ mod tests {
     use super::*;
 
     fn error(schema: Value) -> String {
-        Compiler::new(&NoEngine).root(&schema).expect_err("not compiled").to_string()
+        Compiler::new(&NoEngine, &Patterns::default()).root(&schema).expect_err("not compiled").to_string()
     }
 
     #[test]

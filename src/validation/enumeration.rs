@@ -115,8 +115,22 @@ mod tests {
         for values in [texts, mixed, integers, numbers] {
             let many = Enumeration::new(values.clone());
             for value in [
-                json!("v3"), json!("v40"), json!(""), json!("A"), json!(3), json!(3.7), json!(65), json!(40), json!(-1),
-                json!(1e300), json!(2.5), json!(i64::MIN), Value::Null, json!([]), json!({}), json!(true),
+                json!("v3"),
+                json!("v40"),
+                json!(""),
+                json!("A"),
+                json!(3),
+                json!(3.7),
+                json!(65),
+                json!(40),
+                json!(-1),
+                json!(1e300),
+                json!(2.5),
+                json!(i64::MIN),
+                Value::Null,
+                json!([]),
+                json!({}),
+                json!(true),
             ] {
                 let wanted = values.iter().any(|allowed| is_allowed(&value, allowed));
                 assert_eq!(many.has(&value).0, wanted, "{value} among {values:?}");

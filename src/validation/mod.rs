@@ -58,6 +58,7 @@ pub use compile::CompileError;
 pub use error::{FieldError, Kind, Undecided};
 pub(crate) use number::as_stored;
 pub use prune::{Defaulted, Pruned};
+pub use re2::Patterns;
 pub use rules::{CompileRules, NoEngine, Rules, Verdict};
 pub use scale::Scale;
 
@@ -116,12 +117,27 @@ impl Schema {
     ///
     /// Its `x-kubernetes-validations` are evaluated by [`cel`]; [`Schema::compile_with`] takes another engine.
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
-        Self::compile_with(schema, &cel::Engine)
+        Self::compile_sharing(schema, &Patterns::default())
     }
 
     /// Compiles an `openAPIV3Schema` and, with `rules`, its `x-kubernetes-validations`.
     pub fn compile_with(schema: &Value, rules: &dyn CompileRules) -> Result<Self, CompileError> {
-        let root = compile::Compiler::new(rules).root(schema)?;
+        Self::compile_by(schema, rules, &Patterns::default())
+    }
+
+    /// [`Schema::compile`] with patterns that other schemas have, too: each is compiled once, and all of them together
+    /// are bounded.
+    pub fn compile_sharing(schema: &Value, patterns: &Patterns) -> Result<Self, CompileError> {
+        Self::compile_by(schema, &cel::Engine::sharing(patterns), patterns)
+    }
+
+    /// [`Schema::compile_sharing`] without `x-kubernetes-validations`, which are taken to hold.
+    pub fn compile_structure(schema: &Value, patterns: &Patterns) -> Result<Self, CompileError> {
+        Self::compile_by(schema, &rules::NoRules, patterns)
+    }
+
+    fn compile_by(schema: &Value, rules: &dyn CompileRules, patterns: &Patterns) -> Result<Self, CompileError> {
+        let root = compile::Compiler::new(rules, patterns).root(schema)?;
         let looks_back = focus::looks_back(schema, None);
         Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: false, looks_back })
     }
@@ -132,7 +148,8 @@ impl Schema {
     /// An object that `other` takes as it is is taken by what this gives exactly if `schema` takes it, and changed
     /// exactly if `schema` changes it.
     pub fn compile_beside(schema: &Value, other: &Value) -> Result<Self, CompileError> {
-        let mut root = compile::Compiler::new(&cel::Engine).root(schema)?;
+        let patterns = Patterns::default();
+        let mut root = compile::Compiler::new(&cel::Engine::sharing(&patterns), &patterns).root(schema)?;
         focus::narrow(&mut root, schema, other);
         let looks_back = focus::looks_back(schema, Some(other));
         Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: true, looks_back })

@@ -187,9 +187,10 @@ fn weigh(value: &Value, node: Option<&Node>) -> u64 {
             let there = map.iter().map(|(key, value)| {
                 (ENTRY + key.len() as u64).saturating_add(weigh(value, node.and_then(|node| node.child(key))))
             });
-            let missing = node.into_iter().flat_map(|node| &node.properties).filter(|(name, child)| {
-                child.default.is_some() && !map.contains_key(*name)
-            });
+            let missing = node
+                .into_iter()
+                .flat_map(|node| &node.properties)
+                .filter(|(name, child)| child.default.is_some() && !map.contains_key(*name));
             let missing = missing.map(|(name, child)| ENTRY + name.len() as u64 + u64::from(child.default_weight));
             there.chain(missing).fold(VALUE + ENTRY, u64::saturating_add)
         }

@@ -5,50 +5,164 @@
 //! read by Go's rules and written out again with nothing left to interpretation: every literal as a code point, every
 //! class item by itself. What Go would refuse, or `regex` cannot do, is left undecided.
 
-use std::fmt::Write;
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// A pattern of a schema, compiled when it is first asked.
-#[derive(Debug)]
 pub struct Pattern {
     source: Box<str>,
     compiled: OnceLock<Result<Regex, String>>,
+    /// What all patterns that are compiled together may still weigh.
+    left: Arc<AtomicU64>,
 }
 
-/// Compiled patterns are bounded: one of a schema must not take the memory of the whole run.
+/// The patterns of one use, such as a schema: each is compiled once, and together they are bounded.
+#[derive(Clone)]
+pub struct Patterns {
+    known: Arc<Mutex<HashMap<Box<str>, Arc<Pattern>>>>,
+    left: Arc<AtomicU64>,
+}
+
+/// The longest pattern that is read.
+const MAX_LENGTH: usize = 64 << 10;
+/// The largest pattern that is compiled, in states of its machine, as far as can be told before it is built. A thousand
+/// of them take about a millisecond and 32 KiB.
+const MAX_WEIGHT: u64 = 500_000;
+/// What a pattern weighs beside its states.
+const BASE: u64 = 500;
+/// What the patterns of one use may weigh together.
+const MAX_TOGETHER: u64 = 2_000_000;
+/// And should what was told be wrong.
 const SIZE_LIMIT: usize = 32 << 20;
 
-impl Pattern {
-    pub fn new(source: &str) -> Self {
-        Self { source: source.into(), compiled: OnceLock::new() }
+impl Default for Patterns {
+    fn default() -> Self {
+        Self::within(MAX_TOGETHER)
+    }
+}
+
+impl fmt::Debug for Patterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patterns").finish_non_exhaustive()
+    }
+}
+
+impl Patterns {
+    /// Patterns that may weigh so much together: about a microsecond and 32 bytes each.
+    pub fn within(weight: u64) -> Self {
+        Self { known: Arc::default(), left: Arc::new(AtomicU64::new(weight)) }
     }
 
+    pub fn get(&self, source: &str) -> Arc<Pattern> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pattern) = known.get(source) {
+            return Arc::clone(pattern);
+        }
+        let pattern = Pattern { source: source.into(), compiled: OnceLock::new(), left: Arc::clone(&self.left) };
+        let pattern = Arc::new(pattern);
+        known.insert(source.into(), Arc::clone(&pattern));
+        pattern
+    }
+}
+
+impl fmt::Debug for Pattern {
+    /// The same whether or not the pattern was asked already.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pattern").field(&self.source).finish()
+    }
+}
+
+impl Pattern {
     pub fn source(&self) -> &str {
         &self.source
     }
 
+    /// The compiled pattern; an error says why there is none.
+    pub fn regex(&self) -> Result<&Regex, &str> {
+        self.compiled.get_or_init(|| compile_within(&self.source, &self.left)).as_ref().map_err(String::as_str)
+    }
+
     /// Whether the pattern occurs anywhere in `text`; an error says why that is undecided.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        match self.compiled.get_or_init(|| compile(&self.source)) {
-            Ok(regex) => Ok(regex.is_match(text)),
-            Err(reason) => Err(reason),
-        }
+        self.regex().map(|regex| regex.is_match(text))
     }
+}
+
+fn compile_within(pattern: &str, left: &AtomicU64) -> Result<Regex, String> {
+    let (translated, weight) = weighed(pattern)?;
+    let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(weight + BASE));
+    if taken.is_err() {
+        return Err("the patterns are too large together".to_owned());
+    }
+    built(&translated)
 }
 
 /// Compiles an RE2 pattern. For text, not bytes: there a `\B` alone would match inside of a character, too.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
-    let translated = translate(pattern)?;
-    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the pattern is too large to compile".to_owned(),
-        other => other.to_string().lines().last().unwrap_or_default().to_owned(),
+    built(&weighed(pattern)?.0)
+}
+
+/// Whether the pattern is one that can be compiled, as far as can be told without doing it.
+pub fn check(pattern: &str) -> Result<(), String> {
+    weighed(pattern).map(|_| ())
+}
+
+/// How many states the machine of a pattern has, about.
+pub fn weight(pattern: &str) -> Result<u64, String> {
+    weighed(pattern).map(|(_, weight)| weight)
+}
+
+fn built(translated: &str) -> Result<Regex, String> {
+    RegexBuilder::new(translated).size_limit(SIZE_LIMIT).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => TOO_LARGE.to_owned(),
+        other => last_line(&other),
     })
+}
+
+const TOO_LARGE: &str = "the pattern is too large to compile";
+
+/// The pattern as `regex` writes it, and its weight.
+fn weighed(pattern: &str) -> Result<(String, u64), String> {
+    let translated = translate(pattern)?;
+    let parsed = regex_syntax::Parser::new().parse(&translated).map_err(|error| last_line(&error))?;
+    let weight = weight_of(&parsed);
+    if weight > MAX_WEIGHT { Err(TOO_LARGE.to_owned()) } else { Ok((translated, weight)) }
+}
+
+fn last_line(error: &dyn fmt::Display) -> String {
+    error.to_string().lines().last().unwrap_or_default().to_owned()
+}
+
+/// The machine works on bytes: a range of characters is a state for each length of their encoding, and each of its bytes.
+fn weight_of(pattern: &Hir) -> u64 {
+    let sum = |parts: &[Hir]| parts.iter().fold(0, |sum: u64, part| sum.saturating_add(1 + weight_of(part)));
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(Class::Unicode(class)) => {
+            let states = |(start, end): (usize, usize)| (start..=end).sum::<usize>() as u64;
+            class.iter().map(|range| states((range.start().len_utf8(), range.end().len_utf8()))).sum()
+        }
+        HirKind::Class(Class::Bytes(class)) => class.iter().count() as u64,
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min + 1).max(1);
+            weight_of(&repetition.sub).saturating_add(2).saturating_mul(times.into())
+        }
+        HirKind::Capture(capture) => weight_of(&capture.sub).saturating_add(2),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
+    }
 }
 
 /// Writes the RE2 pattern `pattern` in the syntax of the `regex` crate.
 pub fn translate(pattern: &str) -> Result<String, String> {
+    if pattern.len() > MAX_LENGTH {
+        return Err("the pattern is too long".to_owned());
+    }
     let groups = vec![Repeats { most: 1, last: 1 }];
     let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2), groups };
     translator.run()?;
@@ -496,6 +610,31 @@ mod tests {
         ] {
             assert!(compile(pattern).is_err(), "{pattern}");
         }
-        assert!(Pattern::new(r"(?!a)").is_match("b").is_err());
+        assert!(Patterns::default().get(r"(?!a)").is_match("b").is_err());
+    }
+
+    #[test]
+    fn patterns_are_weighed_before_they_are_built() {
+        for (pattern, fits) in [
+            (r"^\p{L}{1,63}$", true),
+            (r"^.{1,1000}$", true),
+            (r"^[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?$", true),
+            (r"^\p{L}{1,1000}$", false),
+            (r"\p{L}{1000}.{1000}", false),
+            (r"^(\p{L}{1,30}){1,30}$", false),
+        ] {
+            assert_eq!(compile(pattern).err().as_deref(), (!fits).then_some(TOO_LARGE), "{pattern}");
+        }
+        assert!(compile(&"a".repeat(MAX_LENGTH + 1)).is_err());
+    }
+
+    #[test]
+    fn patterns_are_bounded_together_and_compiled_once() {
+        let of = |n: usize| format!("^[a-z]{{{n}}}$");
+        let patterns = Patterns::within((weight(&of(100)).unwrap() + BASE) * 3 / 2);
+        assert_eq!(patterns.get(&of(100)).is_match("a"), Ok(false));
+        assert_eq!(patterns.get(&of(99)).is_match("a"), Err("the patterns are too large together"));
+        // The first one is there still.
+        assert_eq!(patterns.get(&of(100)).is_match(&"a".repeat(100)), Ok(true));
     }
 }

@@ -155,8 +155,8 @@ pub fn same(keyword: &str, a: &Json, b: &Json) -> bool {
     }
     match (shape(keyword), a, b) {
         (Some(Shape::Set), Json::List(a), Json::List(b)) => same_set(a, b),
-        (Some(Shape::Schemas), Json::List(a), Json::List(b)) => same_in_any_order(a, b, same_schema),
-        (Some(Shape::Rules), Json::List(a), Json::List(b)) => same_in_any_order(a, b, same_rule),
+        (Some(Shape::Schemas), Json::List(a), Json::List(b)) => same_in_any_order(a, b, same_schema, meaning_of_schema),
+        (Some(Shape::Rules), Json::List(a), Json::List(b)) => same_in_any_order(a, b, same_rule, meaning_of_rule),
         (Some(Shape::SchemaOrSchemas), Json::List(a), Json::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b))
         }
@@ -185,9 +185,6 @@ pub fn same_schema(a: &Json, b: &Json) -> bool {
 /// Two CEL rules, without what the server drops from them.
 pub fn same_rule(a: &Json, b: &Json) -> bool {
     let (Json::Map(a), Json::Map(b)) = (a, b) else { return a == b };
-    fn meant<'n, 'a>(map: &'n Map<'a>) -> impl Iterator<Item = (&'n str, &'n Json<'a>)> {
-        map.iter().filter(|(_, value)| !matches!(value, Json::Null) && value.text() != Some(""))
-    }
     meant(a).eq(meant(b))
 }
 
@@ -201,20 +198,63 @@ fn same_set(a: &[Json], b: &[Json]) -> bool {
     sorted(a) == sorted(b)
 }
 
-/// Whether the same items are in both, whatever their order. Long lists are compared in their order alone.
-fn same_in_any_order(a: &[Json], b: &[Json], same: fn(&Json, &Json) -> bool) -> bool {
-    const SEARCHED: usize = 64;
-    if a.len() != b.len() {
-        return false;
+/// Whether the same items are in both, whatever their order. `meaning` writes items alike exactly if they are the same:
+/// schemas in schemas would be compared many times over with each other.
+fn same_in_any_order(a: &[Json], b: &[Json], same: fn(&Json, &Json) -> bool, meaning: fn(&Json) -> String) -> bool {
+    let sorted = |list: &[Json]| {
+        let mut sorted: Vec<String> = list.iter().map(meaning).collect();
+        sorted.sort_unstable();
+        sorted
+    };
+    a.len() == b.len() && (a.iter().zip(b).all(|(a, b)| same(a, b)) || sorted(a) == sorted(b))
+}
+
+/// What a schema says, written alike for all that [`same_schema`] takes to be the same.
+fn meaning_of_schema(schema: &Json) -> String {
+    let Json::Map(map) = schema else { return schema.to_string() };
+    let said = map.iter().filter(|(keyword, value)| !is_waived(keyword) && !is_dropped(keyword, value));
+    let said: Vec<String> =
+        said.map(|(keyword, value)| format!("{keyword:?}:{}", meaning_of(shape(keyword), value))).collect();
+    format!("{{{}}}", said.join(","))
+}
+
+fn meaning_of(shape: Option<Shape>, value: &Json) -> String {
+    let listed = |mut items: Vec<String>, is_sorted: bool| {
+        if is_sorted {
+            items.sort_unstable();
+        }
+        format!("[{}]", items.join(","))
+    };
+    match (shape, value) {
+        (Some(Shape::Set), Json::List(list)) => {
+            let mut items: Vec<String> = list.iter().map(ToString::to_string).collect();
+            items.sort_unstable();
+            items.dedup();
+            listed(items, false)
+        }
+        (Some(Shape::Schemas), Json::List(list)) => listed(list.iter().map(meaning_of_schema).collect(), true),
+        (Some(Shape::Rules), Json::List(list)) => listed(list.iter().map(meaning_of_rule).collect(), true),
+        (Some(Shape::SchemaOrSchemas), Json::List(list)) => listed(list.iter().map(meaning_of_schema).collect(), false),
+        (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), Json::Map(_)) => meaning_of_schema(value),
+        (Some(Shape::Named), Json::Map(map)) => {
+            let named: Vec<String> =
+                map.iter().map(|(name, schema)| format!("{name:?}:{}", meaning_of_schema(schema))).collect();
+            format!("{{{}}}", named.join(","))
+        }
+        _ => value.to_string(),
     }
-    if a.iter().zip(b).all(|(a, b)| same(a, b)) {
-        return true;
-    }
-    if a.len() > SEARCHED {
-        return false;
-    }
-    let mut rest: Vec<&Json> = b.iter().collect();
-    a.iter().all(|a| rest.iter().position(|b| same(a, b)).map(|at| rest.swap_remove(at)).is_some())
+}
+
+/// What a rule says, written alike for all that [`same_rule`] takes to be the same.
+pub fn meaning_of_rule(rule: &Json) -> String {
+    let Json::Map(map) = rule else { return rule.to_string() };
+    let said: Vec<String> = meant(map).map(|(key, value)| format!("{key:?}:{value}")).collect();
+    format!("{{{}}}", said.join(","))
+}
+
+/// A CEL rule without what the server drops from it.
+fn meant<'n, 'a>(map: &'n Map<'a>) -> impl Iterator<Item = (&'n str, &'n Json<'a>)> {
+    map.iter().filter(|(_, value)| !matches!(value, Json::Null) && value.text() != Some(""))
 }
 
 #[cfg(test)]

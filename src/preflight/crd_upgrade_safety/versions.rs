@@ -46,16 +46,33 @@ fn number(text: &str) -> Option<u64> {
     fine.then(|| text.parse().ok()).flatten()
 }
 
+/// Versions of which each is paired with each; of more, only with the next one: there would be too many pairs to compare.
+const PAIRED: usize = 20;
+
+/// Pairs of served versions, the lower one first: all of them, or where there are very many versions the neighbours.
+pub fn some_served_pairs<'c>(crd: &'c Crd<'_>) -> Vec<(&'c str, &'c str)> {
+    let served = served(crd);
+    let reach = if served.len() > PAIRED { 1 } else { PAIRED };
+    pairs(&served, reach)
+}
+
 /// Each pair of served versions, the lower one first.
 pub fn served_pairs<'c>(crd: &'c Crd<'_>) -> Vec<(&'c str, &'c str)> {
-    let mut served: Vec<&str> =
-        crd.spec.versions.iter().filter(|version| version.served).map(|version| version.name.as_str()).collect();
+    let served = served(crd);
+    pairs(&served, served.len())
+}
+
+fn served<'c>(crd: &'c Crd<'_>) -> Vec<&'c str> {
+    let served = crd.spec.versions.iter().filter(|version| version.served);
+    let mut served: Vec<&str> = served.map(|version| version.name.as_str()).collect();
     served.sort_by(|a, b| compare(a, b));
-    let mut pairs = Vec::new();
-    for (at, lower) in served.iter().enumerate() {
-        pairs.extend(served[at + 1..].iter().map(|higher| (*lower, *higher)));
-    }
-    pairs
+    served
+}
+
+/// Each of the versions with the next ones, so many at most.
+fn pairs<'c>(served: &[&'c str], reach: usize) -> Vec<(&'c str, &'c str)> {
+    let with = |at: usize| served[at + 1..].iter().take(reach).map(move |higher| (served[at], *higher));
+    (0..served.len()).flat_map(with).collect()
 }
 
 #[cfg(test)]

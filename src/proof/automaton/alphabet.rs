@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
+use super::Budget;
+
 /// A set of code points as ranges, sorted and apart from each other.
 type Ranges = Vec<RangeInclusive<u32>>;
 
@@ -25,12 +27,17 @@ pub struct Alphabet {
     sets: BTreeMap<Vec<(u32, u32)>, Vec<bool>>,
 }
 
+/// Intervals times sets at most.
+const MAX_CELLS: usize = 8_000_000;
+/// So many of them cost a step.
+const CELLS: usize = 4;
+
 /// What is nice to read in an answer, best first.
 const PREFERENCE: [RangeInclusive<char>; 6] =
     ['a'..='z', '0'..='9', 'A'..='Z', '!'..='~', ' '..=' ', '\u{a1}'..='\u{24f}'];
 
 impl Alphabet {
-    pub fn of(patterns: &[Hir]) -> Result<Self, String> {
+    pub fn of(patterns: &[Hir], budget: &mut Budget) -> Result<Self, String> {
         let mut sets = BTreeSet::new();
         sets.insert(key(&word()));
         sets.insert(key(&[newline()]));
@@ -42,6 +49,11 @@ impl Alphabet {
             borders.extend([*start, end + 1]);
         }
         let borders: Vec<u32> = borders.into_iter().collect();
+        // Each interval is looked up in each set.
+        if borders.len().saturating_mul(sets.len()) > MAX_CELLS {
+            return Err("the patterns have too many classes to compare".to_owned());
+        }
+        budget.spend(borders.len() * sets.len() / CELLS)?;
 
         // Intervals that are in the same sets are one letter.
         let sets: Vec<Vec<(u32, u32)>> = sets.into_iter().collect();

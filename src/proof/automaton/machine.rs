@@ -1,6 +1,7 @@
 //! One pattern as an automaton: positions in the pattern, and sets of them as states.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use regex_syntax::hir::{Hir, HirKind, Look};
 
@@ -10,10 +11,13 @@ use super::alphabet::{Alphabet, Letter, characters, ranges};
 /// Most positions of one automaton; `(a{1000}){1000}` must not take all memory.
 const MAX_POSITIONS: usize = 100_000;
 
+/// So many positions or letters that are written down cost a step.
+const POSITIONS: usize = 4;
+
 #[derive(Debug)]
 enum Position {
     /// Goes on to the next position on each letter of the set.
-    Letters(Vec<bool>),
+    Letters(Rc<[bool]>),
     /// Goes on to all of these without a letter.
     Jump(Vec<usize>),
     /// Goes on to the next position where the place in the text fits.
@@ -57,10 +61,11 @@ impl Machine {
     /// The state at the start of the text.
     pub const START: State = 2;
 
-    pub fn of(pattern: &Hir, alphabet: &Alphabet) -> Result<Self, String> {
-        let mut builder = Builder { positions: Vec::new(), alphabet };
+    pub fn of(pattern: &Hir, alphabet: &Alphabet, budget: &mut Budget) -> Result<Self, String> {
+        let mut builder = Builder { positions: Vec::new(), alphabet, sets: HashMap::new() };
         builder.add(pattern)?;
         builder.push(Position::Match)?;
+        budget.spend(builder.positions.len() / POSITIONS)?;
         let looks = pattern.properties().look_set();
         let mut machine = Machine {
             seen: vec![0; builder.positions.len()],
@@ -109,7 +114,10 @@ impl Machine {
                 is_word: self.looks_at_words && letter.is_word,
                 is_newline: self.looks_at_lines && letter.is_newline,
             };
-            if set.is_empty() { Self::FAILED } else { self.number(before, set, self.next[state].len()) }
+            // A state has room for what follows on each letter.
+            let letters = self.next[state].len();
+            budget.spend((letters + set.len()) / POSITIONS)?;
+            if set.is_empty() { Self::FAILED } else { self.number(before, set, letters) }
         };
         self.next[state][index] = Some(next);
         Ok(next)
@@ -179,6 +187,8 @@ fn holds(look: Look, before: Before, next: Option<Letter>) -> bool {
 struct Builder<'a> {
     positions: Vec<Position>,
     alphabet: &'a Alphabet,
+    /// The letters of each class that was met: what is repeated is added again and again.
+    sets: HashMap<*const Hir, Rc<[bool]>>,
 }
 
 impl Builder<'_> {
@@ -196,11 +206,16 @@ impl Builder<'_> {
             HirKind::Empty => {}
             HirKind::Literal(literal) => {
                 for character in characters(&literal.0)? {
-                    self.push(Position::Letters(self.alphabet.members(&[character])))?;
+                    self.push(Position::Letters(self.alphabet.members(&[character]).into()))?;
                 }
             }
             HirKind::Class(class) => {
-                self.push(Position::Letters(self.alphabet.members(&ranges(class)?)))?;
+                let letters = match self.sets.get(&std::ptr::from_ref(pattern)) {
+                    Some(known) => Rc::clone(known),
+                    None => self.alphabet.members(&ranges(class)?).into(),
+                };
+                self.sets.insert(std::ptr::from_ref(pattern), Rc::clone(&letters));
+                self.push(Position::Letters(letters))?;
             }
             HirKind::Look(look) => {
                 self.push(Position::Look(*look))?;

@@ -13,7 +13,7 @@ mod search;
 
 use regex_syntax::hir::Hir;
 
-use crate::validation::re2;
+use crate::validation::{Patterns, re2};
 
 pub use search::find;
 
@@ -30,14 +30,25 @@ pub struct Query<'a> {
 }
 
 /// Steps that a search may take before it gives up; one step is one automaton position looked at.
+///
+/// Patterns that are run beside the search are shared with other questions, and bounded by themselves.
 #[derive(Debug, Clone)]
 pub struct Budget {
     left: u64,
+    patterns: Patterns,
 }
 
 impl Budget {
     pub fn new(steps: u64) -> Self {
-        Budget { left: steps }
+        Self::sharing(steps, &Patterns::default())
+    }
+
+    pub fn sharing(steps: u64, patterns: &Patterns) -> Self {
+        Budget { left: steps, patterns: patterns.clone() }
+    }
+
+    pub fn patterns(&self) -> Patterns {
+        self.patterns.clone()
     }
 
     /// Steps that are left.

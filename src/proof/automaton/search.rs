@@ -6,10 +6,23 @@ use super::alphabet::Alphabet;
 use super::machine::{Machine, State};
 use super::{Budget, Query, parse};
 
+/// The longest text that is built.
+const LONGEST: u64 = 2 << 20;
+/// What reading a pattern costs, beside its length.
+const READ: usize = 100;
+/// Most patterns of a query.
+const MAX_PATTERNS: usize = 500;
+/// Most states of a product, and of the machines in them: each is remembered.
+const MAX_STATES: usize = 500_000;
+const MAX_PARTS: usize = 4_000_000;
+
 /// A shortest string that fits the query, or none where there is none. An error says why that is unknown.
 pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, String> {
     if query.max.is_some_and(|max| max < query.min) {
         return Ok(None);
+    }
+    if query.min > LONGEST {
+        return Err("a text too long to build".to_owned());
     }
     // Without patterns the length is all there is.
     if query.all.is_empty() && query.none.is_empty() {
@@ -17,9 +30,15 @@ pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, St
         budget.spend(length)?;
         return Ok(Some("a".repeat(length)));
     }
-    let patterns = query.all.iter().chain(&query.none).map(|pattern| parse(pattern)).collect::<Result<Vec<_>, _>>()?;
-    let alphabet = Alphabet::of(&patterns)?;
-    let machines = patterns.iter().map(|pattern| Machine::of(pattern, &alphabet)).collect::<Result<Vec<_>, _>>()?;
+    let written = || query.all.iter().chain(&query.none);
+    if written().count() > MAX_PATTERNS {
+        return Err("too many patterns to compare at once".to_owned());
+    }
+    budget.spend(written().map(|pattern| READ + pattern.len()).sum())?;
+    let patterns = written().map(|pattern| parse(pattern)).collect::<Result<Vec<_>, _>>()?;
+    let alphabet = Alphabet::of(&patterns, budget)?;
+    let machines = patterns.iter().map(|pattern| Machine::of(pattern, &alphabet, budget));
+    let machines = machines.collect::<Result<Vec<_>, _>>()?;
     let mut product = Product { alphabet, machines, wanted: query.all.len(), budget };
     product.find(query.min, query.max)
 }
@@ -81,6 +100,9 @@ impl Product<'_> {
             self.budget.spend(1)?;
             let Some(next) = self.after(&states, index)? else { continue };
             if !seen.contains_key(&next) {
+                if reached.len() >= MAX_STATES || reached.len() * states.len() >= MAX_PARTS {
+                    return Err("the patterns are too large to compare".to_owned());
+                }
                 seen.insert(next.clone(), ());
                 reached.push((next, Some((from, index))));
             }

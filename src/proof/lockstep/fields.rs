@@ -10,6 +10,9 @@ use crate::proof::facts::{Facts, Part};
 use crate::proof::keywords::{self as kw, ANY, EMPTY};
 use crate::proof::solve::is_meta;
 
+/// So many schemas that a field is looked up in cost a step.
+const BESIDE: u64 = 8;
+
 impl<'s> Lockstep<'_, 's> {
     pub(super) fn below(
         &self,
@@ -28,13 +31,17 @@ impl<'s> Lockstep<'_, 's> {
         }
     }
 
-    fn kid_facts(&self, source: &Facts<'s>, own: &'s Value, name: &str) -> Facts<'s> {
-        let holds = [Part::Ref(own)].into_iter().chain(source.kid_holds(name)).collect();
+    /// What is known of the field `name`: `beside` are the schemas of the object but for its structure.
+    fn kid_facts(&self, beside: &[Part<'s>], own: &'s Value, name: &str) -> Facts<'s> {
+        self.solver.spend(beside.len() as u64 / BESIDE);
+        let others = beside.iter().filter_map(|part| part.property(name));
+        let holds = [Part::Ref(own)].into_iter().chain(others).collect();
         Facts { holds, null: kw::flag(own, "nullable"), ..Facts::default() }
     }
 
     pub(super) fn fields(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let around = Rc::new(source.clone());
+        let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
         let source_keeps = place.source_keeps || kw::preserves(structure);
         let target_keeps = place.target_keeps || kw::preserves(target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
@@ -47,7 +54,7 @@ impl<'s> Lockstep<'_, 's> {
             if other.is_some_and(|other| kw::same(own, other)) {
                 continue;
             }
-            let kid = self.kid_facts(source, own, name);
+            let kid = self.kid_facts(&beside, own, name);
             let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match (other, kw::additional(target)) {
@@ -73,7 +80,7 @@ impl<'s> Lockstep<'_, 's> {
             };
             self.walked.changed.push((at.path.clone(), "added".to_owned()));
             if let Some(own) = own {
-                let kid = self.kid_facts(source, own, name);
+                let kid = self.kid_facts(&beside, own, name);
                 self.node(&kid, other, &at);
             }
             self.default(source, None, Some(other), name, target, place);
@@ -82,22 +89,22 @@ impl<'s> Lockstep<'_, 's> {
         let at = self.below((&around, target), place, Step::Entry(key.clone()), ".additionalProperties");
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
-                let kid = self.kid_facts(source, own, &key);
+                let kid = self.kid_facts(&beside, own, &key);
                 self.node(&kid, other, &at);
             }
             (Some(own), None) => {
-                let kid = self.kid_facts(source, own, &key);
+                let kid = self.kid_facts(&beside, own, &key);
                 match target_keeps {
                     true => self.node(&kid, &ANY, &at),
                     false => self.dropped(&kid, &at, "removed"),
                 }
             }
             (None, Some(other)) if source_keeps => {
-                let kid = self.kid_facts(source, &ANY, &key);
+                let kid = self.kid_facts(&beside, &ANY, &key);
                 self.node(&kid, other, &at);
             }
             (None, None) if source_keeps && !target_keeps => {
-                let kid = self.kid_facts(source, &ANY, &key);
+                let kid = self.kid_facts(&beside, &ANY, &key);
                 let at = Place { path: place.path.clone(), ..at };
                 self.dropped(&kid, &at, "unknown fields are no longer kept");
             }

@@ -9,7 +9,7 @@ mod fields;
 mod lists;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -18,7 +18,8 @@ use super::cel::{self, Counterexample, Implied, RuleSet};
 use super::facts::{Facts, Part};
 use super::keywords::{self as kw, Kinds};
 use super::solve::{Solver, is_meta};
-use words::{changed_words, kind_words, own_changes, short};
+pub use words::short;
+use words::{changed_words, kind_words, own_changes};
 
 /// How a value gets into the value around it.
 #[derive(Clone, Debug)]
@@ -90,17 +91,26 @@ struct Place<'s> {
     is_root: bool,
 }
 
+/// So many values of a schema that is compiled cost a step.
+const COMPILED: u64 = 8;
 /// Nodes that are in doubt at most; past them the rest is one doubt.
 const DOUBTS: usize = 20_000;
+
+/// What the values in doubt may weigh together; past that doubts have none.
+const WEIGHT: u64 = 64 << 20;
+/// So many fields that become required are asked about one by one; more are one question.
+const ALONE: usize = 64;
 
 pub struct Lockstep<'a, 's> {
     solver: &'a Solver<'s>,
     walked: Walked<'s>,
+    /// What the values in doubt weigh.
+    weight: u64,
 }
 
 /// Walks both schemas: `source` takes the objects, `target` is to take them too.
 pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
-    let mut lockstep = Lockstep { solver, walked: Walked::default() };
+    let mut lockstep = Lockstep { solver, walked: Walked::default(), weight: 0 };
     let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
     let place = Place {
         path: "^".to_owned(),
@@ -162,9 +172,15 @@ impl<'s> Lockstep<'_, 's> {
         place: &Place<'s>,
         reason: String,
         effect: Effect,
-        values: Vec<Counterexample>,
-        open: Option<String>,
+        mut values: Vec<Counterexample>,
+        mut open: Option<String>,
     ) {
+        let weighed = |value: &Counterexample| kw::weight(&value.value) + value.old.as_ref().map_or(0, kw::weight);
+        self.weight += values.iter().map(weighed).sum::<u64>();
+        if self.weight > WEIGHT && !values.is_empty() {
+            values.clear();
+            open.get_or_insert_with(|| "the values found are too large together".to_owned());
+        }
         self.walked.doubts.push(Doubt {
             path: place.path.clone(),
             reason,
@@ -232,7 +248,7 @@ impl<'s> Lockstep<'_, 's> {
         let is_root = trail.above.is_none();
         let live = RuleSet { schema: around, rules, is_root, keeps: false };
         let desired = RuleSet { rules: &asked, ..live };
-        !rules.is_empty() && cel::implied(live, desired, &|steps| self.solver.spend(steps)) == Implied::Yes
+        !rules.is_empty() && self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
     }
 
     fn keywords(
@@ -266,6 +282,7 @@ impl<'s> Lockstep<'_, 's> {
             self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
         }
         let required: BTreeSet<&str> = kw::names(structure, "required").collect();
+        let mut added: Vec<&str> = Vec::new();
         for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
             if kw::property(target, name).is_some_and(|kid| kw::default_of(kid).is_some()) {
                 self.walked.notes.push((place.path.clone(), format!("required {name}: the default fills it in")));
@@ -275,11 +292,18 @@ impl<'s> Lockstep<'_, 's> {
             if is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
                 continue;
             }
-            let refused = Part::own(json!({"type": "object", "required": [name]}));
-            let known = self.walked.doubts.len();
-            self.ask(source, refused, place, || format!("required: {name} added"));
-            self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = true);
+            added.push(name);
         }
+        let known = self.walked.doubts.len();
+        let questions: Vec<&[&str]> = match added.len() {
+            ..=ALONE => added.chunks(1).collect(),
+            _ => vec![&added[..]],
+        };
+        for names in questions {
+            let refused = Part::own(json!({"type": "object", "required": names}));
+            self.ask(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
+        }
+        self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = true);
     }
 
     fn combined(
@@ -322,7 +346,7 @@ impl<'s> Lockstep<'_, 's> {
             keeps: place.source_keeps,
         };
         let desired = RuleSet { schema: target, rules, is_root: place.is_root, keeps: place.target_keeps };
-        let known: Vec<_> = live.rules.iter().map(cel::judging_part).collect();
+        let known: HashSet<_> = live.rules.iter().map(cel::judging_part).collect();
         let added: Vec<&str> = rules
             .iter()
             .filter(|rule| !known.contains(&cel::judging_part(rule)))
@@ -332,8 +356,8 @@ impl<'s> Lockstep<'_, 's> {
             [] => "x-kubernetes-validations: over other types".to_owned(),
             _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
         };
-        // What the rules cost beyond that they spend themselves.
-        if !self.solver.spend(500) {
+        // What the rules cost beyond that they spend themselves: both schemas are compiled.
+        if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED) {
             return self.doubt(
                 place,
                 reason,
@@ -342,7 +366,7 @@ impl<'s> Lockstep<'_, 's> {
                 Some("the limit of steps is reached".to_owned()),
             );
         }
-        let (values, open) = match cel::implied(live, desired, &|steps| self.solver.spend(steps)) {
+        let (values, open) = match self.solver.with_means(|means| cel::implied(live, desired, means)) {
             Implied::Yes => return,
             Implied::No(found) => (found, Some("other values may differ".to_owned())),
             Implied::Unknown(why) => (Vec::new(), Some(why)),

@@ -9,8 +9,22 @@ use super::view::View;
 use crate::proof::automaton::Budget;
 use crate::proof::keywords as kw;
 
+/// What is added to one value may weigh so much. What is left out then is missed by whoever judges the value.
+const ROOM: u64 = 512 << 10;
+
 /// Adds what the schema demands of a value and nothing has given yet.
 pub fn fill(value: &mut Value, schema: &Value) {
+    fill_within(value, schema, &mut { ROOM });
+}
+
+/// Takes what the value weighs, if there is room for it.
+fn fits(value: &Value, room: &mut u64) -> bool {
+    let left = room.checked_sub(kw::weight(value));
+    *room = left.unwrap_or(0);
+    left.is_some()
+}
+
+fn fill_within(value: &mut Value, schema: &Value, room: &mut u64) {
     match value {
         Value::Object(map) => {
             let properties = schema.get("properties").and_then(Value::as_object);
@@ -19,8 +33,12 @@ pub fn fill(value: &mut Value, schema: &Value) {
                 let of = properties.and_then(|properties| properties.get(name));
                 if let Some(of) = of.filter(|of| of.get("default").is_none())
                     && !map.contains_key(name)
+                    && *room > 0
                 {
-                    map.insert(name.to_owned(), simplest(of));
+                    let value = simplest(of, room);
+                    if fits(&value, room) {
+                        map.insert(name.to_owned(), value);
+                    }
                 }
             }
             for (name, value) in map.iter_mut() {
@@ -28,13 +46,13 @@ pub fn fill(value: &mut Value, schema: &Value) {
                     .and_then(|properties| properties.get(name))
                     .or_else(|| schema.get("additionalProperties"));
                 if let Some(of) = of {
-                    fill(value, of);
+                    fill_within(value, of, room);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(of) = schema.get("items") {
-                items.iter_mut().for_each(|item| fill(item, of));
+                items.iter_mut().for_each(|item| fill_within(item, of, room));
             }
         }
         _ => {}
@@ -43,6 +61,10 @@ pub fn fill(value: &mut Value, schema: &Value) {
 
 /// The value with the defaults of all that is missing, as rules see it.
 pub fn defaulted(value: &Value, schema: &Value) -> Value {
+    defaulted_within(value, schema, &mut { ROOM })
+}
+
+fn defaulted_within(value: &Value, schema: &Value, room: &mut u64) -> Value {
     match value {
         Value::Object(map) => {
             let properties = schema.get("properties").and_then(Value::as_object);
@@ -51,25 +73,27 @@ pub fn defaulted(value: &Value, schema: &Value) -> Value {
                 own.or_else(|| schema.get("additionalProperties").filter(|of| of.is_object()))
             };
             let known = |(name, inner): (&String, &Value)| {
-                (name.clone(), of(name).map_or_else(|| inner.clone(), |of| defaulted(inner, of)))
+                (name.clone(), of(name).map_or_else(|| inner.clone(), |of| defaulted_within(inner, of, room)))
             };
             let mut full: Map<String, Value> = map.iter().map(known).collect();
             for (name, of) in properties.into_iter().flatten().filter(|(name, _)| !map.contains_key(*name)) {
-                if let Some(default) = kw::default_of(of) {
-                    full.insert(name.clone(), defaulted(default, of));
+                if let Some(default) = kw::default_of(of)
+                    && fits(default, room)
+                {
+                    full.insert(name.clone(), defaulted_within(default, of, room));
                 }
             }
             Value::Object(full)
         }
         Value::Array(items) => match schema.get("items") {
-            Some(of) => items.iter().map(|item| defaulted(item, of)).collect(),
+            Some(of) => items.iter().map(|item| defaulted_within(item, of, room)).collect(),
             None => value.clone(),
         },
         _ => value.clone(),
     }
 }
 
-fn simplest(schema: &Value) -> Value {
+fn simplest(schema: &Value, room: &mut u64) -> Value {
     let mut budget = Budget::new(100_000);
     let nothing = BTreeSet::new();
     let mut maker = Maker::new(&mut budget, &nothing, false, 100);
@@ -78,9 +102,13 @@ fn simplest(schema: &Value) -> Value {
         && items.is_empty()
         && least > 0
     {
-        let item = schema.get("items").map_or(Value::Null, simplest);
-        value = Value::Array(vec![item; usize::try_from(least.min(ITEMS)).unwrap_or(0)]);
+        let item = schema.get("items").map_or(Value::Null, |items| simplest(items, room));
+        // Lists in lists multiply.
+        let least = least.min(ITEMS);
+        if kw::weight(&item).saturating_mul(least) <= *room {
+            value = Value::Array(vec![item; usize::try_from(least).unwrap_or(0)]);
+        }
     }
-    fill(&mut value, schema);
+    fill_within(&mut value, schema, room);
     value
 }

@@ -21,10 +21,12 @@ use serde_json::{Value, json};
 
 use super::automaton::Budget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
-use super::keywords::has_defaults;
+use super::keywords::{self as kw, has_defaults};
+use super::lockstep::short;
+use super::solve::LARGEST;
 use super::strings::STEPS_PER_UNIT;
-use crate::validation::Schema;
-use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
+use crate::validation::cel::{Answer, Budget, Rule, compile_rules_sharing};
+use crate::validation::{Patterns, Schema};
 pub use fill::fill;
 pub use look::look;
 use repair::{Kept, Repairs};
@@ -50,9 +52,39 @@ const TRIED: usize = 100;
 const REPAIRED: usize = 6;
 /// What filling one up costs in the caller's steps.
 const SHOW: u64 = 50;
+/// Of live's rules that look at what a desired one looks at, so many are asked at most.
+const FILTERS: usize = 64;
+/// So many bytes of a rule that is read cost a step, so many of live's rules that are looked through for it, and so much
+/// of what rules cost when they are run.
+const READ: u64 = 4;
+const SOUGHT: u64 = 16;
+const COST: u64 = 4;
+/// And so many bytes of what is filled in.
+const FILLED: u64 = 512;
 
 fn source(rule: &Value) -> &str {
     rule.get("rule").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What questions about rules may use.
+#[derive(Clone, Copy)]
+pub struct Means<'m> {
+    /// Takes steps, and answers whether there are any left.
+    pub spend: &'m dyn Fn(u64) -> bool,
+    /// Patterns, each compiled once for all questions.
+    pub patterns: &'m Patterns,
+}
+
+impl Means<'_> {
+    pub fn spend(&self, steps: u64) -> bool {
+        (self.spend)(steps)
+    }
+}
+
+/// One of live's rules.
+struct Known {
+    looked: Looked,
+    rule: Rule,
 }
 
 /// A schema node on both sides, ready for questions about single rules.
@@ -64,25 +96,29 @@ pub struct Node<'a> {
     defaults: Option<Schema>,
     /// The whole of desired's schema, where it was needed.
     takes: OnceCell<Option<Schema>>,
-    repairs: Repairs,
+    /// Those of live's rules that look at nothing beyond a view, and all of desired's, once they are needed.
+    known: OnceCell<Vec<Known>>,
+    asked: OnceCell<Vec<Rule>>,
+    patterns: &'a Patterns,
+    repairs: Repairs<'a>,
 }
 
 /// One desired rule.
 struct Question<'n, 'a> {
     node: &'n Node<'a>,
     looked: Looked,
-    desired: Rule,
+    desired: &'n Rule,
     /// Live's rules that look at nothing beyond the view: whatever fails one of them needs no thought.
-    filters: Vec<Rule>,
+    filters: Vec<&'n Rule>,
     /// Those of them that pass a list without some of its items only if each item passes alone.
-    paired: Vec<Rule>,
+    paired: Vec<&'n Rule>,
 }
 
 /// The node's schema in a custom resource.
-fn wrapped(set: &RuleSet<'_>) -> Result<Schema, String> {
+fn wrapped(set: &RuleSet<'_>, patterns: &Patterns) -> Result<Schema, String> {
     let schema =
         if set.is_root { set.schema.clone() } else { json!({"type": "object", "properties": {"value": set.schema}}) };
-    Schema::compile(&schema).map_err(|error| error.to_string())
+    Schema::compile_sharing(&schema, patterns).map_err(|error| error.to_string())
 }
 
 fn resource(set: &RuleSet<'_>, value: &Value) -> Value {
@@ -102,43 +138,89 @@ fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
 impl<'a> Node<'a> {
     /// # Errors
     /// A schema that does not compile.
-    pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>) -> Result<Self, String> {
-        let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired)?) } else { None };
+    pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
+        let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns)?) } else { None };
         Ok(Node {
             live,
             desired,
-            accepts: wrapped(&live)?,
+            accepts: wrapped(&live, patterns)?,
             defaults,
             takes: OnceCell::new(),
-            repairs: Repairs::default(),
+            known: OnceCell::new(),
+            asked: OnceCell::new(),
+            patterns,
+            repairs: Repairs::new(patterns),
         })
+    }
+
+    fn known(&self) -> &[Known] {
+        self.known.get_or_init(|| {
+            let live = self.live;
+            let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, self.patterns);
+            let read = |(written, rule): (&Value, Rule)| {
+                let mut looked = look(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
+                if looked.is_hereditary {
+                    // It passes whichever items are kept, and asks for none of its own.
+                    looked.view.kept -= if looked.is_paired { 2 } else { 1 };
+                }
+                looked.gaps.is_empty().then_some(Known { looked, rule })
+            };
+            live.rules.iter().zip(compiled).filter_map(read).collect()
+        })
+    }
+
+    /// Desired's rule, compiled.
+    fn asked(&self, rule: &Value) -> Result<&Rule, String> {
+        let Self { desired, patterns, .. } = self;
+        let compiled =
+            self.asked.get_or_init(|| compile_rules_sharing(desired.schema, desired.rules, desired.is_root, patterns));
+        let at = desired.rules.iter().position(|own| std::ptr::eq(own, rule));
+        let compiled = at.and_then(|at| compiled.get(at)).ok_or("there is no rule")?;
+        match compiled.problem() {
+            Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", short(source(rule)))),
+            None => Ok(compiled),
+        }
     }
 
     /// Whether `rule`, one of desired's, holds for every value that live's schema and rules accept.
     ///
     /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
-    pub fn decide(&self, rule: &Value, spend: &dyn Fn(u64) -> bool) -> Implied {
+    pub fn decide(&self, rule: &Value, means: &Means<'_>) -> Implied {
+        let limit = || Implied::Unknown("the limit of steps is reached".to_owned());
+        if !means.spend(SHOW + source(rule).len() as u64 / READ) {
+            return limit();
+        }
         if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
             return Implied::Yes;
         }
-        let ask = |live: &[Value], most| match Question::of(self, rule, live) {
-            _ if !spend(SHOW) => Implied::Unknown("the limit of steps is reached".to_owned()),
-            Ok(question) => question.answer(most, spend),
-            Err(why) => Implied::Unknown(why),
+        let ask = |live: &[Known], most| {
+            if !means.spend(live.len() as u64 / SOUGHT) {
+                return limit();
+            }
+            match Question::of(self, rule, live) {
+                Ok(question) => question.answer(most, means),
+                Err(why) => Implied::Unknown(why),
+            }
         };
         match ask(&[], FEW) {
-            Implied::Unknown(_) => ask(self.live.rules, VALUES),
+            Implied::Unknown(_) => ask(self.known(), VALUES),
             answer => answer,
         }
     }
 
     /// Whether desired takes the whole object.
     fn is_taken(&self, object: &Value) -> bool {
-        let schema = self.takes.get_or_init(|| wrapped(&self.desired).ok());
+        let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns).ok());
         let mut object = object.clone();
         schema.as_ref().is_none_or(|schema| {
             schema.prepare(&mut object).is_ok() && schema.validate(&object, None).errors.is_empty()
         })
+    }
+
+    /// What the value weighs as desired reads it.
+    fn filled_weight(&self, value: &Value) -> u64 {
+        let filled = |schema: &Schema| schema.filled_weight(&resource(&self.live, value));
+        self.defaults.as_ref().map_or(0, filled)
     }
 
     /// The value as desired reads it.
@@ -156,47 +238,36 @@ impl<'a> Node<'a> {
 
 impl<'n, 'a> Question<'n, 'a> {
     /// The question about `rule` where the rules `known` hold.
-    fn of(node: &'n Node<'a>, rule: &Value, known: &[Value]) -> Result<Self, String> {
+    fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known]) -> Result<Self, String> {
         let Node { live, desired, .. } = node;
+        let asked = node.asked(rule)?;
         let mut looked = look(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
         let (mut filters, mut paired) = (Vec::new(), Vec::new());
-        for other in known {
-            let theirs = look(source(other), live.schema, live.schema, live.keeps, live.is_root);
-            let Ok(mut theirs) = theirs else { continue };
-            if theirs.gaps.is_empty() && theirs.view.meets(&looked.view) {
-                if theirs.is_hereditary {
-                    // It passes whichever items are kept, and asks for none of its own.
-                    theirs.view.kept -= if theirs.is_paired { 2 } else { 1 };
-                }
-                looked.merge(&theirs);
-                let compiled = compile_rules(live.schema, std::slice::from_ref(other), live.is_root);
+        for Known { looked: theirs, rule } in known {
+            if filters.len() < FILTERS && theirs.view.meets(&looked.view) {
+                looked.merge(theirs);
                 if theirs.is_paired {
-                    paired.extend(compiled.iter().cloned());
+                    paired.push(rule);
                 }
-                filters.extend(compiled);
+                filters.push(rule);
             }
         }
         looked.level();
-        let one = compile_rules(desired.schema, std::slice::from_ref(rule), desired.is_root).into_iter().next();
-        let desired = one.ok_or("there is no rule")?;
-        match desired.problem() {
-            Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", source(rule))),
-            None => Ok(Question { node, looked, desired, filters, paired }),
-        }
+        Ok(Question { node, looked, desired: asked, filters, paired })
     }
 
-    fn answer(&self, most: usize, spend: &dyn Fn(u64) -> bool) -> Implied {
-        let mut steps = Steps::new(STEPS);
+    fn answer(&self, most: usize, means: &Means<'_>) -> Implied {
+        let mut steps = Steps::sharing(STEPS, self.node.patterns);
         let is_open = !self.looked.gaps.is_empty();
         let most = if is_open { most.min(GUESSES) } else { most };
         let mut maker = Maker::new(&mut steps, &self.looked.texts, is_open, most);
         let values = maker.values(self.node.live.schema, &self.looked.view);
         let open = maker.missing.or_else(|| self.fails_alone(&values));
-        spend((STEPS - steps.left()) / STEPS_PER_UNIT);
+        means.spend((STEPS - steps.left()) / STEPS_PER_UNIT);
         // Where nothing can be proven, a look around has to do.
         let runs = if open.is_none() && !is_open { RUNS } else { GUESSES };
         let mut search =
-            Search { question: self, spend, open, found: Vec::new(), runs, tried: TRIED, repaired: REPAIRED };
+            Search { question: self, means, open, found: Vec::new(), runs, tried: TRIED, repaired: REPAIRED };
         search.run(&values);
         let Search { found, open, .. } = search;
         if !found.is_empty() {
@@ -224,7 +295,7 @@ impl<'n, 'a> Question<'n, 'a> {
 
 struct Search<'q, 'n, 'a> {
     question: &'q Question<'n, 'a>,
-    spend: &'q dyn Fn(u64) -> bool,
+    means: &'q Means<'q>,
     open: Option<String>,
     found: Vec<Counterexample>,
     runs: usize,
@@ -265,20 +336,39 @@ impl Search<'_, '_, '_> {
     /// Whether live's filters let the value pass.
     fn passes(&self, value: &Value, old: Option<&Value>) -> bool {
         let mut budget = Budget::default();
-        self.question.filters.iter().all(|rule| !matches!(rule.evaluate(value, old, &mut budget), Answer::Fails(_)))
+        let most = budget.remaining();
+        let fails = |rule: &&Rule| matches!(rule.evaluate(value, old, &mut budget), Answer::Fails(_));
+        let passes = !self.question.filters.iter().any(fails);
+        self.means.spend((most - budget.remaining()) / COST);
+        passes
+    }
+
+    /// What the desired rule says of a value as desired reads it.
+    fn asked(&self, value: &Value, old: Option<&Value>) -> Answer {
+        let mut budget = Budget::default();
+        let most = budget.remaining();
+        let answer = self.question.desired.evaluate(value, old, &mut budget);
+        self.means.spend((most - budget.remaining()) / COST);
+        answer
     }
 
     fn try_one(&mut self, value: &Value, old: Option<&Value>) {
         self.runs -= 1;
-        if !(self.spend)(RUN) {
+        if !self.means.spend(RUN) {
             self.runs = 0;
         }
         if !self.passes(value, old) {
             return;
         }
+        // What is filled in may be far more than what was made.
+        let filled = self.question.node.filled_weight(value);
+        if filled > LARGEST || !self.means.spend(filled / FILLED) {
+            self.open.get_or_insert_with(|| "values too large with their defaults".to_owned());
+            return;
+        }
         let seen = self.question.node.defaulted(value);
         let old_seen = old.map(|old| self.question.node.defaulted(old));
-        match self.question.desired.evaluate(&seen, old_seen.as_ref(), &mut Budget::default()) {
+        match self.asked(&seen, old_seen.as_ref()) {
             Answer::Holds | Answer::NotApplicable => {}
             Answer::Undecided(why) => {
                 self.open.get_or_insert(why);
@@ -294,7 +384,7 @@ impl Search<'_, '_, '_> {
             return;
         }
         self.tried -= 1;
-        if !(self.spend)(SHOW) {
+        if !self.means.spend(SHOW) {
             self.runs = 0;
         }
         let live = &self.question.node.live;
@@ -306,6 +396,10 @@ impl Search<'_, '_, '_> {
             prepared.then_some(object)
         };
         let objects = (filled(value), old.map(filled));
+        let weight = objects.0.as_ref().map_or(0, kw::weight);
+        if !self.means.spend(weight / FILLED) {
+            self.runs = 0;
+        }
         let (new, old) = match objects {
             (Some(new), None) => (new, None),
             (Some(new), Some(Some(old))) => (new, Some(old)),
@@ -339,9 +433,9 @@ impl Search<'_, '_, '_> {
 
     /// Whether the desired rule refuses the value.
     fn fails(&self, value: &Value, old: Option<&Value>) -> bool {
-        let Question { node, desired, .. } = self.question;
+        let node = self.question.node;
         let old = old.map(|old| node.defaulted(old));
-        matches!(desired.evaluate(&node.defaulted(value), old.as_ref(), &mut Budget::default()), Answer::Fails(_))
+        matches!(self.asked(&node.defaulted(value), old.as_ref()), Answer::Fails(_))
     }
 
     /// The value, changed so that live takes it and the rule still fails.
@@ -349,7 +443,7 @@ impl Search<'_, '_, '_> {
         self.repaired = self.repaired.checked_sub(1)?;
         let Node { live, repairs, accepts, .. } = self.question.node;
         let kept = Kept { pinned: None, serves: &|value: &Value| self.fails(value, None) };
-        let value = repairs.run(live.schema, live.is_root, value, &kept, self.spend)?;
+        let value = repairs.run(live.schema, live.is_root, value, &kept, self.means.spend)?;
         let mut object = resource(live, &value);
         let is_whole = accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());
         (is_whole && accepts.validate(&object, None).is_accepted()).then_some(value)

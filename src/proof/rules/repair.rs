@@ -3,8 +3,9 @@
 //! A rule that fails is read for what it looks at, and the value at its place is varied in that alone, the least change
 //! first. What is found passes for a candidate; whether it is a witness the validator says.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -15,7 +16,8 @@ use super::values::Maker;
 use super::view::{Key, View};
 use crate::proof::automaton::Budget as Steps;
 use crate::proof::keywords as kw;
-use crate::validation::cel::{Answer, Budget, Rule, compile_rules};
+use crate::validation::Patterns;
+use crate::validation::cel::{Answer, Budget, Rule, compile_rules_sharing};
 
 /// Rules that are satisfied one after the other at most.
 const ROUNDS: usize = 16;
@@ -25,11 +27,14 @@ const VARIANTS: usize = 300;
 const STEPS: u64 = 100_000;
 const RUN: u64 = 8;
 
-/// Compiled rules by the schema node that they stand at, and what to vary for each rule.
-#[derive(Default)]
-pub struct Repairs {
+/// Compiled rules by the schema node that they stand at, and what to vary for each rule. Nodes are known by their
+/// address, so that all of them live as long as this.
+pub struct Repairs<'s> {
     rules: RefCell<HashMap<*const Value, Rc<Vec<Rule>>>>,
     variants: RefCell<HashMap<Place, Option<Rc<Variants>>>>,
+    patterns: Patterns,
+    /// Invariant: what is asked about may not live shorter than what was.
+    schemas: PhantomData<Cell<&'s Value>>,
 }
 
 /// A schema node and the index of one of its rules.
@@ -58,13 +63,20 @@ pub struct Kept<'k> {
     pub serves: &'k dyn Fn(&Value) -> bool,
 }
 
-impl Repairs {
+impl<'s> Repairs<'s> {
+    pub fn new(patterns: &Patterns) -> Self {
+        Self {
+            rules: RefCell::default(),
+            variants: RefCell::default(),
+            patterns: patterns.clone(),
+            schemas: PhantomData,
+        }
+    }
+
     /// `value`, of the node `schema`, changed so that all rules in it hold. None where no way was found.
-    ///
-    /// Both the schema and what is below it have to outlive this.
     pub fn run(
         &self,
-        schema: &Value,
+        schema: &'s Value,
         is_root: bool,
         value: &Value,
         kept: &Kept<'_>,
@@ -84,7 +96,7 @@ impl Repairs {
     }
 
     /// The places at which rules fail once the value is defaulted, inner ones first.
-    fn all_failing<'s>(
+    fn all_failing(
         &self,
         schema: &'s Value,
         is_root: bool,
@@ -99,7 +111,7 @@ impl Repairs {
 
     /// The places at which rules fail, inner ones first.
     #[allow(clippy::too_many_arguments)] // A walk: where it is, what it finds.
-    fn failing<'s>(
+    fn failing(
         &self,
         schema: &'s Value,
         is_root: bool,
@@ -147,19 +159,22 @@ impl Repairs {
         }
     }
 
-    fn rules_of(&self, schema: &Value, is_root: bool) -> Rc<Vec<Rule>> {
+    fn rules_of(&self, schema: &'s Value, is_root: bool) -> Rc<Vec<Rule>> {
         let rules = kw::list(schema, "x-kubernetes-validations");
         let key = std::ptr::from_ref(schema);
         let known = self.rules.borrow().get(&key).cloned();
         known.unwrap_or_else(|| {
-            let compiled = if rules.is_empty() { Vec::new() } else { compile_rules(schema, rules, is_root) };
+            let compiled = match rules {
+                [] => Vec::new(),
+                _ => compile_rules_sharing(schema, rules, is_root, &self.patterns),
+            };
             let compiled = Rc::new(compiled);
             self.rules.borrow_mut().insert(key, Rc::clone(&compiled));
             compiled
         })
     }
 
-    fn variants_of(&self, failing: &Failing<'_>, is_root: bool, spend: &dyn Fn(u64) -> bool) -> Option<Rc<Variants>> {
+    fn variants_of(&self, failing: &Failing<'s>, is_root: bool, spend: &dyn Fn(u64) -> bool) -> Option<Rc<Variants>> {
         let key = (std::ptr::from_ref(failing.schema), failing.rule);
         if let Some(known) = self.variants.borrow().get(&key) {
             return known.clone();
@@ -169,7 +184,7 @@ impl Repairs {
         let looked = look(source, failing.schema, failing.schema, false, is_root).ok();
         let made = looked.map(|mut looked| {
             looked.level();
-            let mut steps = Steps::new(STEPS);
+            let mut steps = Steps::sharing(STEPS, &self.patterns);
             let mut maker = Maker::new(&mut steps, &looked.texts, true, VARIANTS);
             let mut values = maker.values(failing.schema, &looked.view);
             spend(STEPS.saturating_sub(steps.left()) / 20);
@@ -184,8 +199,8 @@ impl Repairs {
     /// fewest rules fail anywhere in it.
     fn changed(
         &self,
-        (schema, is_root): (&Value, bool),
-        failing: &Failing<'_>,
+        (schema, is_root): (&'s Value, bool),
+        failing: &Failing<'s>,
         value: &Value,
         kept: &Kept<'_>,
         spend: &dyn Fn(u64) -> bool,
@@ -208,7 +223,10 @@ impl Repairs {
         options.sort_by_key(|(distance, _)| *distance);
         let mut best: Option<(usize, Value)> = None;
         for (_, option) in options {
-            if !spend(RUN) || fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
+            if !spend(RUN) {
+                break;
+            }
+            if fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
                 continue;
             }
             let mut whole = value.clone();

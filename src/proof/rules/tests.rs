@@ -10,7 +10,8 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     ruled["x-kubernetes-validations"] = Value::Array(rules.clone());
     let live_set = RuleSet { schema: &ruled, rules: &rules, is_root: false, keeps: false };
     let desired_set = RuleSet { schema, rules: std::slice::from_ref(&rule), is_root: false, keeps: false };
-    match Node::of(live_set, desired_set).expect("schemas").decide(&rule, &|_| true) {
+    let patterns = Patterns::default();
+    match Node::of(live_set, desired_set, &patterns).expect("schemas").decide(&rule, &endless(&patterns)) {
         Implied::Yes => "holds",
         Implied::No(found) => {
             for example in &found {
@@ -22,11 +23,15 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     }
 }
 
+fn endless(patterns: &Patterns) -> Means<'_> {
+    Means { spend: &|_| true, patterns }
+}
+
 /// A counterexample passes all of live's rules and not the desired one.
 fn assert_shows(schema: &Value, live: &[&str], desired: &str, example: &Counterexample) {
     let holds = |rule: &str| {
         let rule = json!({"rule": rule});
-        let compiled = compile_rules(schema, std::slice::from_ref(&rule), false);
+        let compiled = compile_rules_sharing(schema, std::slice::from_ref(&rule), false, &Patterns::default());
         compiled[0].evaluate(&example.value, example.old.as_ref(), &mut Budget::default())
     };
     for rule in live {
@@ -198,7 +203,8 @@ fn a_field_that_is_new_is_absent() {
         let rules = [json!({"rule": rule})];
         let live_set = RuleSet { schema: &live, rules: &[], is_root: false, keeps: false };
         let desired_set = RuleSet { schema: &desired, rules: &rules, ..live_set };
-        match Node::of(live_set, desired_set).expect("schemas").decide(&rules[0], &|_| true) {
+        let patterns = Patterns::default();
+        match Node::of(live_set, desired_set, &patterns).expect("schemas").decide(&rules[0], &endless(&patterns)) {
             Implied::Yes => "holds",
             Implied::No(_) => "fails",
             Implied::Unknown(_) => "unknown",

@@ -24,9 +24,18 @@ pub struct Maker<'a> {
     pub is_guessing: bool,
     /// Values of one place at most; of more combinations some are made, and then nothing is proven.
     pub most: usize,
+    /// What all values may still weigh.
+    room: u64,
     /// Why there may be values that no representative stands for.
     pub missing: Option<String>,
 }
+
+/// What all values of one question may weigh together.
+const ROOM: u64 = 96 << 20;
+/// Choices of fields at most, in all combinations together.
+const CHOSEN: usize = 400_000;
+/// Values of an `enum` that are compared with those of another one, at most.
+const COMPARED: usize = 1_000_000;
 
 /// A number of items, properties or characters.
 pub(super) fn bound(schema: &Value, keyword: &str) -> Option<u64> {
@@ -35,7 +44,21 @@ pub(super) fn bound(schema: &Value, keyword: &str) -> Option<u64> {
 
 impl<'t> Maker<'t> {
     pub fn new(budget: &'t mut Budget, texts: &'t BTreeSet<String>, is_guessing: bool, most: usize) -> Self {
-        Self { budget, texts, is_guessing, most, missing: None }
+        Self { budget, texts, is_guessing, most, room: ROOM, missing: None }
+    }
+
+    /// The values, as many as there is room for.
+    fn kept(&mut self, values: impl Iterator<Item = Value>) -> Vec<Value> {
+        let mut kept = Vec::new();
+        for value in values {
+            let Some(room) = self.room.checked_sub(kw::weight(&value)) else {
+                self.miss("values too large to build");
+                break;
+            };
+            self.room = room;
+            kept.push(value);
+        }
+        kept
     }
 
     fn miss(&mut self, why: impl Into<String>) {
@@ -166,7 +189,9 @@ impl<'t> Maker<'t> {
         let mut found = self.words(&set, view);
         found.extend(self.cells(&set, &patterns, view.rivals + 1, &found));
         if self.is_guessing {
-            let guesses = self.texts.iter().filter(|text| !found.contains(text) && set.contains(text) == Ok(true));
+            let patterns = self.budget.patterns();
+            let is_new = |text: &&String| !found.contains(*text) && set.contains_by(text, &patterns) == Ok(true);
+            let guesses = self.texts.iter().filter(is_new);
             let guesses: Vec<String> = guesses.cloned().collect();
             found.extend(guesses);
         }
@@ -176,8 +201,9 @@ impl<'t> Maker<'t> {
     /// The texts that values are compared with as a whole, as far as the set has them.
     fn words(&mut self, set: &StringSet, view: &View) -> Vec<String> {
         let mut found = Vec::new();
+        let patterns = self.budget.patterns();
         for word in &view.words {
-            match set.contains(word) {
+            match set.contains_by(word, &patterns) {
                 Ok(true) => found.push(word.clone()),
                 Ok(false) => {}
                 Err(why) => self.miss(why),
@@ -200,18 +226,21 @@ impl<'t> Maker<'t> {
         };
         // What the rules mention, alone and with something around it, spares most searches.
         let around = |text: &String| [text.clone(), format!("a{text}"), format!("{text}a"), format!("a.{text}/a")];
+        let shared = self.budget.patterns();
         let pool = self.texts.iter().take(64).flat_map(around).filter(|text| !but.contains(text));
         let mut pool: Vec<(String, Vec<bool>)> = match patterns.len() {
             0 => Vec::new(),
-            _ => pool.filter(|text| set.contains(text) == Ok(true)).map(|text| (text, Vec::new())).collect(),
+            _ => {
+                pool.filter(|text| set.contains_by(text, &shared) == Ok(true)).map(|text| (text, Vec::new())).collect()
+            }
         };
         for pattern in patterns {
             let one = StringSet { patterns: vec![pattern.clone()], ..StringSet::default() };
-            pool.retain_mut(|(text, part)| one.contains(text).map(|matches| part.push(matches)).is_ok());
+            pool.retain_mut(|(text, part)| one.contains_by(text, &shared).map(|matches| part.push(matches)).is_ok());
             let mut split = Vec::with_capacity(parts.len() + 1);
             for (part, text) in parts {
                 // The text that is known is on one side.
-                let side = one.contains(&text);
+                let side = one.contains_by(&text, &shared);
                 for matches in [false, true] {
                     let mut part = part.clone();
                     part.push(matches);
@@ -287,11 +316,12 @@ impl<'t> Maker<'t> {
             let fields = choices.iter().zip(chosen);
             Value::Object(fields.filter_map(|((name, all), at)| Some(((*name).clone(), all[at].clone()?))).collect())
         };
-        let chosen = combinations(&counts, self.most);
+        // An object with very many fields has fewer combinations of them made.
+        let chosen = combinations(&counts, self.most.min(CHOSEN / counts.len().max(1)));
         if chosen.len() < counts.iter().fold(1, |all, count| all.saturating_mul(*count)) {
             self.miss("too many combinations of values");
         }
-        chosen.into_iter().map(made).collect()
+        self.kept(chosen.into_iter().map(made))
     }
 
     fn lists(&mut self, schema: &Value, view: &View) -> Vec<Value> {
@@ -311,10 +341,8 @@ impl<'t> Maker<'t> {
         if view.is_paired {
             self.miss("items that are compared with each other in long lists");
         }
-        self.selections(items.len(), least, most, false)
-            .into_iter()
-            .map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect()))
-            .collect()
+        let chosen = self.selections(items.len(), least, most, false).into_iter();
+        self.kept(chosen.map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect())))
     }
 
     /// Lists of up to two items.
@@ -332,7 +360,8 @@ impl<'t> Maker<'t> {
         // Twins first: what compares items mostly wants them to differ.
         let twins = first.iter().map(|item| (item, item));
         let others = first.iter().flat_map(|one| second.iter().map(move |other| (one, other)));
-        lists.extend(twins.chain(others.take(self.most)).map(|(one, other)| json!([one, other])));
+        let both = twins.chain(others.take(self.most)).map(|(one, other)| json!([one, other]));
+        lists.extend(self.kept(both));
         lists
     }
 
@@ -352,16 +381,14 @@ impl<'t> Maker<'t> {
         }
         let entries: Vec<(&String, &Value)> =
             keys.iter().flat_map(|key| values.iter().map(move |value| (key, value))).collect();
-        let mut maps = Vec::new();
-        for chosen in self.selections(entries.len(), least, most, true) {
+        let chosen = self.selections(entries.len(), least, most, true).into_iter();
+        let maps = chosen.filter_map(|chosen| {
             let map: Map<String, Value> =
                 chosen.iter().map(|index| (entries[*index].0.clone(), entries[*index].1.clone())).collect();
             // Two values under one key are no map.
-            if map.len() == chosen.len() {
-                maps.push(Value::Object(map));
-            }
-        }
-        maps
+            (map.len() == chosen.len()).then_some(Value::Object(map))
+        });
+        self.kept(maps)
     }
 
     /// The lengths of lists and maps that have to be tried.
@@ -471,7 +498,20 @@ fn parts(schema: &Value) -> Vec<&Value> {
 fn allowed(schema: &Value) -> Option<Vec<Value>> {
     let mut enums = parts(schema).into_iter().map(|part| kw::list(part, "enum")).filter(|list| !list.is_empty());
     let first = enums.next()?.to_vec();
-    Some(enums.fold(first, |left, list| left.into_iter().filter(|value| list.contains(value)).collect()))
+    Some(enums.fold(first, |left, list| {
+        if left.iter().chain(list).all(Value::is_string) {
+            let allowed: BTreeSet<&str> = list.iter().filter_map(Value::as_str).collect();
+            return left
+                .into_iter()
+                .filter(|value| value.as_str().is_some_and(|text| allowed.contains(text)))
+                .collect();
+        }
+        // More values than there are do no harm.
+        match left.len().saturating_mul(list.len()) {
+            ..=COMPARED => left.into_iter().filter(|value| list.contains(value)).collect(),
+            _ => left,
+        }
+    }))
 }
 
 /// A pattern of texts of that length or more. Nothing may be repeated more than a thousand times at once; what would be

@@ -28,6 +28,9 @@ pub struct View {
     pub is_paired: bool,
 }
 
+/// Places that are compared with each other, at most.
+const PAIRS: usize = 64;
+
 /// What one rule looks at.
 #[derive(Clone, Debug, Default)]
 pub struct Looked {
@@ -56,7 +59,11 @@ impl Looked {
     /// Values that are compared with each other are told apart by the same borders, and there are enough of each kind to
     /// be alike and to differ.
     pub fn level(&mut self) {
-        let pairs = std::mem::take(&mut self.pairs);
+        let mut pairs = std::mem::take(&mut self.pairs);
+        if pairs.len() > PAIRS {
+            self.gaps.insert("more values that are compared with each other than are followed".to_owned());
+            pairs.truncate(PAIRS);
+        }
         // Each round carries what is known over one more pair.
         for _ in 0..pairs.len() {
             for (left, right) in pairs.iter().flat_map(|(left, right)| [(left, right), (right, left)]) {

@@ -4,6 +4,7 @@ mod build;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -12,8 +13,9 @@ use super::automaton::Budget;
 use super::facts::{Facts, Leaf, Part, leaves};
 use super::keywords::{self as kw, Kinds};
 use super::numbers;
+use super::rules::Means;
 use super::strings::{self, StringSet, Subset, subset_within};
-use crate::validation::{CompileRules, Rules, Schema, Verdict};
+use crate::validation::{Patterns, Schema};
 
 /// How deep values are built at most.
 const DEPTH: usize = 64;
@@ -21,8 +23,12 @@ const DEPTH: usize = 64;
 pub const LARGEST: u64 = 4 << 20;
 /// What is remembered of values, and of compiled schemas, by weight: past that it is found out again.
 const REMEMBERED: u64 = 32 << 20;
+/// So many numbers that are made cost a step.
+const NUMBERS: u64 = 4;
+/// So many sets that a text is checked against cost a step.
+const CHECKED: u64 = 4;
 /// What a value in a schema weighs once it is compiled, at most.
-const COMPILED: u64 = 128;
+const COMPILED: u64 = 256;
 /// How many steps of the validator take as long as one of ours.
 pub const STEPS_OF_JUDGES: u64 = 4;
 
@@ -57,24 +63,6 @@ pub enum Pin<'v> {
     Item(&'v Value),
 }
 
-/// Leaves rules out: they are judged on their own.
-pub struct NoRules;
-
-#[derive(Debug)]
-struct Nothing;
-
-impl Rules for Nothing {
-    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
-        Vec::new()
-    }
-}
-
-impl CompileRules for NoRules {
-    fn compile(&self, _: &Value, _: bool, _: &[Value]) -> Box<dyn Rules> {
-        Box::new(Nothing)
-    }
-}
-
 /// A schema to ask, or that it cannot be asked.
 type Compiled = Option<Rc<Schema>>;
 
@@ -93,7 +81,9 @@ pub struct Solver<'s> {
     remembered: Cell<u64>,
     defaults: RefCell<HashMap<*const Value, Defaults>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
-    schemas: std::marker::PhantomData<&'s Value>,
+    patterns: Patterns,
+    /// Invariant: a schema that is asked about may not live shorter than those that were.
+    schemas: PhantomData<Cell<&'s Value>>,
 }
 
 /// Brings the depth back down when a level ends.
@@ -106,8 +96,9 @@ impl Drop for Level<'_> {
 }
 
 impl<'s> Solver<'s> {
-    /// A solver that takes `steps` steps at most; after them everything is open.
-    pub fn new(steps: u64) -> Self {
+    /// A solver that takes `steps` steps at most; after them everything is open. Patterns are compiled once for all that
+    /// have them.
+    pub fn new(steps: u64, patterns: &Patterns) -> Self {
         Self {
             steps: Cell::new(steps),
             depth: Cell::new(0),
@@ -117,7 +108,8 @@ impl<'s> Solver<'s> {
             remembered: Cell::new(0),
             defaults: RefCell::default(),
             subsets: RefCell::default(),
-            schemas: std::marker::PhantomData,
+            patterns: patterns.clone(),
+            schemas: PhantomData,
         }
     }
 
@@ -126,6 +118,16 @@ impl<'s> Solver<'s> {
         let left = self.steps.get();
         self.steps.set(left.saturating_sub(steps));
         left > steps
+    }
+
+    /// What questions about rules may use.
+    pub fn with_means<T>(&self, ask: impl FnOnce(&Means<'_>) -> T) -> T {
+        ask(&Means { spend: &|steps| self.spend(steps), patterns: &self.patterns })
+    }
+
+    /// Patterns, each compiled once for all that have them.
+    pub fn patterns(&self) -> &Patterns {
+        &self.patterns
     }
 
     /// Steps that are left.
@@ -141,7 +143,7 @@ impl<'s> Solver<'s> {
         // Compiling takes longer the larger the schema is.
         let compile = |schema: &Value| {
             let is_paid = self.spend(kw::size(schema) as u64);
-            is_paid.then(|| Schema::compile_with(schema, &NoRules).ok().map(Rc::new)).flatten()
+            is_paid.then(|| Schema::compile_structure(schema, &self.patterns).ok().map(Rc::new)).flatten()
         };
         let schema = match part {
             Part::Own(schema) => {
@@ -261,6 +263,7 @@ impl<'s> Solver<'s> {
                 Kinds::BOOLEAN => self.among(facts, &[json!(false), json!(true)], left),
                 Kinds::INTEGER | Kinds::FRACTION => {
                     let numbers = numbers::representatives(facts, kind);
+                    self.spend(numbers.values.len() as u64 / NUMBERS);
                     let mut found = self.among(facts, &numbers.values, left);
                     let is_open = || match numbers::relaxed(facts) {
                         Some(less) => {
@@ -293,6 +296,10 @@ impl<'s> Solver<'s> {
                 Some(true) => answer.values.push(value.clone()),
                 Some(false) => {}
                 None => answer.open = Some("a pattern that cannot be evaluated".to_owned()),
+            }
+            if self.left() == 0 {
+                answer.open = Some("the limit of steps is reached".to_owned());
+                break;
             }
             if answer.values.len() >= want {
                 break;
@@ -373,7 +380,7 @@ impl<'s> Solver<'s> {
         }
         // The search is paid for, and none is begun that could not be.
         let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
-        let mut budget = Budget::new(most);
+        let mut budget = Budget::sharing(most, &self.patterns);
         let answer = subset_within(live, desired, &mut budget);
         self.spend((most - budget.left()) / strings::STEPS_PER_UNIT);
         self.subsets.borrow_mut().insert(question, answer.clone());
@@ -397,7 +404,9 @@ impl<'s> Solver<'s> {
             pool.extend((0..10).flat_map(|n| [format!("{text}{n}"), format!("{text}{}", (b'a' + n) as char)]));
         }
         let is_outside = |text: &String| {
-            leaf.text.contains(text) == Ok(true) && leaf.not_text.iter().all(|set| set.contains(text) == Ok(false))
+            self.spend(1 + leaf.not_text.len() as u64 / CHECKED)
+                && leaf.text.contains_by(text, &self.patterns) == Ok(true)
+                && leaf.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
         };
         match pool.into_iter().find(is_outside) {
             Some(text) => Answer::of(Value::String(text)),

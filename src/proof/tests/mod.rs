@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
+mod limits;
 mod witnesses;
 
 pub fn version(schema: &Value) -> Version<'_> {

@@ -124,3 +124,19 @@ fn a_large_schema_that_differs_everywhere_is_decided_in_few_steps() {
     assert_eq!(proof.nodes.len(), LEAVES);
     assert!(proof.nodes.iter().all(|node| !node.witnesses.is_empty()), "within {} steps", limits.steps);
 }
+
+/// What the target refuses beside a default says nothing of the default, whatever letters are in its words.
+#[test]
+fn a_refusal_beside_a_default_is_no_witness_of_it() {
+    let side = |least: u32, field: Value| {
+        let spec = json!({"type": "object", "properties": {"a": field}});
+        let other = json!({"type": "string", "minLength": least});
+        json!({"type": "object", "required": ["other"], "properties": {"spec": spec, "other": other}})
+    };
+    let live = side(1, json!({"type": "string", "default": "x"}));
+    let desired = side(3, json!({"type": "string"}));
+    let proof = judge(&live, &desired);
+    let node = proof.nodes.iter().find(|node| node.path == "^.spec.a").expect("a node");
+    let shown: Vec<Difference> = node.witnesses.iter().map(|witness| witness.desired).collect();
+    assert_eq!(shown, [Difference::Defaulted], "{node:#?}");
+}

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::facts::{Facts, Part};
 use super::lockstep::{Doubt, Effect, Step, Trail};
 use super::rules::repair::{Kept, Repairs};
-use super::solve::{NoRules, Pin, Solver, is_meta};
+use super::solve::{Pin, Solver, is_meta};
 use super::{Difference, Witness, keywords as kw};
 use crate::validation::Schema;
 pub use judge::Side;
@@ -25,7 +25,7 @@ use way::Way;
 pub struct Judges<'v> {
     pub source: Side<'v>,
     pub target: Side<'v>,
-    pub repairs: Repairs,
+    pub repairs: Repairs<'v>,
 }
 
 /// Who has to take what is around a value.
@@ -45,7 +45,7 @@ pub enum Tried {
     Open(String),
 }
 
-impl Judges<'_> {
+impl<'v> Judges<'v> {
     /// Tries to make a witness of a doubt.
     pub fn settle<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>) -> Tried {
         let mut open = doubt.open.clone();
@@ -140,7 +140,7 @@ impl Judges<'_> {
             found.witness.desired == Difference::Refused
                 && match doubt.effect {
                     Effect::Refused => !found.is_there,
-                    Effect::Defaulted => !found.witness.message.contains(field),
+                    Effect::Defaulted => !way.leads_through(&found.at, field),
                     Effect::Pruned => !found.is_there,
                 }
         };
@@ -238,8 +238,15 @@ impl Judges<'_> {
     }
 
     /// The object with other fields around the value in doubt, so that no rule of `side` refuses it.
-    fn repaired(&self, solver: &Solver, doubt: &Doubt, way: &Way<'_>, object: &Value, side: &Side) -> Option<Value> {
-        let refused = doubt.refused.as_ref().map(|refused| Schema::compile_with(refused, &NoRules).ok());
+    fn repaired(
+        &self,
+        solver: &Solver,
+        doubt: &Doubt,
+        way: &Way<'_>,
+        object: &Value,
+        side: &Side<'v>,
+    ) -> Option<Value> {
+        let refused = doubt.refused.as_ref().map(|refused| Schema::compile_structure(refused, solver.patterns()).ok());
         let field = doubt.path.rsplit('.').next().unwrap_or_default();
         let in_doubt = |value: &Value| match (&refused, doubt.effect) {
             (Some(Some(refused)), _) => refused.accepts_value(value) == Some(false),

@@ -35,14 +35,32 @@ impl<'d> Way<'d> {
         any_at(object, &self.0, wanted)
     }
 
+    /// Whether a place is the end of the way itself or in this field of it.
+    pub fn leads_through(&self, place: &str, field: &str) -> bool {
+        match self.rest(place) {
+            Some(Rest::Unknown) => true,
+            Some(Rest::Below(rest)) => {
+                let below = if self.0.is_empty() { rest } else { rest.strip_prefix('.').unwrap_or(rest) };
+                let after = below.strip_prefix(field);
+                rest.is_empty() || after.is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
+            }
+            None => false,
+        }
+    }
+
     /// Whether a place, as the validator writes it (`spec.list[0].x`), is the end of the way or below it.
     ///
     /// Keys of maps may hold dots and brackets: from the first of them on anything passes.
     pub fn leads_to(&self, place: &str) -> bool {
+        self.rest(place).is_some()
+    }
+
+    /// What of a place is left at the end of the way.
+    fn rest<'p>(&self, place: &'p str) -> Option<Rest<'p>> {
         let mut rest = place;
         for (at, step) in self.0.iter().enumerate() {
             let after = match step {
-                Step::Entry(_) => return rest.starts_with(['.', '[']) || at == 0,
+                Step::Entry(_) => return (rest.starts_with(['.', '[']) || at == 0).then_some(Rest::Unknown),
                 Step::Field(name) => {
                     let dotted = if at == 0 { Some(rest) } else { rest.strip_prefix('.') };
                     dotted.and_then(|rest| rest.strip_prefix(name.as_str()))
@@ -51,11 +69,17 @@ impl<'d> Way<'d> {
             };
             match after {
                 Some(after) if after.is_empty() || after.starts_with(['.', '[']) => rest = after,
-                _ => return false,
+                _ => return None,
             }
         }
-        true
+        Some(Rest::Below(rest))
     }
+}
+
+enum Rest<'p> {
+    Below(&'p str),
+    /// Behind a key of a map, which may be written in any way.
+    Unknown,
 }
 
 fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
@@ -89,6 +113,18 @@ mod tests {
         ] {
             assert_eq!(way.leads_to(place), expected, "{place}");
         }
+        for (place, expected) in [
+            ("spec[0].x", true),
+            ("spec[0].x.a", true),
+            ("spec[0].x.a[2].b", true),
+            ("spec[0].x.ab", false),
+            ("spec[0].x.b", false),
+            ("spec[0]", false),
+            ("<nil>", false),
+        ] {
+            assert_eq!(way.leads_through(place, "a"), expected, "{place}");
+        }
+        assert!(Way(Vec::new()).leads_through("a.b", "a") && !Way(Vec::new()).leads_through("b", "a"));
         let entry = [field("spec"), Step::Entry("k".to_owned()), field("x")];
         let way = Way(entry.iter().collect());
         assert!(way.leads_to("spec[a.b].x") && way.leads_to("spec.a.b.x"));

@@ -3,11 +3,11 @@
 //! Chains that a rule may repeat without nesting (`a.b.c`, `a + b + c`, `a || b || c`, `a ? b : c ? d : e`) are flat
 //! lists, so that neither parsing nor evaluating a long rule needs a deep stack.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::library::Function;
 use super::signature::Signature;
-use regex::Regex;
+use crate::validation::re2::Pattern;
 
 /// An expression.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ pub(crate) struct Call {
     /// The overload that is meant, where the type checker finds just one.
     pub signature: OnceLock<&'static Signature>,
     /// The pattern argument of `matches`, `find` and `findAll`, compiled once where it is a literal.
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Arc<Pattern>>,
 }
 
 /// A macro: a call whose arguments are evaluated with variables of its own.

@@ -12,9 +12,7 @@ use crate::validation::re2;
 pub(super) fn literal_argument(call: &Call) -> Result<(), String> {
     match call.args.as_slice() {
         // The server takes the text for the pattern here, although it is the second argument that is one.
-        [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => {
-            re2::compile(text).map(|_| ())
-        }
+        [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => re2::check(text),
         _ => match converted(call) {
             Some(Err(Fault::Error(why))) => Err(why),
             _ => Ok(()),

@@ -2,16 +2,25 @@
 
 use serde_json::Value as Json;
 
-use super::{Answer, Budget, Reason, Rule, compile_rules};
-use crate::validation::{CompileRules, Kind, Rules, Verdict};
+use super::{Answer, Budget, Reason, Rule, compile_rules_sharing};
+use crate::validation::{CompileRules, Kind, Patterns, Rules, Verdict};
 
 /// Evaluates the rules of a schema.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Engine;
+#[derive(Debug, Clone, Default)]
+pub struct Engine {
+    patterns: Patterns,
+}
+
+impl Engine {
+    /// An engine whose rules share their patterns with others.
+    pub fn sharing(patterns: &Patterns) -> Self {
+        Engine { patterns: patterns.clone() }
+    }
+}
 
 impl CompileRules for Engine {
     fn compile(&self, schema: &Json, is_root: bool, validations: &[Json]) -> Box<dyn Rules> {
-        Box::new(Compiled(compile_rules(schema, validations, is_root)))
+        Box::new(Compiled(compile_rules_sharing(schema, validations, is_root, &self.patterns)))
     }
 }
 

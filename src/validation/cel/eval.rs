@@ -282,6 +282,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     /// The value of a function for these arguments.
     fn apply(&mut self, call: &'a Call, args: &[Value<'a>]) -> Result<Value<'a>> {
         if let Some(pattern) = &call.pattern {
+            let pattern = pattern.regex().map_err(|problem| Fault::Undecided(problem.to_owned()))?;
             return lib_regex::call(&call.function, pattern, args, self.budget);
         }
         if let Some(signature) = call.signature.get()

@@ -13,6 +13,7 @@ use super::parser::parse;
 use super::resolve::resolve_in;
 use super::typing::{BOOL, STRING, Ty};
 use super::value::Value;
+use crate::validation::Patterns;
 
 /// A compiled expression.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ impl Expression {
 
     fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, String> {
         let mut expr = parse(source)?;
-        resolve_in(&mut expr, variables)?;
+        resolve_in(&mut expr, variables, &Patterns::default())?;
         let scope = variables.iter().map(|name| (*name, Ty::Dyn)).collect();
         match check_in(&expr, scope)? {
             // As with a policy: what may be anything may not be what is wanted.

@@ -52,6 +52,12 @@ fn dynamic<'a>(function: &str, args: &[Value<'a>], budget: &mut Budget) -> Answe
     if let Err(fault) = budget.take(100 + pattern.len() as u64) {
         return Some(Err(fault));
     }
+    // What is built here is gone with the call.
+    if let Ok(weight) = re2::weight(pattern)
+        && let Err(fault) = budget.take(weight)
+    {
+        return Some(Err(fault));
+    }
     match re2::compile(pattern) {
         Ok(pattern) => Some(call(function, &pattern, args, budget)),
         Err(problem) => Some(Err(Fault::Undecided(problem))),

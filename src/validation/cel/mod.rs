@@ -66,6 +66,6 @@ pub use budget::Budget;
 pub use engine::Engine;
 pub use expression::Expression;
 pub(crate) use rule::parse_rule;
-pub use rule::{Answer, Failure, Reason, Rule, compile_rules};
+pub use rule::{Answer, Failure, Reason, Rule, compile_rules, compile_rules_sharing};
 pub(super) use time::Timestamp;
 pub(crate) use types::unescape;

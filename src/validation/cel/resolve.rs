@@ -4,7 +4,7 @@
 
 use super::ast::{Expr, Literal, Step};
 use super::library;
-use crate::validation::re2;
+use crate::validation::{Patterns, re2};
 
 /// The names of types. The dotted ones are written as selections.
 const TYPES: &[&str] = &[
@@ -33,6 +33,8 @@ pub(crate) struct Names<'v> {
     /// The variables that there are.
     variables: &'v [&'static str],
     scope: Vec<String>,
+    /// Where literal patterns are looked up.
+    patterns: Patterns,
 }
 
 /// The variables of a rule in a schema.
@@ -40,13 +42,17 @@ const OF_A_RULE: &[&str] = &["self", OLD];
 const OLD: &str = "oldSelf";
 
 /// Resolves the names in `expr`, a rule of a schema.
-pub(crate) fn resolve(expr: &mut Expr) -> Result<Names<'static>, String> {
-    resolve_in(expr, OF_A_RULE)
+pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Result<Names<'static>, String> {
+    resolve_in(expr, OF_A_RULE, patterns)
 }
 
 /// Resolves the names in `expr`, in which these variables can be named.
-pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str]) -> Result<Names<'v>, String> {
-    let mut names = Names { uses_old: false, variables, scope: Vec::new() };
+pub(crate) fn resolve_in<'v>(
+    expr: &mut Expr,
+    variables: &'v [&'static str],
+    patterns: &Patterns,
+) -> Result<Names<'v>, String> {
+    let mut names = Names { uses_old: false, variables, scope: Vec::new(), patterns: patterns.clone() };
     names.visit(expr)?;
     Ok(names)
 }
@@ -113,7 +119,8 @@ impl Names<'_> {
                 if let ("matches" | "find" | "findAll", Some(Expr::Literal(Literal::String(pattern)))) =
                     (call.function.as_str(), call.args.get(1))
                 {
-                    call.pattern = Some(re2::compile(pattern)?);
+                    re2::check(pattern)?;
+                    call.pattern = Some(self.patterns.get(pattern));
                 }
                 Ok(())
             }

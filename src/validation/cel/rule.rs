@@ -16,6 +16,7 @@ use super::resolve::resolve;
 use super::types::Type;
 use super::typing::{BOOL, STRING, Ty};
 use super::value::Value;
+use crate::validation::Patterns;
 
 /// The longest message that a `messageExpression` may make.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
@@ -79,11 +80,16 @@ struct Node {
 ///
 /// A rule that cannot be compiled is among the result: its answer is always undecided.
 pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec<Rule> {
+    compile_rules_sharing(schema, validations, resource, &Patterns::default())
+}
+
+/// [`compile_rules`] with literal patterns that others have, too: each is compiled when it is first needed, once for all.
+pub fn compile_rules_sharing(schema: &Json, validations: &[Json], resource: bool, patterns: &Patterns) -> Vec<Rule> {
     let of = Type::compile(schema, resource);
     let mut rules: Vec<Rule> = Vec::with_capacity(validations.len());
     let placeholder = Arc::new(Node { of: Arc::clone(&of), uses_old: false });
     for validation in validations {
-        rules.push(compile(schema, validation, Arc::clone(&placeholder)));
+        rules.push(compile(schema, validation, Arc::clone(&placeholder), patterns));
     }
     let node = Arc::new(Node { of, uses_old: rules.iter().any(|rule| rule.uses_old) });
     for rule in &mut rules {
@@ -92,7 +98,7 @@ pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec
     rules
 }
 
-fn compile(schema: &Json, validation: &Json, node: Arc<Node>) -> Rule {
+fn compile(schema: &Json, validation: &Json, node: Arc<Node>, patterns: &Patterns) -> Rule {
     let text = |key: &str| validation.get(key).and_then(Json::as_str);
     let source = text("rule").unwrap_or_default();
     let optional_old = validation.get("optionalOldSelf") == Some(&Json::Bool(true));
@@ -102,14 +108,14 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>) -> Rule {
     } else if !node.of.is_declared() {
         Err("the schema gives the value no type that rules could be about".to_owned())
     } else {
-        expression(source, &node.of, optional_old, &BOOL).map(|(expr, uses)| {
+        expression(source, &node.of, optional_old, &BOOL, patterns).map(|(expr, uses)| {
             uses_old = uses;
             Some(expr)
         })
     };
     let message_expr = text("messageExpression")
         .filter(|source| !source.trim().is_empty())
-        .and_then(|source| expression(source, &node.of, optional_old, &STRING).ok())
+        .and_then(|source| expression(source, &node.of, optional_old, &STRING, patterns).ok())
         .map(|(expr, _)| expr);
     Rule {
         source: source.to_owned(),
@@ -135,14 +141,20 @@ pub(crate) fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
         return Ok(None);
     }
     let mut expr = parse(source)?;
-    resolve(&mut expr)?;
+    resolve(&mut expr, &Patterns::default())?;
     Ok(Some(expr))
 }
 
 /// The expression, which has to be of the type `wanted`, and whether it uses `oldSelf`.
-fn expression(source: &str, of: &Arc<Type>, optional_old: bool, wanted: &Ty) -> Result<(Expr, bool), String> {
+fn expression(
+    source: &str,
+    of: &Arc<Type>,
+    optional_old: bool,
+    wanted: &Ty,
+    patterns: &Patterns,
+) -> Result<(Expr, bool), String> {
     let mut expr = parse(source)?;
-    let names = resolve(&mut expr)?;
+    let names = resolve(&mut expr, patterns)?;
     match check(&expr, of, optional_old)? {
         ty if ty == *wanted => Ok((expr, names.uses_old)),
         ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),

@@ -12,6 +12,7 @@ use super::parser::parse;
 use super::resolve::resolve;
 use super::types::Type;
 use super::value::Value;
+use crate::validation::Patterns;
 
 /// What is not evaluated, and says so.
 const UNDECIDED: &[&str] = &["double('0x1p-2')"];
@@ -76,7 +77,7 @@ fn go_quote(text: &str) -> String {
 /// What we say of an expression, and the steps that it took.
 fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64) {
     let of = Type::compile(schema, false);
-    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr).map(|_| expr));
+    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default()).map(|_| expr));
     let expr = match parsed.and_then(|expr| check(&expr, &of, optional_old).map(|_| expr)) {
         Ok(expr) => expr,
         Err(why) => return (format!("refused: {why}"), 0),

@@ -1,5 +1,7 @@
 //! A name added to `required`.
 
+use std::collections::BTreeSet;
+
 use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keywords;
@@ -46,7 +48,7 @@ database:
 
 fn judge(pair: &NodePair) -> Option<Said> {
     let change = pair.change("required")?;
-    let before = change.live.and_then(Json::list).unwrap_or_default();
+    let before: BTreeSet<&Json> = change.live.and_then(Json::list).unwrap_or_default().iter().collect();
     let after = change.desired.and_then(Json::list)?;
     let first = after.iter().position(|name| !before.contains(name))?;
     let mut added: Vec<&str> = after.iter().filter(|name| !before.contains(name)).filter_map(Json::text).collect();

@@ -1,5 +1,7 @@
 //! CEL rules (`x-kubernetes-validations`) added, changed or removed.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
 use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
@@ -107,17 +109,20 @@ fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {
 
 fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
     let mut changes = Changes::default();
-    let mut gone: Vec<&Map> = Vec::new();
-    let mut come: Vec<&Map> = Vec::new();
-    let in_list = |rule: &Map, list: &[&Map]| {
-        list.iter().any(|other| keywords::same_rule(&Json::Map(rule.clone()), &Json::Map((*other).clone())))
+    let meanings = |rules: &[&Map]| -> Vec<String> {
+        rules.iter().map(|rule| keywords::meaning_of_rule(&Json::Map((*rule).clone()))).collect()
     };
-    gone.extend(live.iter().filter(|rule| !in_list(rule, desired)));
-    come.extend(desired.iter().filter(|rule| !in_list(rule, live)));
-    for rule in &gone {
-        match come.iter().position(|other| condition(other) == condition(rule)) {
+    let (of_live, of_desired) = (meanings(live), meanings(desired));
+    let (known, kept): (HashSet<&String>, HashSet<&String>) = (of_live.iter().collect(), of_desired.iter().collect());
+    // Those that come by their condition, the first ones last: what is left of them is new.
+    let mut come: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, rule) in desired.iter().enumerate().rev().filter(|(at, _)| !known.contains(&of_desired[*at])) {
+        come.entry(condition(rule)).or_default().push(at);
+    }
+    for (_, rule) in live.iter().enumerate().filter(|(at, _)| !kept.contains(&of_live[*at])) {
+        match come.get_mut(condition(rule)).and_then(Vec::pop) {
             Some(at) => {
-                let other = come.remove(at);
+                let other = desired[at];
                 let cases =
                     |rule: &Map| rule.get("optionalOldSelf").is_some_and(|flag| matches!(flag, Json::Bool(true)));
                 let list = if cases(rule) == cases(other) { &mut changes.reworded } else { &mut changes.other_cases };
@@ -126,7 +131,8 @@ fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
             None => changes.removed.push(condition(rule).to_owned()),
         }
     }
-    changes.added.extend(come.into_iter().map(|rule| condition(rule).to_owned()));
+    let new: BTreeSet<usize> = come.into_values().flatten().collect();
+    changes.added.extend(new.into_iter().map(|at| condition(desired[at]).to_owned()));
     changes
 }
 
