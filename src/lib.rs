@@ -14,6 +14,7 @@ pub mod config;
 pub mod date;
 pub mod json;
 pub mod manifest;
+mod mask;
 pub mod parallel;
 pub mod plan;
 pub mod preflight;

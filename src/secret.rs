@@ -3,12 +3,11 @@
 //! The API server's own validation is careful with them, its decoding is not (`expected string, got …`), and what an
 //! admission webhook or a check of one's own says is its author's choice.
 
-use std::collections::BTreeSet;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::mask::Mask;
 use crate::text;
 
 const HIDDEN: &str = "[hidden]";
@@ -34,25 +33,18 @@ pub fn hide(text: &str, manifest: &str) -> String {
 
 /// The values of objects, to be looked for in texts.
 #[derive(Debug, Default)]
-pub struct Values {
-    values: BTreeSet<String>,
-    /// How many bytes they have.
-    lengths: BTreeSet<usize>,
-}
+pub struct Values(Mask);
 
 impl Values {
     /// Reads what stands in objects (JSON) beside what names them.
     pub fn of<'o>(objects: impl IntoIterator<Item = &'o str>) -> Self {
-        let mut values = BTreeSet::new();
+        let mut mask = Mask::default();
         for object in objects {
             let object: Value = serde_json::from_str(object).unwrap_or_default();
             let members = object.as_object().into_iter().flatten();
-            members
-                .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
-                .for_each(|(_, value)| collect(value, &mut values));
+            members.filter(|(key, _)| !KNOWN.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut mask));
         }
-        values.retain(|value| value.chars().count() >= SHORTEST);
-        Values { lengths: values.iter().map(String::len).collect(), values }
+        Values(mask)
     }
 
     /// A message without them.
@@ -64,24 +56,9 @@ impl Values {
         causes.collect::<Vec<_>>().join("; ")
     }
 
-    /// Every place of the text at which some value stands, hidden as a whole where values overlap.
-    fn hidden(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        // Up to where the text is told, and the end of the values that began before.
-        let (mut told, mut end) = (0, 0);
-        for (at, _) in text.char_indices() {
-            let ends = self.lengths.iter().rev().map(|length| at + length);
-            let is_value = |to: &usize| text.get(at..*to).is_some_and(|part| self.values.contains(part));
-            let Some(to) = ends.filter(|to| *to > end).find(is_value) else { continue };
-            if at >= end {
-                out.push_str(&text[told..at]);
-                out.push_str(HIDDEN);
-            }
-            end = to;
-            told = to;
-        }
-        out.push_str(&text[told..]);
-        out
+    /// Text of any form with the values in it hidden, also where they are encoded, cut off or split.
+    pub fn hidden(&self, text: &str) -> String {
+        self.0.hidden(text)
     }
 }
 
@@ -120,7 +97,7 @@ fn replace(value: &mut Value, with: &str) {
     }
 }
 
-fn collect(value: &Value, into: &mut BTreeSet<String>) {
+fn collect(value: &Value, into: &mut Mask) {
     match value {
         Value::Object(map) => map.values().for_each(|value| collect(value, into)),
         Value::Array(items) => items.iter().for_each(|value| collect(value, into)),
@@ -128,24 +105,32 @@ fn collect(value: &Value, into: &mut BTreeSet<String>) {
             // A folded text of YAML has line breaks, which the API server leaves out.
             let compact: String = text.split_whitespace().collect();
             let bytes = STANDARD.decode(&compact).ok();
-            let compact = bytes.as_ref().map(|_| compact.trim_end_matches('=').to_owned());
+            let is_base64 = bytes.is_some();
+            for text in [Some(text.as_bytes()), bytes.as_deref()].into_iter().flatten() {
+                if text.len() >= SHORTEST {
+                    into.add(text);
+                }
+            }
             let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
             // What stands in `stringData` comes to a webhook in `data`.
             let encoded = STANDARD.encode(text);
             let encoded = encoded.trim_end_matches('=').to_owned();
+            let compact = is_base64.then(|| compact.trim_end_matches('=').to_owned());
             for text in decoded.iter().chain(&compact).chain([text, &encoded]) {
                 let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
-                into.extend(lines.map(str::to_owned));
+                lines.for_each(|line| into.add_exact(line.as_bytes()));
                 // As it stands, and as a message shows it: on one line, harmless, maybe quoted.
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let quoted = format!("{text:?}");
-                into.insert(quoted.trim_matches('"').to_owned());
-                into.insert(text::sanitize(&line).into_owned());
-                into.insert(text.clone());
+                for shown in [text, quoted.trim_matches('"'), &text::sanitize(&line)] {
+                    if shown.chars().count() >= SHORTEST {
+                        into.add_exact(shown.as_bytes());
+                    }
+                }
             }
         }
-        Value::Number(number) => drop(into.insert(number.to_string())),
-        Value::Bool(_) | Value::Null => {}
+        Value::Number(number) if number.to_string().len() >= SHORTEST => into.add_exact(number.to_string().as_bytes()),
+        Value::Number(_) | Value::Bool(_) | Value::Null => {}
     }
 }
 
@@ -187,7 +172,10 @@ mod tests {
             ("cannot read \"last line\"", "cannot read \"[hidden]\""),
             ("folded, Zm9sZGVk", "[hidden], [hidden]"),
             ("no Secret at all", "no Secret at all"),
-            ("hunter2misspelthunter2 hunter2", "[hidden][hidden][hidden] [hidden]"),
+            ("hunter2misspelthunter2 hunter2", "[hidden] [hidden]"),
+            ("%68%75%6eter2 is cut of\nf", "[hidden] is cut of\nf"),
+            ("two \" + \"lines or miss...", "[hidden] or miss..."),
+            ("c3RyaW5nRGF0YTogbWlzc3BlbHQK", "c3RyaW5nRGF0YTog[hidden]K"),
         ] {
             assert_eq!(without_values(said, manifest), shown);
         }

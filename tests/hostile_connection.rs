@@ -111,7 +111,7 @@ fn a_plugin_that_floods_its_output() {
     let hostile = Hostile::new();
     let run = hostile.gantry(hostile.plugin("exec cat /dev/zero")).run();
     explained(&run, 1, "the credential plugin \"sh\" of user \"admin\" printed more than 1 MiB and was stopped");
-    let flood = "head -c 3000000000 /dev/zero >&2; echo >&2; echo >&2 the end; exit 4";
+    let flood = "yes | head -c 3000000000 >&2; echo >&2 the end; exit 4";
     let run = hostile.gantry(hostile.plugin(flood)).env("GANTRY_TIMEOUTS__CREDENTIALS", "100s").run();
     let message = "error: the credential plugin \"sh\" of user \"admin\" failed (exit status: 4): ";
     run.code(1).stderr_contains(message).stderr_contains("the end").contains_nowhere("panicked");

@@ -28,6 +28,8 @@ pub struct Gantry {
     stdin: Option<String>,
     /// Of `ulimit`: option and value.
     limits: Vec<(&'static str, u64)>,
+    /// In place of a pipe that is read.
+    stdout: Option<Stdio>,
 }
 
 impl Gantry {
@@ -43,6 +45,7 @@ impl Gantry {
             working_directory,
             stdin: None,
             limits: Vec::new(),
+            stdout: None,
         }
     }
 
@@ -75,6 +78,12 @@ impl Gantry {
         self
     }
 
+    /// Gives it another standard output, of which the test reads nothing.
+    pub fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = Some(stdout.into());
+        self
+    }
+
     /// Ends it when its address space takes more than so many KiB.
     pub fn memory_limit(self, kib: u64) -> Self {
         self.limit("-v", kib)
@@ -99,19 +108,22 @@ impl Gantry {
 
     /// Starts it, for a test that watches, interrupts or kills it.
     #[track_caller]
-    pub fn spawn(self) -> Running {
+    pub fn spawn(mut self) -> Running {
         let mut command = self.program();
         command.args(&self.arguments).current_dir(&self.working_directory).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.env("HOME", self.home.path()).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(self.stdout.take().unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
         let mut child = command.spawn().expect("start gantry");
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin.clone()) {
             // Of its own, since gantry may want to write before it has read all. It may also end without reading.
             thread::spawn(move || pipe.write_all(text.as_bytes()));
         }
-        let stdout = Stream::collect(child.stdout.take().expect("piped"));
+        let stdout = match child.stdout.take() {
+            Some(stdout) => Stream::collect(stdout),
+            None => Stream::collect(std::io::empty()),
+        };
         let stderr = Stream::collect(child.stderr.take().expect("piped"));
         Running { child, stdout, stderr, command: self.command_line(), _home: self.home }
     }

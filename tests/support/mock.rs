@@ -46,6 +46,8 @@ pub enum Does {
     Endless(Vec<u8>, Vec<u8>, Duration),
     /// Nothing, and the connection stays open.
     Hang,
+    /// Half an answer, and then it resets the connection.
+    Reset,
     /// Answers, once it has carried the request out, with the connection closed.
     LoseAnswer,
 }
@@ -176,6 +178,11 @@ impl State {
                 Does::Hang => {
                     // Until the other side closes.
                     let _ = reader.read(&mut [0]);
+                    return None;
+                }
+                Does::Reset => {
+                    writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n").ok()?;
+                    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok()?;
                     return None;
                 }
                 Does::LoseAnswer => {

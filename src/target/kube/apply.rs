@@ -191,7 +191,7 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
             return ApplyError::Changed;
         }
     }
-    let unsure = matches!(failure, Failure::Lost { sent: true, .. });
+    let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
     if unsure {
         problem.message.push_str("; whether the object was written is not known");

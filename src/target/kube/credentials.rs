@@ -18,6 +18,7 @@ use secrecy::ExposeSecret as _;
 use super::errors::{io_words, words};
 use super::plugin::{Credential, Plugin};
 use crate::bounded;
+use crate::mask::Mask;
 use crate::problem::Problem;
 
 /// A token file may be written again; so often it is looked at.
@@ -27,6 +28,9 @@ const SOON: Duration = Duration::from_secs(60);
 /// A plugin that gives tokens of a few seconds is not run for every request.
 const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 
+/// A shorter secret is part of too many words to be taken out of them.
+const SHORTEST: usize = 3;
+
 type Result<T> = std::result::Result<T, Problem>;
 
 /// The token that requests carry, if they carry one.
@@ -35,8 +39,8 @@ pub struct Credentials {
     source: Source,
     /// The kubeconfig's name for the user.
     user: Option<String>,
-    /// Every token that was sent, to keep it out of what is shown.
-    sent: Mutex<BTreeSet<String>>,
+    /// Every token that was sent, and what else nobody may see: to keep it out of what is shown.
+    secrets: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +75,7 @@ impl Credentials {
     /// Takes the token, the token file or the plugin out of what is kube's, in kube's order of precedence, and asks it.
     /// A plugin may answer a client certificate instead, which goes back to kube.
     pub async fn take(auth: &mut AuthInfo, plugin: Option<Plugin>, user: Option<String>) -> Result<Self> {
+        let secrets = Mutex::new(secrets_of(auth));
         let (token, file) = (auth.token.take(), auth.token_file.take());
         auth.exec = None;
         let is_kubes = auth.auth_provider.is_some() || (auth.username.is_some() && auth.password.is_some());
@@ -101,7 +106,7 @@ impl Credentials {
             },
             (None, None, None) => Source::Other,
         };
-        let credentials = Credentials { source, user, sent: Mutex::default() };
+        let credentials = Credentials { source, user, secrets };
         // What cannot be sent is said before anything is.
         credentials.header().await?;
         Ok(credentials)
@@ -130,8 +135,21 @@ impl Credentials {
             Problem::new(message).help("write it on one line, with nothing before or after it")
         })?;
         value.set_sensitive(true);
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
+        if token.len() >= SHORTEST {
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
+        }
         Ok(Some(value))
+    }
+
+    /// Words of the server without our own secrets, which it was sent.
+    pub fn hidden(&self, said: &str) -> String {
+        let mut mask = Mask::default();
+        self.secrets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .for_each(|secret| mask.add(secret.as_bytes()));
+        mask.hidden(said)
     }
 
     /// The last token that could be read: some are there only at the start, so that nobody else reads them.
@@ -145,6 +163,20 @@ impl Credentials {
         *held.lock().unwrap_or_else(PoisonError::into_inner) = Held::new(token.clone(), None);
         token
     }
+}
+
+/// What of a login that kube does is sent to somebody.
+fn secrets_of(auth: &AuthInfo) -> BTreeSet<String> {
+    let provider = auth.auth_provider.iter().flat_map(|provider| &provider.config);
+    let secret =
+        |(key, value): (&String, &String)| (key.contains("token") || key.contains("secret")).then(|| value.clone());
+    let mut secrets: BTreeSet<String> = provider.filter_map(secret).collect();
+    if let (Some(user), Some(password)) = (&auth.username, &auth.password) {
+        let password = password.expose_secret();
+        secrets.extend([password.to_owned(), STANDARD.encode(format!("{user}:{password}"))]);
+    }
+    secrets.retain(|secret| secret.len() >= SHORTEST);
+    secrets
 }
 
 /// Without the line break that an editor leaves at its end.

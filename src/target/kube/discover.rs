@@ -206,7 +206,11 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
     };
     let nonsense = |_| Error::failed(errors::nonsense(transport.peer(), 200, "no CustomResourceDefinition"));
     let crd: Crd = serde_json::from_str(&answer.body).map_err(nonsense)?;
-    let by_conditions = judge(&crd);
+    let by_conditions = match judge(&crd) {
+        Established::Never(said) => Established::Never(transport.hidden(&said)),
+        Established::NotYet(said) => Established::NotYet(transport.hidden(&said)),
+        Established::Yes => Established::Yes,
+    };
     if by_conditions != Established::Yes {
         return Ok(by_conditions);
     }

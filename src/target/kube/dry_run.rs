@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use kube::core::Status;
 
 use super::apply::{self, Request};
-use super::errors::{words, words_of_field};
+use super::errors::{self, words, words_of_field};
+use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, without_go};
 use super::transport::{Call, Failure, Transport};
 use crate::problem::Problem;
@@ -26,7 +27,11 @@ pub async fn dry_run(
     request.uri.push_str("&dryRun=All");
     let call = request.call(apply);
     match transport.send(&call).await {
-        Ok(answer) => Ok(RawObject::new(answer.body)),
+        Ok(answer) if json::is_sound(&answer.body) => Ok(RawObject::new(answer.body)),
+        Ok(answer) => {
+            let problem = errors::nonsense(transport.peer(), answer.code.as_u16(), "no object");
+            Err(DryRunError::Unanswered { problem, everything: true })
+        }
         Err(failure) => Err(judge(failure, &call, apply, transport)),
     }
 }
@@ -34,7 +39,9 @@ pub async fn dry_run(
 fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
     let status = match failure {
         Failure::Refused(status) => status,
-        Failure::Lost { problem, .. } => return DryRunError::Unanswered { problem, everything: true },
+        Failure::Lost { problem, .. } | Failure::TooLong(problem) => {
+            return DryRunError::Unanswered { problem, everything: true };
+        }
     };
     let status = refusals::harmless(call, &status);
     // What a webhook says may look like anything.

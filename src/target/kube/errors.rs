@@ -63,6 +63,12 @@ pub fn nonsense(peer: &Peer, code: u16, content_type: &str) -> Problem {
         .help("is the server URL of the kubeconfig right, and does no login page or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
 }
 
+/// An answer that does not end, or that unpacks to more than any is.
+pub fn too_long(peer: &Peer, limit: usize) -> Problem {
+    Problem::new(format!("{} answers with more than {} MiB and was not read on", peer.server, limit >> 20))
+        .help("is the server URL of the kubeconfig right, and does no login page or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
+}
+
 pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
     Problem::new(format!("no answer from {} within {} s", via(peer), limit.as_secs_f32()))
         .help("is the cluster reachable from here (VPN, firewall, proxy), or is it only slow?")
@@ -100,7 +106,25 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
             return not_sent(Problem::new(message).help(CHECK_PROXY));
         }
     }
+    // hyper's words for what it cannot read; it has no other way to tell.
+    if said("invalid HTTP")
+        .or_else(|| said("message head is too large"))
+        .or_else(|| said("invalid content-length"))
+        .is_some()
+    {
+        return Failure::sent(no_http(peer));
+    }
+    // EMFILE and ENFILE, which std has no name for.
+    let number = chain.iter().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
+    if cfg!(unix) && matches!(number, Some(23 | 24)) {
+        return not_sent(
+            Problem::new(format!("no connection to {}: this process has too many open files", via(peer)))
+                .help("allow it more of them: ulimit -n"),
+        );
+    }
     match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
+        // A body in pieces that are none, or packed so that it cannot be unpacked.
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Failure::sent(no_http(peer)),
         Some(io::ErrorKind::ConnectionRefused) => {
             not_sent(Problem::new(format!("{} refuses the connection", via(peer))).help(match peer.proxy {
                 Some(_) => CHECK_PROXY.to_owned(),
@@ -116,6 +140,11 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         ),
         _ => Failure::sent(broken(peer)),
     }
+}
+
+fn no_http(peer: &Peer) -> Problem {
+    Problem::new(format!("{} does not answer like a Kubernetes API server (no valid HTTP)", peer.server))
+        .help("is the server URL of the kubeconfig right, and does no other server or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
 }
 
 fn broken(peer: &Peer) -> Problem {

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::resource::{Live, RawObject, Resource};
+
+/// Levels of nesting; an API server has no object that it could not read back. The deepest CRDs have 38.
+const MAX_DEPTH: usize = 256;
 
 /// The members of one JSON object in their order, each value as it was written.
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -88,9 +91,89 @@ impl Head<'_> {
     }
 }
 
+/// Whether JSON nests deeper than any object that a server takes. Readers of it recurse once a level.
+pub fn is_too_deep(json: &str) -> bool {
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return true;
+                }
+            }
+            b'}' | b']' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether every part of a text can be read, as nothing below asks again: serde_json takes numbers and escapes unseen
+/// where it keeps a value as text.
+pub fn is_sound(json: &str) -> bool {
+    struct All;
+    impl<'de> Deserialize<'de> for All {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(All)
+        }
+    }
+    impl<'de> Visitor<'de> for All {
+        type Value = All;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("JSON")
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<All, E> {
+            Ok(All)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<All, E> {
+            Ok(All)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<All, E> {
+            Ok(All)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<All, E> {
+            Ok(All)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<All, E> {
+            Ok(All)
+        }
+
+        fn visit_unit<E>(self) -> Result<All, E> {
+            Ok(All)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<All, A::Error> {
+            while items.next_element::<All>()?.is_some() {}
+            Ok(All)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<All, A::Error> {
+            while map.next_entry::<All, All>()?.is_some() {}
+            Ok(All)
+        }
+    }
+    let mut reader = serde_json::Deserializer::from_str(json);
+    // The depth is bounded already.
+    reader.disable_recursion_limit();
+    !is_too_deep(json) && All::deserialize(&mut reader).is_ok() && reader.end().is_ok()
+}
+
 /// A live object of the API server's answer to a `GET` or an apply.
 pub fn live(json: &str, resource: &Resource) -> Option<Live> {
     let json = json.trim_ascii();
+    if !is_sound(json) {
+        return None;
+    }
     Some(serde_json::from_str::<Head<'_>>(json).ok()?.live(json, resource))
 }
 
@@ -139,6 +222,13 @@ mod tests {
             "{}",
             r#"{"metadata":{"name":"x"}}"#,
             r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"7"}"#,
+            r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"7"},"spec":1e999}"#,
+            r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"7"},"spec":"\ud800"}"#,
+            &format!(
+                r#"{{"metadata":{{"name":"x","uid":"u","resourceVersion":"7"}},"spec":{0}1{1}}}"#,
+                "[".repeat(257),
+                "]".repeat(257)
+            ),
         ] {
             assert!(live(json, &Resource::crd()).is_none(), "{json}");
         }

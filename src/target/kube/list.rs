@@ -1,5 +1,7 @@
 //! The pages of one list, each fetched while the caller looks at the one before it.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
@@ -14,8 +16,55 @@ use crate::target::list::{ListError, ListRequest, MissingRight, Page};
 /// 1.5 MB, so a number of objects alone bounds nothing.
 const MOST_BYTES: usize = 8 << 20;
 
+/// A server may answer pages without an object in between. After so many it answers nothing else.
+const MOST_EMPTY_PAGES: u32 = 100;
+/// A list that outlives so many snapshots of five minutes each is not going to end.
+const MOST_RENEWALS: u32 = 100;
+/// Of an API server they have some hundred bytes.
+const LONGEST_TOKEN: usize = 16 << 10;
+
 /// Where the list goes on; empty at its beginning and at its end.
 type Token = String;
+
+/// Notices a list that gets nowhere.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// Hashes of the tokens so far, none of which comes again in a list that goes on.
+    seen: HashSet<u64>,
+    hasher: RandomState,
+    empty: u32,
+    renewed: u32,
+}
+
+impl Course {
+    /// Why the list cannot go on at this token, if it cannot.
+    pub(super) fn goes_on(&mut self, token: &str) -> Result<(), &'static str> {
+        match () {
+            () if token.len() > LONGEST_TOKEN => Err("its continue token has no end"),
+            () if !self.seen.insert(self.hasher.hash_one(token)) => Err("it goes on where it was before"),
+            () => Ok(()),
+        }
+    }
+
+    /// The same after a page of so many objects.
+    pub(super) fn page(&mut self, objects: usize) -> Result<(), &'static str> {
+        self.empty = if objects == 0 { self.empty + 1 } else { 0 };
+        if self.empty > MOST_EMPTY_PAGES { Err("page after page is empty") } else { Ok(()) }
+    }
+
+    fn renewed(&mut self) -> Result<(), &'static str> {
+        self.renewed += 1;
+        if self.renewed > MOST_RENEWALS { Err("it is dropped again and again") } else { Ok(()) }
+    }
+}
+
+/// A list that gets nowhere.
+pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> Problem {
+    let Resource { plural, group, .. } = resource;
+    let dot = if group.is_empty() { "" } else { "." };
+    Problem::new(format!("{} does not end the list of {plural}{dot}{group}: {why}", transport.peer().server))
+        .help("is it a Kubernetes API server, and does no cache or proxy stand in between?")
+}
 
 pub struct KubePages {
     transport: Arc<Transport>,
@@ -23,6 +72,9 @@ pub struct KubePages {
     /// The most objects on any page, and on the next one.
     page_size: u32,
     limit: u32,
+    /// Where the page that is being fetched starts.
+    start: Token,
+    course: Course,
     /// The one page that is being fetched. Dropping it ends the request.
     ahead: JoinSet<Result<(Page, Token), Failure>>,
     state: State,
@@ -66,6 +118,8 @@ impl KubePages {
             query: Arc::new(Query { resource: resource.clone(), namespace, uri }),
             page_size,
             limit: page_size,
+            start: Token::new(),
+            course: Course::default(),
             ahead: JoinSet::new(),
             state: State::Fresh { is_second_try: false },
         }
@@ -90,6 +144,17 @@ impl KubePages {
                 State::Fresh { is_second_try } => (is_second_try, false),
                 State::Over(_) => continue,
             };
+            let course = match &answer {
+                Ok((page, token)) if !token.is_empty() => {
+                    self.course.page(page.len()).and_then(|()| self.course.goes_on(token))
+                }
+                Err(Failure::Refused(status)) if status.code == 410 => self.course.renewed(),
+                _ => Ok(()),
+            };
+            if let Err(why) = course {
+                let problem = endless(&self.transport, &self.query.resource, why);
+                return Err(self.fail(ListError::Other(problem)));
+            }
             match answer {
                 Ok((page, token)) if token.is_empty() => {
                     self.state = State::Over(Ok(()));
@@ -114,8 +179,15 @@ impl KubePages {
                         return Err(self.fail(error));
                     } else {
                         self.state = State::Fresh { is_second_try: true };
+                        // From its beginning: a place may come again.
+                        self.course = Course { renewed: self.course.renewed, ..Course::default() };
                         return Err(ListError::Expired);
                     }
+                }
+                Err(Failure::TooLong(_)) if self.limit > 1 => {
+                    self.limit = (self.limit / 10).max(1);
+                    self.page_size = self.limit;
+                    self.fetch(self.start.clone());
                 }
                 Err(failure) => {
                     let error = self.explain(failure);
@@ -128,6 +200,7 @@ impl KubePages {
     fn fetch(&mut self, token: Token) {
         let (transport, query) = (Arc::clone(&self.transport), Arc::clone(&self.query));
         let mut uri = format!("{}limit={}", query.uri, self.limit);
+        self.start.clone_from(&token);
         self.ahead.spawn(async move {
             if !token.is_empty() {
                 uri.push_str("&continue=");
@@ -146,7 +219,7 @@ impl KubePages {
     fn explain(&self, failure: Failure) -> ListError {
         let (code, said) = match &failure {
             Failure::Refused(status) => (status.code, words(&status.message)),
-            Failure::Lost { .. } => (0, String::new()),
+            Failure::Lost { .. } | Failure::TooLong(_) => (0, String::new()),
         };
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {

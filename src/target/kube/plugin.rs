@@ -20,7 +20,7 @@ use crate::program::{self, Failure};
 /// An answer is a token or a certificate with its key.
 const MOST_BYTES: usize = 1 << 20;
 /// Of what it says on standard error, so many characters of the end are shown.
-const MOST_SAID: usize = 600;
+const MOST_SAID: usize = 300;
 /// For one that asks nobody, where `Connection` sets no other limit.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// For one that may ask somebody at the terminal, who can also interrupt it.

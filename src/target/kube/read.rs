@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::errors;
 use super::json::{self, Head, Text};
+use super::list::{self, Course};
 use super::transport::{Call, Failure, Transport, encode};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, Resource};
@@ -152,6 +153,8 @@ impl Reader<'_> {
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
         counted: &mut usize,
     ) -> std::result::Result<Found, Failure> {
+        let endless = |why| Failure::sent(list::endless(self.transport, &Resource::crd(), why));
+        let mut course = Course::default();
         let mut found = Found::new();
         let mut page = Some(self.page(None).await?);
         while let Some(text) = page {
@@ -160,7 +163,10 @@ impl Reader<'_> {
             let scan = tokio::task::spawn_blocking(move || scan(&text, &names, send));
             let next = async {
                 match token.await {
-                    Ok(Some(token)) => self.page(Some(&token)).await.map(Some),
+                    Ok(Some(token)) => {
+                        course.goes_on(&token).map_err(endless)?;
+                        self.page(Some(&token)).await.map(Some)
+                    }
                     // The end, or a scan that failed and says so itself.
                     _ => Ok(None),
                 }
@@ -168,7 +174,8 @@ impl Reader<'_> {
             let (scanned, next) = futures::join!(scan, next);
             let scanned = scanned.ok().and_then(std::result::Result::ok);
             let nonsense = || Failure::sent(errors::nonsense(self.transport.peer(), 200, "no list"));
-            let scanned = scanned.ok_or_else(nonsense)?;
+            let Scanned { found: scanned, objects } = scanned.ok_or_else(nonsense)?;
+            course.page(objects).map_err(endless)?;
             found.extend(scanned);
             if let Some(more @ 1..) = found.len().checked_sub(*counted) {
                 self.count(more);
@@ -181,13 +188,19 @@ impl Reader<'_> {
 
     async fn page(&self, token: Option<&str>) -> std::result::Result<String, Failure> {
         let crd = Resource::crd();
-        let mut uri = format!("{}?limit={PAGE}", crd.path(None, None));
-        if let Some(token) = token {
-            uri.push_str("&continue=");
-            uri.push_str(&encode(token));
+        let mut limit = PAGE;
+        loop {
+            let mut uri = format!("{}?limit={limit}", crd.path(None, None));
+            if let Some(token) = token {
+                uri.push_str("&continue=");
+                uri.push_str(&encode(token));
+            }
+            let call = Call { verb: "list", resource: Some(&crd), uri, ..Call::default() };
+            match self.transport.send(&call).await {
+                Err(Failure::TooLong(_)) if limit > 1 => limit /= 10,
+                answer => return Ok(answer?.body),
+            }
         }
-        let call = Call { verb: "list", resource: Some(&crd), uri, ..Call::default() };
-        Ok(self.transport.send(&call).await?.body)
     }
 }
 
@@ -202,11 +215,17 @@ fn scan(
     page: &str,
     names: &BTreeMap<String, Vec<usize>>,
     token: oneshot::Sender<Option<String>>,
-) -> serde_json::Result<Found> {
+) -> serde_json::Result<Scanned> {
     let mut deserializer = serde_json::Deserializer::from_str(page);
     let found = Page { names, token: Some(token) }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(found)
+}
+
+/// The wanted objects of a page, and how many there are on it.
+struct Scanned {
+    found: Found,
+    objects: usize,
 }
 
 struct Page<'n> {
@@ -221,21 +240,21 @@ struct ListMetadata {
 }
 
 impl<'de> DeserializeSeed<'de> for Page<'_> {
-    type Value = Found;
+    type Value = Scanned;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Scanned, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Page<'_> {
-    type Value = Found;
+    type Value = Scanned;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> std::result::Result<Found, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> std::result::Result<Scanned, A::Error> {
         let mut found = None;
         while let Some(Text(key)) = map.next_key()? {
             match key.as_ref() {
@@ -265,30 +284,36 @@ struct Items<'n> {
 }
 
 impl<'de> DeserializeSeed<'de> for Items<'_> {
-    type Value = Found;
+    type Value = Scanned;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Scanned, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
 impl<'de> Visitor<'de> for Items<'_> {
-    type Value = Found;
+    type Value = Scanned;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the items of a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Found, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Scanned, A::Error> {
         let crd = Resource::crd();
         let mut found = Found::new();
+        let mut objects = 0;
         while let Some(item) = items.next_element::<&RawValue>()? {
+            objects += 1;
             let head: Head<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
-            for &index in self.names.get(head.metadata.name.as_ref()).into_iter().flatten() {
+            let wanted = self.names.get(head.metadata.name.as_ref()).map(Vec::as_slice).unwrap_or_default();
+            if !wanted.is_empty() && !json::is_sound(item.get()) {
+                return Err(A::Error::custom("no object"));
+            }
+            for &index in wanted {
                 found.push((index, Ok(head.live(item.get(), &crd))));
             }
         }
-        Ok(found)
+        Ok(Scanned { found, objects })
     }
 }
 

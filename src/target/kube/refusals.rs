@@ -8,7 +8,7 @@ use super::errors::{via, words, words_of_field};
 use super::transport::{Call, Payload, Peer};
 use crate::problem::Problem;
 use crate::resource::RawObject;
-use crate::secret;
+use crate::secret::Values;
 use crate::target::{self, Impersonate};
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
@@ -19,12 +19,12 @@ pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
 
 /// What the API server says of a call, without the values of a Secret that was sent or is live.
 pub fn without_secrets(call: &Call<'_>, said: String) -> String {
-    objects(call).fold(said, |said, object| secret::without_values(&said, object))
+    if is_secret(call) { values(call).taken_out(&said) } else { said }
 }
 
 /// The same for any text, which is left as it is otherwise.
 pub fn hide_secrets(call: &Call<'_>, said: &str) -> String {
-    objects(call).fold(said.to_owned(), |said, object| secret::hide(&said, object))
+    if is_secret(call) { values(call).hidden(said) } else { said.to_owned() }
 }
 
 /// The status without the values of a Secret: its words may be many, and are cut off where they are shown.
@@ -32,18 +32,18 @@ pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
     if !is_secret(call) {
         return Cow::Borrowed(status);
     }
-    let mut status = status.clone();
+    let (mut status, values) = (status.clone(), values(call));
     let causes = status.details.iter_mut().flat_map(|details| &mut details.causes).map(|cause| &mut cause.message);
     for said in causes.chain([&mut status.message]) {
-        *said = hide_secrets(call, said);
+        *said = values.hidden(said);
     }
     Cow::Owned(status)
 }
 
-/// The Secrets that a call is about, as JSON.
-fn objects<'c>(call: &Call<'c>) -> impl Iterator<Item = &'c str> {
+/// The values of the Secret that a call is about, as they are sent and as they are live.
+fn values(call: &Call<'_>) -> Values {
     let sent = call.body.map(Payload::text);
-    sent.into_iter().chain(call.live.map(RawObject::json)).filter(|_| is_secret(call))
+    Values::of(sent.into_iter().chain(call.live.map(RawObject::json)))
 }
 
 fn is_secret(call: &Call<'_>) -> bool {

@@ -1,6 +1,7 @@
 //! What an object becomes when it is written as it is: a dry run of a change that changes nothing.
 
 use super::errors::words;
+use super::json;
 use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};
@@ -28,16 +29,16 @@ pub async fn rewritten(
     };
     let failure = match transport.send(&call).await {
         Ok(answer) => {
-            return match serde_json::from_str::<serde::de::IgnoredAny>(&answer.body) {
-                Ok(_) => Ok(RawObject::new(answer.body)),
-                Err(_) => Err(RewriteError::Other(Problem::new(format!("{object} was answered with what is no JSON")))),
+            return match json::is_sound(&answer.body) {
+                true => Ok(RawObject::new(answer.body)),
+                false => Err(RewriteError::Other(Problem::new(format!("{object} was answered with what is no JSON")))),
             };
         }
         Err(failure) => failure,
     };
     let (code, said) = match &failure {
         Failure::Refused(status) => (status.code, words(&status.message)),
-        Failure::Lost { .. } => (0, String::new()),
+        Failure::Lost { .. } | Failure::TooLong(_) => (0, String::new()),
     };
     Err(match code {
         404 | 409 => RewriteError::Gone,

@@ -1,14 +1,17 @@
 //! One request and its answer: the limit on its time, the tries it gets, the warnings that come with it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WARNING};
 use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
 use kube::client::{Body, Client};
 use kube::core::Status;
 
 use super::credentials::Credentials;
+use super::json;
 use super::{errors, refusals};
 use crate::problem::Problem;
 use crate::resource::{RawObject, Resource};
@@ -21,6 +24,17 @@ const RETRIES: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// What a server may ask for at most in `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// No answer of an API server is longer: a list that would be is asked for in smaller pages.
+const MOST_BYTES: usize = 64 << 20;
+/// One object, which a server takes 3 MB of.
+const MOST_BYTES_OF_OBJECT: usize = 8 << 20;
+/// A refusal. What is longer is no use to anybody.
+const MOST_BYTES_OF_REFUSAL: usize = 4 << 20;
+/// So much of each answer is read whatever other answers do; only one at a time gets longer.
+const SIDE_BY_SIDE: usize = 4 << 20;
+/// How much of the words of a refusal is looked at, and how many causes of it.
+const MOST_WORDS: usize = 64 << 10;
+const MOST_CAUSES: usize = 1000;
 /// A server that warns of each of ten thousand objects differently is not worth the memory.
 const MOST_WARNINGS: usize = 1000;
 
@@ -140,6 +154,8 @@ pub enum Failure {
         /// The request may have reached the server, and a write may have been carried out.
         sent: bool,
     },
+    /// An answer that was longer than it can be. It was not read to its end; a list of fewer objects may be shorter.
+    TooLong(Problem),
 }
 
 impl Failure {
@@ -151,7 +167,7 @@ impl Failure {
     pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
         match self {
             Failure::Refused(status) => refusals::refused(call, &status, peer),
-            Failure::Lost { problem, .. } => problem,
+            Failure::Lost { problem, .. } | Failure::TooLong(problem) => problem,
         }
     }
 }
@@ -162,6 +178,10 @@ pub struct Transport {
     credentials: Credentials,
     timeout: Duration,
     warnings: Mutex<Warnings>,
+    /// Held by the answer that is longer than [`SIDE_BY_SIDE`].
+    long_answer: tokio::sync::Mutex<()>,
+    /// A request was refused as often as it was sent; until the server answers again, others are sent once.
+    gave_up: AtomicBool,
 }
 
 /// What the server warned of, each text once, and how many of the texts were handed on.
@@ -173,7 +193,15 @@ struct Warnings {
 
 impl Transport {
     pub fn new(client: Client, peer: Peer, credentials: Credentials, timeout: Duration) -> Self {
-        Transport { client, peer: Box::new(peer), credentials, timeout, warnings: Mutex::default() }
+        Transport {
+            client,
+            peer: Box::new(peer),
+            credentials,
+            timeout,
+            warnings: Mutex::default(),
+            long_answer: Default::default(),
+            gave_up: AtomicBool::new(false),
+        }
     }
 
     pub fn peer(&self) -> &Peer {
@@ -196,13 +224,16 @@ impl Transport {
                 Ok(answer) => answer?,
                 Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
             };
-            if tries_left > 0 && is_worth_a_retry(call, code, &headers) {
+            let is_busy = is_worth_a_retry(call, code, &headers);
+            // Of a thousand requests to a server that stays busy, one waits.
+            if is_busy && tries_left > 0 && !self.gave_up.load(Ordering::Relaxed) {
                 let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
                 let asked = asked.map_or(Duration::ZERO, Duration::from_secs);
                 tokio::time::sleep(wait.max(asked.min(LONGEST_WAIT))).await;
                 wait *= 2;
                 continue;
             }
+            self.gave_up.store(is_busy, Ordering::Relaxed);
             self.keep_warnings(call, &headers);
             return self.judge(code, &headers, body);
         }
@@ -226,17 +257,44 @@ impl Transport {
         let lost = |error: &kube::Error| errors::lost(error, &self.peer);
         let request = request.body(body).map_err(|error| lost(&kube::Error::HttpError(error)))?;
         let (parts, body) = self.client.send(request).await.map_err(|error| lost(&error))?.into_parts();
-        let body = body.collect_bytes().await.map_err(|error| lost(&error))?;
-        Ok((parts.status, parts.headers, body.into()))
+        let limit = match parts.status.is_success() {
+            false => MOST_BYTES_OF_REFUSAL,
+            true if call.name.is_some() => MOST_BYTES_OF_OBJECT,
+            true => MOST_BYTES,
+        };
+        let body = self.collect(body, limit).await?;
+        Ok((parts.status, parts.headers, body))
+    }
+
+    /// The whole body. However many answers are read at the same time, and whatever a packed one unpacks to, they take
+    /// no more memory than [`SIDE_BY_SIDE`] each and [`MOST_BYTES`] for one.
+    async fn collect(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, Failure> {
+        let (mut bytes, mut alone) = (Vec::new(), None);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
+            let Some(data) = frame.data_ref() else { continue };
+            let length = bytes.len() + data.len();
+            if length > limit {
+                return Err(Failure::TooLong(errors::too_long(&self.peer, limit)));
+            }
+            if length > SIDE_BY_SIDE && alone.is_none() {
+                alone = Some(self.long_answer.lock().await);
+            }
+            bytes.extend_from_slice(data);
+        }
+        Ok(bytes)
     }
 
     /// Tells answers of an API server from everything else that may stand at an address.
     fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
         let is_json = kind.starts_with("application/json");
-        let nonsense = || Failure::sent(errors::nonsense(&self.peer, code.as_u16(), kind));
+        let nonsense = || Failure::sent(errors::nonsense(&self.peer, code.as_u16(), &self.hidden(kind)));
         let body = String::from_utf8(body).map_err(|_| nonsense())?;
         if code.is_success() && is_json {
+            if json::is_too_deep(&body) {
+                return Err(Failure::sent(errors::nonsense(&self.peer, code.as_u16(), "JSON without an end")));
+            }
             return Ok(Answer { code, body });
         }
         let mut status = match serde_json::from_str::<Status>(&body) {
@@ -248,16 +306,32 @@ impl Transport {
             _ => return Err(nonsense()),
         };
         status.code = code.as_u16();
+        let mut said = vec![&mut status.message];
+        if let Some(details) = &mut status.details {
+            details.causes.truncate(MOST_CAUSES);
+            said.extend([&mut details.name, &mut details.kind]);
+            said.extend(details.causes.iter_mut().flat_map(|cause| [&mut cause.message, &mut cause.field]));
+        }
+        for said in said {
+            let end = said.char_indices().nth(MOST_WORDS).map_or(said.len(), |(end, _)| end);
+            said.truncate(end);
+            *said = self.hidden(said);
+        }
         Err(Failure::Refused(Box::new(status)))
     }
 
     fn keep_warnings(&self, call: &Call<'_>, headers: &HeaderMap) {
         for value in headers.get_all(WARNING) {
             if let Some(warning) = warning_text(&String::from_utf8_lossy(value.as_bytes())) {
-                let warning = refusals::hide_secrets(call, &warning);
+                let warning = refusals::hide_secrets(call, &self.hidden(&warning));
                 self.warn(text::cut(&text::sanitize(&warning), 500).into_owned());
             }
         }
+    }
+
+    /// Words of the server without what we sent it to say who we are.
+    pub fn hidden(&self, said: &str) -> String {
+        self.credentials.hidden(said)
     }
 
     /// Keeps a warning for the user, once.

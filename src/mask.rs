@@ -1,0 +1,371 @@
+//! Keeps secret texts out of words about them, also where somebody altered the words: percent-encoded, with escapes, in
+//! base64 or hexadecimal, as a list of bytes, cut off, or split over lines.
+//!
+//! The words are read as they are and again with what is encoded in them decoded; in each reading the texts are looked
+//! for twice: as they stand, and by letters and digits alone, so that nothing put in between hides them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+const HIDDEN: &str = "[hidden]";
+/// A text with fewer letters and digits is looked for only as it stands.
+const SHORTEST_PIECE: usize = 8;
+/// So much of its middle is told from other words.
+const SHORTEST_MIDDLE: usize = 12;
+/// Of a longer text the middle is not looked for.
+const LONGEST: usize = 64 << 10;
+/// What is encoded may be encoded again.
+const READINGS: usize = 4;
+
+/// Texts to be looked for in words.
+#[derive(Debug, Default)]
+pub struct Mask {
+    exact: BTreeSet<Vec<u8>>,
+    /// How many bytes they have.
+    lengths: BTreeSet<usize>,
+    /// Letters and digits of each, and how many of them a piece has at least.
+    pieces: BTreeMap<Vec<u8>, usize>,
+}
+
+impl Mask {
+    /// Looks for a text as it stands, and where each character is encoded.
+    pub fn add_exact(&mut self, text: &[u8]) {
+        if !text.is_empty() {
+            self.lengths.insert(text.len());
+            self.exact.insert(text.to_vec());
+        }
+    }
+
+    /// Looks for a text and its pieces, and for what it is in other encodings.
+    pub fn add(&mut self, text: &[u8]) {
+        self.add_exact(text);
+        self.add_pieces(text);
+        if text.len() > LONGEST {
+            return;
+        }
+        for offset in 0..3 {
+            self.add_pieces(&base64_within(text, offset));
+        }
+        let hexadecimal: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.add_pieces(hexadecimal.to_uppercase().as_bytes());
+        self.add_pieces(hexadecimal.as_bytes());
+    }
+
+    fn add_pieces(&mut self, text: &[u8]) {
+        let piece: Vec<u8> = text.iter().copied().filter(is_kept).collect();
+        if piece.len() >= SHORTEST_PIECE {
+            // `https://` begins more than one text.
+            let scheme = text.windows(3).position(|three| three == b"://");
+            let scheme = scheme.map_or(0, |end| text[..end].iter().filter(|byte| is_kept(byte)).count());
+            let least = if scheme < SHORTEST_PIECE { SHORTEST_PIECE.max(scheme + 4) } else { SHORTEST_PIECE };
+            self.pieces.insert(piece, least);
+        }
+    }
+
+    /// Words without the texts.
+    pub fn hidden(&self, words: &str) -> String {
+        if self.exact.is_empty() && self.pieces.is_empty() {
+            return words.to_owned();
+        }
+        let mut covered = vec![false; words.len()];
+        let mut reading = Reading::of(words);
+        for _ in 0..READINGS {
+            self.cover(&reading, &mut covered);
+            let decoded = reading.decoded();
+            if decoded.bytes == reading.bytes {
+                break;
+            }
+            reading = decoded;
+        }
+        let mut out = String::with_capacity(words.len());
+        let mut was_covered = false;
+        for (at, character) in words.char_indices() {
+            let is_covered = covered[at..at + character.len_utf8()].contains(&true);
+            match (was_covered, is_covered) {
+                (false, true) => out.push_str(HIDDEN),
+                (_, true) => {}
+                (_, false) => out.push(character),
+            }
+            was_covered = is_covered;
+        }
+        out
+    }
+
+    fn cover(&self, reading: &Reading, covered: &mut [bool]) {
+        for at in 0..reading.bytes.len() {
+            let ends = self.lengths.iter().rev().map(|length| at + length);
+            let is_text = |end: &usize| reading.bytes.get(at..*end).is_some_and(|part| self.exact.contains(part));
+            if let Some(end) = ends.filter(|end| *end <= reading.bytes.len()).find(is_text) {
+                reading.cover(at..end, covered);
+            }
+        }
+        let kept = reading.kept();
+        let mut found = vec![false; kept.bytes.len()];
+        // Where every so many letters and digits stand.
+        let index = |length: usize| {
+            let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+            for (at, part) in kept.bytes.windows(length).enumerate() {
+                places.entry(part).or_default().push(at);
+            }
+            places
+        };
+        let (edges, mut middles) = (index(SHORTEST_PIECE), index(SHORTEST_MIDDLE));
+        for (piece, least) in &self.pieces {
+            // A middle that is found is covered wherever it stands, and need not be looked for again.
+            let windows = if piece.len() <= LONGEST { &piece[..] } else { &[] };
+            for (from, part) in windows.windows(SHORTEST_MIDDLE).enumerate() {
+                for at in middles.remove(part).unwrap_or_default() {
+                    if !found[at..at + SHORTEST_MIDDLE].iter().all(|found| *found) {
+                        found[common(piece, from, &kept.bytes, at)].fill(true);
+                    }
+                }
+            }
+            let last = piece.len() - SHORTEST_PIECE;
+            for from in [0, last] {
+                for &at in edges.get(&piece[from..from + SHORTEST_PIECE]).into_iter().flatten() {
+                    if !found[at..at + SHORTEST_PIECE].iter().all(|found| *found) {
+                        let range = common(piece, from, &kept.bytes, at);
+                        if range.len() >= (*least).min(piece.len()) {
+                            found[range].fill(true);
+                        }
+                    }
+                }
+            }
+        }
+        let mut at = 0;
+        while at < found.len() {
+            let length = found[at..].iter().take_while(|found| **found).count();
+            if length > 0 {
+                kept.cover(at..at + length, covered);
+            }
+            at += length.max(1);
+        }
+    }
+}
+
+/// The part of `words` around `at` that is the part of `piece` around `from`.
+fn common(piece: &[u8], from: usize, words: &[u8], at: usize) -> Range<usize> {
+    let before = piece[..from].iter().rev().zip(words[..at].iter().rev()).take_while(|(one, other)| one == other);
+    let behind = piece[from..].iter().zip(&words[at..]).take_while(|(one, other)| one == other);
+    at - before.count()..at + behind.count()
+}
+
+/// Letters, digits, and all that is no ASCII.
+fn is_kept(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || !byte.is_ascii()
+}
+
+/// What base64 of something that holds the text has of it alone, where the text starts `offset` bytes into three.
+fn base64_within(text: &[u8], offset: usize) -> Vec<u8> {
+    let whole = STANDARD.encode([&[0, 0][..offset.min(2)], text].concat()).into_bytes();
+    let end = (offset + text.len()) * 8 / 6;
+    let start = (offset * 8).div_ceil(6);
+    whole.get(start..end).unwrap_or_default().to_vec()
+}
+
+/// Words as bytes, each with the place in the words that it comes from.
+struct Reading {
+    bytes: Vec<u8>,
+    places: Vec<(usize, usize)>,
+}
+
+impl Reading {
+    fn of(words: &str) -> Self {
+        Reading { bytes: words.as_bytes().to_vec(), places: (0..words.len()).map(|at| (at, at + 1)).collect() }
+    }
+
+    fn empty() -> Self {
+        Reading { bytes: Vec::new(), places: Vec::new() }
+    }
+
+    fn push(&mut self, bytes: &[u8], place: (usize, usize)) {
+        self.bytes.extend_from_slice(bytes);
+        self.places.extend(bytes.iter().map(|_| place));
+    }
+
+    fn cover(&self, range: Range<usize>, covered: &mut [bool]) {
+        if let (Some((start, _)), Some((_, end))) = (self.places.get(range.start), self.places.get(range.end - 1)) {
+            covered[*start..*end].fill(true);
+        }
+    }
+
+    /// Letters and digits alone.
+    fn kept(&self) -> Self {
+        let mut kept = Self::empty();
+        for (byte, place) in self.bytes.iter().zip(&self.places).filter(|(byte, _)| is_kept(byte)) {
+            kept.push(&[*byte], *place);
+        }
+        kept
+    }
+
+    /// With each encoded character decoded once.
+    fn decoded(&self) -> Self {
+        let mut decoded = Self::empty();
+        let mut at = 0;
+        while at < self.bytes.len() {
+            let rest = &self.bytes[at..];
+            let (bytes, length) = decode(rest).unwrap_or_else(|| (vec![rest[0]], 1));
+            decoded.push(&bytes, (self.places[at].0, self.places[at + length - 1].1));
+            at += length;
+        }
+        decoded
+    }
+}
+
+/// What the words begin with, if that is encoded, and how many bytes of them it takes.
+fn decode(words: &[u8]) -> Option<(Vec<u8>, usize)> {
+    match words {
+        [b'%', rest @ ..] => Some((vec![u8::try_from(number(rest.get(..2)?, 16)?).ok()?], 3)),
+        [b'\\', b'u', b'{', rest @ ..] => {
+            let end = rest.iter().take(7).position(|byte| *byte == b'}')?;
+            Some((character(number(&rest[..end], 16)?)?, end + 4))
+        }
+        [b'\\', b'u', rest @ ..] => {
+            let first = number(rest.get(..4)?, 16)?;
+            let second = || match rest.get(4..6)? {
+                b"\\u" => number(rest.get(6..10)?, 16).filter(|second| (0xDC00..0xE000).contains(second)),
+                _ => None,
+            };
+            match (0xD800..0xDC00).contains(&first) {
+                true => Some((character(0x1_0000 + ((first - 0xD800) << 10) + (second()? - 0xDC00))?, 12)),
+                false => Some((character(first)?, 6)),
+            }
+        }
+        [b'\\', b'U', rest @ ..] => Some((character(number(rest.get(..8)?, 16)?)?, 10)),
+        [b'\\', b'x', rest @ ..] => Some((vec![u8::try_from(number(rest.get(..2)?, 16)?).ok()?], 4)),
+        [b'\\', b'0'..=b'7', ..] => Some((vec![u8::try_from(number(words.get(1..4)?, 8)?).ok()?], 4)),
+        [b'\\', escaped, ..] => {
+            let byte = match escaped {
+                b'n' | b'r' | b't' | b'b' | b'f' => b' ',
+                other => *other,
+            };
+            Some((vec![byte], 2))
+        }
+        [b'&', b'#', rest @ ..] => {
+            let end = rest.iter().take(9).position(|byte| *byte == b';')?;
+            let code = match &rest[..end] {
+                [b'x' | b'X', digits @ ..] => number(digits, 16)?,
+                digits => number(digits, 10)?,
+            };
+            Some((character(code)?, end + 3))
+        }
+        [b'&', ..] => {
+            let named = [("&amp;", b'&'), ("&lt;", b'<'), ("&gt;", b'>'), ("&quot;", b'"'), ("&apos;", b'\'')];
+            let (name, byte) = named.into_iter().find(|(name, _)| words.starts_with(name.as_bytes()))?;
+            Some((vec![byte], name.len()))
+        }
+        [b'[', ..] => list_of_bytes(words),
+        _ => None,
+    }
+}
+
+/// `[104 117 110]`, as Go prints bytes; it may be cut off.
+fn list_of_bytes(words: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let end = 1 + words[1..]
+        .iter()
+        .position(|byte| !byte.is_ascii_digit() && !b" ,".contains(byte))
+        .unwrap_or(words.len() - 1);
+    let numbers = words[1..end].split(|byte| !byte.is_ascii_digit()).filter(|number| !number.is_empty());
+    let bytes: Option<Vec<u8>> = numbers.map(|digits| u8::try_from(number(digits, 10)?).ok()).collect();
+    bytes.filter(|bytes| bytes.len() >= 3).map(|bytes| (bytes, end))
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    let digits =
+        std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    u32::from_str_radix(digits, radix).ok()
+}
+
+fn character(code: u32) -> Option<Vec<u8>> {
+    Some(char::from_u32(code)?.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "correct/horse+battery=stäple";
+
+    fn shown(words: &str) -> String {
+        let mut mask = Mask::default();
+        mask.add(TEXT.as_bytes());
+        mask.hidden(words)
+    }
+
+    #[test]
+    fn a_text_is_found_whatever_was_done_to_it() {
+        let percent: String = TEXT.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let some_percent = TEXT.replace('/', "%2F").replace('ä', "%C3%A4");
+        let escapes: String = TEXT.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let twice = escapes.replace('\\', "\\\\");
+        let octal: String = TEXT.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+        let entities = TEXT.replace('/', "&#x2F;").replace('=', "&#61;");
+        let bytes = format!("{:?}", TEXT.as_bytes());
+        let gos = bytes.replace(',', "");
+        let hexadecimal: String = TEXT.bytes().map(|byte| format!("{byte:02X}")).collect();
+        let lines: String = TEXT.chars().map(|c| format!("{c}\n    ")).collect();
+        let joined = TEXT.replace("horse", "ho\" + \"rse");
+        for words in [
+            TEXT,
+            &percent,
+            &some_percent,
+            &escapes,
+            &twice,
+            &octal,
+            &entities,
+            &bytes,
+            &gos,
+            &hexadecimal,
+            &lines,
+            &joined,
+            "correct/h",
+            "correct/horse+bat",
+            "y=stäple",
+            "=horse+battery=",
+        ] {
+            let shown = shown(&format!("the value: {words} is weak"));
+            let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+            let left = shown.replace("[hidden]", "");
+            assert!(shown.contains("[hidden]"), "{words}: {shown}");
+            assert!(left.starts_with("the value: ") && left.ends_with(" is weak"), "{words}: {shown}");
+            assert!(letters(&left) == "thevalueisweak", "{words}: {shown}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_found_within_base64() {
+        for before in ["", "a", "ab", "user:", "{\"password\": \""] {
+            for after in ["", "x", "\"}"] {
+                let words = STANDARD.encode(format!("{before}{TEXT}{after}"));
+                let shown = shown(&words);
+                // Two characters at each end may hold some bits of the text.
+                let inside =
+                    words.trim_end_matches('=').len() - shown.replace("[hidden]", "").trim_end_matches('=').len();
+                assert!(inside + 3 >= TEXT.len() * 4 / 3, "{words}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_words_stay() {
+        for words in
+            ["correct", "the horse is correct", "[1 2 3]", "100%", "%zz", "a\\", "\\u12", "&#;", "stäple", "[", ""]
+        {
+            assert_eq!(shown(words), words);
+        }
+        let mut mask = Mask::default();
+        mask.add(b"https://user:geheim@example.com");
+        assert_eq!(mask.hidden("Post \"https://webhook.svc\""), "Post \"https://webhook.svc\"");
+        assert_eq!(mask.hidden("Post \"https://user:geh"), "Post \"[hidden]");
+    }
+
+    #[test]
+    fn repetition_costs_no_more_than_its_length() {
+        let mut mask = Mask::default();
+        mask.add("a".repeat(60_000).as_bytes());
+        assert_eq!(mask.hidden(&"a".repeat(64_000)), "[hidden]");
+    }
+}
