@@ -1,33 +1,53 @@
 //! Collects the surroundings of the process, calls the library, ends with its exit code.
 
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use clap::Parser;
 use gantry::cli::Cli;
 use gantry::date::Date;
-use gantry::run::{Host, run};
+use gantry::run::{Host, Writes, run};
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match enough_files().and_then(|()| tokio::runtime::Builder::new_multi_thread().enable_all().build()) {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");
+            if cfg!(unix) {
+                eprintln!(
+                    "  = help: this process may open too few files or start too few threads: ulimit -a shows how many"
+                );
+            }
             return ExitCode::from(1);
         }
     };
     let code = runtime.block_on(async {
         let (interrupt, stop) = watch::channel(false);
+        let writes = Arc::new(Writes::default());
+        let written = Arc::clone(&writes);
         tokio::spawn(async move {
             // The first interrupt asks the run to end between two objects; the second one ends it where it is.
-            interrupted().await;
+            let mut interrupts = Interrupts::new();
+            interrupts.next().await;
             let _ = interrupt.send(true);
-            interrupted().await;
+            interrupts.next().await;
+            // Over what is left of the progress line.
+            let line = if io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
+            eprintln!("{line}error: {written}");
             std::process::exit(1);
         });
+        let (environment, unreadable): (Vec<_>, Vec<_>) = std::env::vars_os()
+            .map(|(name, value)| (name.into_string(), value.into_string()))
+            .map(|variable| match variable {
+                (Ok(name), Ok(value)) => Ok((name, value)),
+                (name, _) => Err(name.unwrap_or_else(|name| name.to_string_lossy().into_owned())),
+            })
+            .partition(Result::is_ok);
         let mut host = Host {
             stdin: Some(Box::new(BufReader::new(io::stdin()))),
             stdout: Box::new(BufWriter::new(io::stdout())),
@@ -35,12 +55,12 @@ fn main() -> ExitCode {
             stdin_is_terminal: io::stdin().is_terminal(),
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal: io::stderr().is_terminal(),
-            environment: std::env::vars_os()
-                .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
+            environment: environment.into_iter().flatten().collect(),
+            unreadable_environment: unreadable.into_iter().filter_map(Result::err).collect(),
             working_directory: std::env::current_dir().unwrap_or_else(|_| ".".into()),
             today: Date::of(SystemTime::now()),
             stop,
+            writes,
         };
         run(cli, &mut host).await
     });
@@ -49,18 +69,55 @@ fn main() -> ExitCode {
     ExitCode::from(code as u8)
 }
 
-/// Ctrl-C, or what the system sends to end a process.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
+/// The files, pipes and connections that the smallest run opens at the same time, and some more: where they are not to
+/// be had, tokio panics at its signals, and what fails later fails for a reason that nobody would guess.
+const FILES: usize = 32;
+
+fn enough_files() -> io::Result<()> {
+    if cfg!(unix) {
+        let _files: Vec<File> = (0..FILES).map(|_| File::open("/dev/null")).collect::<io::Result<_>>()?;
+    }
+    Ok(())
+}
+
+/// Ctrl-C, and what the system sends to end a process. One that comes between two looks is not lost.
+#[cfg(unix)]
+struct Interrupts(Option<[tokio::signal::unix::Signal; 2]>);
+
+#[cfg(unix)]
+impl Interrupts {
+    fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
+        let both = [signal(SignalKind::interrupt()), signal(SignalKind::terminate())];
+        Interrupts(match both {
+            [Ok(interrupt), Ok(terminate)] => Some([interrupt, terminate]),
+            _ => None,
+        })
+    }
+
+    async fn next(&mut self) {
+        match &mut self.0 {
+            Some([interrupt, terminate]) => {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
             }
-            return;
+            None => std::future::pending().await,
         }
     }
-    let _ = tokio::signal::ctrl_c().await;
+}
+
+#[cfg(not(unix))]
+struct Interrupts;
+
+#[cfg(not(unix))]
+impl Interrupts {
+    fn new() -> Self {
+        Interrupts
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

@@ -1,12 +1,16 @@
 //! The flow, from parsed arguments to an exit code.
 
+mod file;
 mod flow;
 mod output;
 mod permissions;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
@@ -31,11 +35,51 @@ pub struct Host {
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
     pub environment: BTreeMap<String, String>,
+    /// The names of the variables whose name or value is not UTF-8, and which are therefore not in `environment`.
+    pub unreadable_environment: Vec<String>,
     pub working_directory: PathBuf,
     /// In UTC: what expires is measured by it.
     pub today: Date,
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
+    /// How far the run has written, for whoever ends it where it is.
+    pub writes: Arc<Writes>,
+}
+
+/// How many objects of a deploy are written.
+#[derive(Debug, Default)]
+pub struct Writes {
+    total: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Writes {
+    /// So many objects are going to be written.
+    pub(crate) fn begin(&self, total: usize) {
+        self.total.store(total, Ordering::SeqCst);
+    }
+
+    /// So many objects are written.
+    pub(crate) fn done(&self, done: usize) {
+        self.done.store(done, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Display for Writes {
+    /// What to say when a run ends where it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (done, total) = (self.done.load(Ordering::SeqCst), self.total.load(Ordering::SeqCst));
+        match total {
+            0 => f.write_str("interrupted; nothing was written"),
+            total if done == total => write!(f, "interrupted; all {} were applied", text::count(total, "object")),
+            total => write!(
+                f,
+                "interrupted; {done} of {} {} applied, and those under way may have been; run the same command again to continue",
+                text::count(total, "object"),
+                if done == 1 { "was" } else { "were" }
+            ),
+        }
+    }
 }
 
 /// How a process ends. The numbers are a contract.
@@ -145,6 +189,7 @@ fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
 fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
     Loader {
         environment: host.environment.clone(),
+        unreadable_environment: host.unreadable_environment.clone(),
         working_directory: host.working_directory.clone(),
         files: flags.config_files.clone(),
         overrides: Overrides { allow_exec: flags.allow_exec, ..Overrides::default() },

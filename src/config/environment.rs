@@ -53,9 +53,17 @@ impl Named {
     }
 }
 
-/// The layer of the environment, and the checks that it names. An empty variable is the same as none.
-pub(super) fn environment(variables: &BTreeMap<String, String>) -> (Reading, Option<Named>) {
+/// The layer of the environment, and the checks that it names. An empty variable is the same as none; one that is not
+/// UTF-8 would be left out without a word.
+pub(super) fn environment(variables: &BTreeMap<String, String>, unreadable: &[String]) -> (Reading, Option<Named>) {
     let mut reading = Reading::default();
+    for name in unreadable.iter().filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
+        let is_known = name == PREFLIGHT_VARIABLE || KEYS.iter().any(|key| key.variable().as_ref() == Some(name));
+        reading.problems.push(match is_known {
+            true => Problem::new(format!("{name}: the value is not UTF-8")).help("set it again, or unset it"),
+            false => unknown(name),
+        });
+    }
     let mut layer = LayerData::new(Layer::Environment, "environment");
     let mut named = None;
     for (name, text) in variables.range(PREFIX.to_owned()..).take_while(|(name, _)| name.starts_with(PREFIX)) {
@@ -162,7 +170,7 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> (Reading, Option<Named>) {
-        environment(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        environment(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(), &[])
     }
 
     fn problems(pairs: &[(&str, &str)]) -> Vec<String> {

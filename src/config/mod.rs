@@ -53,6 +53,8 @@ pub use waivers::Waiver;
 pub struct Loader {
     /// The process's environment.
     pub environment: BTreeMap<String, String>,
+    /// The names of the variables that are not UTF-8.
+    pub unreadable_environment: Vec<String>,
     /// Where `gantry.yaml` is looked for, upwards; relative paths start here.
     pub working_directory: PathBuf,
     /// The files of `-c`, in their order.
@@ -117,7 +119,7 @@ impl Loader {
         let mut reading = self.read_files();
         reading.layers.insert(0, merge::defaults());
         let came_along = self.read_among_manifests(among_manifests, &mut reading);
-        let (environment, named) = environment::environment(&self.environment);
+        let (environment, named) = environment::environment(&self.environment, &self.unreadable_environment);
         reading.add(environment);
         reading.add(self.overrides.layer());
         let named = self.overrides.named().or(named);
@@ -167,6 +169,14 @@ impl Loader {
             }
         }
         came_along
+    }
+
+    /// Every file that configuration is read from, whether it is there or not.
+    pub fn every_file(&self) -> impl Iterator<Item = PathBuf> {
+        let user = files::user_file(&self.environment, cfg!(windows));
+        let project = files::project_file(&self.working_directory).map(|(_, path)| path);
+        let named = self.files.iter().map(|name| self.working_directory.join(name));
+        user.into_iter().chain(project).chain(named)
     }
 
     fn read_files(&self) -> document::Reading {

@@ -92,6 +92,11 @@ pub fn write_review(
     checks::write(report, &causes, options, &mut pen)
 }
 
+/// What became of each object that a deploy was to write, and one line that says how it ended.
+pub fn write_fate(report: &Report, options: &HumanOptions, out: &mut dyn Write) -> io::Result<()> {
+    outcome::write_fate(report, options, &mut Pen::new(options, out))
+}
+
 /// What stopped the run, what became of each object where that is not plain, and one line that says how it ended.
 pub fn write_outcome(
     report: &Report,

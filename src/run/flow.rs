@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::panic;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::{FutureExt, try_join};
 use tokio::sync::watch;
@@ -24,7 +26,7 @@ use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary, redact};
-use crate::target::{Connection, FieldConflict, Impersonate, Target};
+use crate::target::{Connection, FieldConflict, Impersonate, Target, TargetSpec};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -47,6 +49,15 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
                 report.errors.iter_mut().for_each(ErrorEntry::redact);
             }
             output.problems(host, error.problems());
+            if !output.is_configured() {
+                // What is wrong may be wrong in the very file.
+                let loader = loader(&args.input.config, host);
+                let files = args.input.files.iter().map(PathBuf::from).chain(loader.every_file());
+                let files: Vec<PathBuf> = files.map(|file| host.working_directory.join(file)).collect();
+                if let Err(error) = output.spare(&files, &TargetSpec::Kube, host) {
+                    output.problems(host, error.problems());
+                }
+            }
             Exit::from(&error)
         }
     };
@@ -54,6 +65,8 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
         Ok(()) => exit,
         Err(error) => {
             output.problems(host, error.problems());
+            // Whoever was to read the report must not have to guess.
+            output.applied(host, &report);
             Exit::from(&error)
         }
     }
@@ -203,6 +216,7 @@ fn configure(
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.redact, host)?;
+    output.spare(&read_files(&loader, &settings, &input, host), &settings.target, host)?;
     for source in input.sources() {
         output.add_source(source.clone());
     }
@@ -220,6 +234,16 @@ fn configure(
         })
         .collect();
     Ok((settings, enabled, input))
+}
+
+/// Every file that the run reads, which no report may be written over.
+fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Host) -> Vec<PathBuf> {
+    let manifests = input.sources().iter().map(|source| PathBuf::from(&source.name));
+    let kubeconfig = settings.kubeconfig.iter().cloned();
+    let from_environment = host.environment.get("KUBECONFIG").into_iter().flat_map(std::env::split_paths);
+    let at_home = host.environment.get("HOME").map(|home| Path::new(home).join(".kube").join("config"));
+    let files = manifests.chain(loader.every_file()).chain(kubeconfig).chain(from_environment).chain(at_home);
+    files.map(|file| host.working_directory.join(file)).collect()
 }
 
 /// Whom to impersonate.
@@ -453,8 +477,13 @@ async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Pro
         established_timeout: settings.timeouts.established,
     };
     let stage = progress.stage("applying", None);
+    let writes = Arc::clone(&host.writes);
+    writes.begin(plan.changes.iter().filter(|change| change.action != Action::Unchanged).count());
     let on_event = |event| match event {
-        Event::Applied(done, total) => stage.set(done, Some(total)),
+        Event::Applied(done, total) => {
+            writes.done(done);
+            stage.set(done, Some(total));
+        }
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
     };
     let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));

@@ -1,17 +1,17 @@
 //! Where a run's words go: a writer for each `-o`, problems and notices to stderr, the documented line at the very end.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Host;
+use super::{Host, file};
 use crate::cli::{ColorChoice, FlowArgs, Format, OutputSpec};
 use crate::manifest::Source;
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
 use crate::report::{ErrorEntry, Outcome, Report, Severity, json};
+use crate::target::TargetSpec;
 use crate::ui;
 
 /// More notices at a time are counted, not shown (unless `verbose`).
@@ -25,6 +25,7 @@ pub struct Output {
     sources: Sources,
     /// Problems were written to stderr already and need not be repeated there.
     told: bool,
+    is_configured: bool,
 }
 
 impl Output {
@@ -35,7 +36,13 @@ impl Output {
             options: HumanOptions { verbose: args.verbose > 0, quiet: args.quiet, purpose, ..HumanOptions::default() },
             sources: Sources::default(),
             told: false,
+            is_configured: false,
         }
+    }
+
+    /// Whether the configuration is known: then it was also seen which files no report may be written over.
+    pub fn is_configured(&self) -> bool {
+        self.is_configured
     }
 
     pub fn quiet(&self) -> bool {
@@ -57,8 +64,7 @@ impl Output {
         }
         for path in self.specs.iter().filter_map(|spec| spec.file.as_deref()) {
             let path = host.working_directory.join(path);
-            // Without truncating: what is there stays until there is a report to replace it.
-            if let Err(error) = OpenOptions::new().create(true).append(true).open(&path) {
+            if let Err(error) = file::check(&path) {
                 problems.push(unwritable(&path, &error));
                 unwritten.push(path);
             }
@@ -68,6 +74,51 @@ impl Output {
             !spec.file.as_ref().is_some_and(|path| unwritten.contains(&host.working_directory.join(path)))
         });
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
+    }
+
+    /// No report is written over a file that this run reads, by whatever name: the report would be its last reader.
+    pub fn spare(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
+        let live = match target {
+            TargetSpec::Dir(folder) => host.working_directory.join(folder).canonicalize().ok(),
+            TargetSpec::Kube => None,
+        };
+        let mut problems = Vec::new();
+        self.specs.retain(|spec| {
+            let Some(path) = &spec.file else { return true };
+            let whole = host.working_directory.join(path);
+            let is_within = |folder: &Path| {
+                whole.canonicalize().is_ok_and(|file| file.is_file() && is_manifest(&file) && file.starts_with(folder))
+            };
+            let is_read = |file: &&PathBuf| {
+                same_file::is_same_file(file, &whole).unwrap_or(false)
+                    || file.is_dir() && file.canonicalize().is_ok_and(|folder| is_within(&folder))
+            };
+            let over = read.iter().find(is_read);
+            let is_live = live.as_ref().is_some_and(|folder| is_within(folder));
+            let what = match over {
+                Some(file) => {
+                    let file = file.strip_prefix(&host.working_directory).unwrap_or(file);
+                    format!("{}, which this run reads", file.display())
+                }
+                None if is_live => "a file of the target".to_owned(),
+                None => return true,
+            };
+            let problem = Problem::new(format!("the report to {} would be written over {what}", path.display()));
+            problems.push(problem.help("name another file: -o json=FILE"));
+            false
+        });
+        self.is_configured = true;
+        if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
+    }
+
+    /// After a report that could not be written: what became of the objects, to stderr.
+    pub fn applied(&mut self, host: &mut Host, report: &Report) {
+        if report.changes.iter().all(|change| change.result.is_none()) {
+            return;
+        }
+        let options = HumanOptions { color: host.color(self.color, host.stderr_is_terminal), ..self.options };
+        let _ = human::write_fate(report, &options, &mut host.stderr);
+        let _ = host.stderr.flush();
     }
 
     /// Keeps the text of a manifest file for excerpts.
@@ -122,26 +173,34 @@ impl Output {
         self.human(host, |options, sources, out| human::write_review(report, options, sources, out))
     }
 
-    /// How it ended: the last words for people, the whole report for machines, the documented line on stderr.
+    /// How it ended: the last words for people, the whole report for machines, the documented line on stderr. An output
+    /// that cannot be written keeps none of the others from being written.
     pub fn finish(&mut self, host: &mut Host, report: &Report) -> Result<()> {
+        let mut failed = Vec::new();
         if !self.told {
-            self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out))?;
+            let human = self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out));
+            failed.extend(human.err());
         }
         for spec in self.specs.clone().iter().filter(|spec| spec.format == Format::Json) {
-            match &spec.file {
-                None => json::write(report, &mut host.stdout).map_err(|error| lost(&error))?,
+            let written = match &spec.file {
+                None => json::write(report, &mut host.stdout)
+                    .and_then(|()| host.stdout.flush())
+                    .map_err(|error| lost(&error)),
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let written = File::create(&path).and_then(|file| buffered(file, |out| json::write(report, out)));
-                    written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
+                    let written = file::replace(&path, |out| json::write(report, out));
+                    written.map_err(|error| Error::failed(unwritable(&path, &error)))
                 }
-            }
+            };
+            failed.extend(written.err());
         }
-        host.stdout.flush().map_err(|error| lost(&error))?;
         for line in documented_lines(report) {
             let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
         }
-        Ok(())
+        match failed.as_slice() {
+            [] => Ok(()),
+            errors => Err(Error::Failed(errors.iter().flat_map(|error| error.problems().to_vec()).collect())),
+        }
     }
 
     fn human(
@@ -164,8 +223,7 @@ impl Output {
                 }
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let file = OpenOptions::new().create(true).append(true).open(&path);
-                    let written = file.and_then(|file| buffered(file, |out| write(&self.options, &self.sources, out)));
+                    let written = file::append(&path, |out| write(&self.options, &self.sources, out));
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
                 }
             }
@@ -174,11 +232,10 @@ impl Output {
     }
 }
 
-/// Writes to a file in few large pieces; an error of the last of them counts, too.
-fn buffered(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    write(&mut out)?;
-    out.flush()
+/// Whether the file would be read where a folder of manifests is.
+fn is_manifest(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

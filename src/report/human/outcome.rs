@@ -25,9 +25,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     let began = report.changes.iter().any(|change| change.result.is_some());
     if report.outcome == Outcome::Failed && began {
         pen.blank()?;
-        fate(report, ApplyResult::Applied, "Applied", Role::Good, options, pen)?;
-        fate(report, ApplyResult::Failed, "Failed", Role::Error, options, pen)?;
-        fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)?;
+        fates(report, options, pen)?;
     }
     pen.blank()?;
     let (word, rest) = last_line(report, options.purpose, began);
@@ -50,6 +48,19 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
         pen.line(&format!("{stays}{then}"))?;
     }
     Ok(())
+}
+
+/// What became of each object, and how it ended.
+pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    fates(report, options, pen)?;
+    let (word, rest) = last_line(report, options.purpose, true);
+    pen.line(&format!("{word}{rest}"))
+}
+
+fn fates(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    fate(report, ApplyResult::Applied, "Applied", Role::Good, options, pen)?;
+    fate(report, ApplyResult::Failed, "Failed", Role::Error, options, pen)?;
+    fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)
 }
 
 /// Whether the review above is more than nothing.

@@ -1,0 +1,125 @@
+//! A report's file: it is whole, or it is as it was before.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// Whether a report can be written there. Nothing is: what is there stays until there is a report to replace it.
+pub fn check(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() || found.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
+        // A pipe or a device: opening it is more than a look.
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => temporary(path).map(drop),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file from its beginning. It takes the place of the one before once it is complete.
+pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // A link goes on leading to the file.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let before = fs::metadata(path).ok();
+    if before.as_ref().is_some_and(|before| !before.is_file()) {
+        return buffered(&OpenOptions::new().write(true).open(path)?, write);
+    }
+    let new = match temporary(path) {
+        Ok(new) => new,
+        // In a folder that takes no new files.
+        Err(_) if before.is_some() => {
+            let file = File::create(path)?;
+            return buffered(&file, write).inspect_err(|_| drop(file.set_len(0)));
+        }
+        Err(error) => return Err(error),
+    };
+    buffered(new.as_file(), write)?;
+    if let Some(before) = before {
+        fs::set_permissions(new.path(), before.permissions())?;
+    }
+    new.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Writes to the end of a file, all of it or nothing.
+pub fn append(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let before = file.metadata()?;
+    let written = buffered(&file, write);
+    if written.is_err() && before.is_file() {
+        let _ = file.set_len(before.len());
+    }
+    written
+}
+
+/// A file beside the one that it is to become, which goes away unless it becomes that one.
+fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".gantry-report.");
+    // As any new file, less what the umask takes.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    builder.tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+/// Writes in few large pieces; an error of the last of them counts, too.
+fn buffered(file: &File, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn half(out: &mut dyn Write) -> io::Result<()> {
+        // More than a buffer holds, so that some of it is in the file.
+        out.write_all(&[b'x'; 1 << 16])?;
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    #[test]
+    fn a_file_is_whole_or_as_it_was() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("report");
+        let names = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        for write in [replace, append] as [fn(&Path, fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()>; 2] {
+            let before = fs::read(&path).ok();
+            assert!(write(&path, half).is_err());
+            assert_eq!(fs::read(&path).unwrap_or_default(), before.clone().unwrap_or_default());
+            assert_eq!(names().len(), usize::from(before.is_some()));
+            write(&path, |out| out.write_all(b"whole\n")).unwrap();
+            assert!(write(&path, half).is_err());
+            assert!(fs::read_to_string(&path).unwrap().ends_with("whole\n"));
+            assert_eq!(names(), ["report"]);
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole\nwhole\n");
+        check(&path).unwrap();
+        check(&folder.path().join("new")).unwrap();
+        assert_eq!(names(), ["report"], "a look leaves nothing behind");
+        assert!(check(&folder.path().join("gone").join("new")).is_err());
+        assert!(check(folder.path()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_and_the_rights_of_a_file_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = TempDir::new().unwrap();
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        fs::write(&file, "before").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&file, &link).unwrap();
+        replace(&link, |out| out.write_all(b"after")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "after");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(replace(Path::new("/dev/full"), |out| out.write_all(b"x")).is_err());
+        assert!(Path::new("/dev/full").exists());
+    }
+}
