@@ -216,3 +216,31 @@ fn alternatives_in_another_order_are_compared_once() {
     let desired = object(json!({"x": turned(&schema), "y": {"type": "string", "maxLength": 3}}));
     assert_judged(&live, &desired, "NoMaxLengthTightened", &["narrowing", "undecided"]);
 }
+
+/// As many conditions on one text: neither are all held at once for each of the ways to break them, nor compared all at
+/// once.
+#[test]
+fn hundreds_of_conditions_on_one_text_are_judged_in_bounded_memory() {
+    fn patterns(depth: usize, wide: usize, name: &str) -> Value {
+        match depth {
+            0 => json!({"pattern": format!("^f{name}$")}),
+            _ => {
+                json!({"oneOf": (0..wide).map(|n| patterns(depth - 1, wide, &format!("{name}{n}"))).collect::<Vec<_>>()})
+            }
+        }
+    }
+    let nested = |depth: usize, wide: usize, name: &str| {
+        let mut schema = patterns(depth, wide, name);
+        schema["type"] = json!("string");
+        object(json!({"x": schema}))
+    };
+    for (depth, wide) in [(10, 2), (4, 5)] {
+        let verdicts_of = &["undecided", "narrowing", "incomparable"];
+        assert_judged(&nested(depth, wide, "a"), &nested(depth, wide, "b"), "OneOfChange", verdicts_of);
+    }
+    let all = |count: usize| {
+        let branches: Vec<Value> = (0..count).map(|n| json!({"pattern": format!("a{n}b")})).collect();
+        object(json!({"x": {"type": "string", "allOf": branches}}))
+    };
+    assert_judged(&all(400), &all(401), "AllOfChange", &["undecided", "narrowing"]);
+}
