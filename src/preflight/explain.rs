@@ -193,6 +193,10 @@ fn scope(example: &Example) -> &'static str {
 fn who(rule: &RuleDoc) -> String {
     match rule.example {
         Example::Rights { .. } => return "the deploy itself, which would end half done".to_owned(),
+        Example::Objects { .. } if rule.breaks.is_empty() => {
+            let nobody = rule.severity == Severity::Info;
+            return if nobody { "nobody" } else { "the deploy itself" }.to_owned();
+        }
         _ if rule.breaks.is_empty() => return "unknown".to_owned(),
         _ => {}
     }

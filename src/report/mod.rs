@@ -324,6 +324,10 @@ pub struct Witness {
     /// For an update: the object before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_object: Option<Value>,
+    /// The subresource through which the object is written, once the rest of it exists: `status`. Absent where it is written
+    /// as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subresource: Option<String>,
     pub live: WitnessVerdict,
     pub desired: WitnessVerdict,
     pub message: String,

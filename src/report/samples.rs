@@ -139,6 +139,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
                 "metadata": {"name": "x"}, "spec": {"pollInterval": "a"},
             }),
             old_object: None,
+            subresource: None,
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Pruned,
             message: "spec.pollInterval is dropped".into(),
@@ -172,6 +173,7 @@ fn raised_minimum(severity: Severity) -> Finding {
                 "apiVersion": "test.example.com/v1alpha1", "kind": "Sample",
                 "metadata": {"name": "x"}, "spec": {"replicas": 1},
             })),
+            subresource: None,
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Refused,
             message: "spec.replicas: Invalid value: 1: should be greater than or equal to 2".into(),
@@ -372,6 +374,7 @@ pub fn hostile() -> Report {
                 witnesses: vec![Witness {
                     object: json!({evil: [evil]}),
                     old_object: None,
+                    subresource: Some("status".into()),
                     live: WitnessVerdict::Accepted,
                     desired: WitnessVerdict::Refused,
                     message: evil.into(),

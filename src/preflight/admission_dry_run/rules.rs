@@ -1,9 +1,10 @@
 //! The rules of this check in words.
 
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
+use crate::report::Severity;
 
-/// Every rule speaks of an object that the server would not write.
+/// Every rule speaks of an object that the server would not write: no change of an API, so that no other reader or writer of
+/// one is hurt.
 const fn refused(
     name: &'static str,
     summary: &'static str,
@@ -12,7 +13,7 @@ const fn refused(
     example: Example,
     what_to_do: &'static str,
 ) -> RuleDoc {
-    RuleDoc { name, summary, forbids, why, example, what_to_do, breaks: &[Breaks::Writers], severity: Severity::Error }
+    RuleDoc { name, summary, forbids, why, example, what_to_do, breaks: &[], severity: Severity::Error }
 }
 
 const HALF_DONE: &str = "A deploy learns of it when it writes the object, with everything before it written already.";

@@ -72,7 +72,7 @@ metadata: {name: web}
 ",
     },
     what_to_do: "Correct apiVersion and kind as the finding proposes, or add the CRD that defines the kind to the manifests.",
-    breaks: &[Breaks::Writers],
+    breaks: &[],
     severity: Severity::Error,
 };
 
@@ -92,7 +92,7 @@ metadata: {name: web}
     },
     what_to_do: "Use the apiVersion that is named. Fields may have changed with it: `kubectl explain` and AdmissionDryRun \
         say which.",
-    breaks: &[Breaks::Writers],
+    breaks: &[],
     severity: Severity::Error,
 };
 
@@ -112,7 +112,7 @@ metadata: {name: settings}
 ",
     },
     what_to_do: "Write the namespace into the manifest, or name it for the run with `--namespace`.",
-    breaks: &[Breaks::Behaviour],
+    breaks: &[],
     severity: Severity::Warning,
 };
 
@@ -131,7 +131,7 @@ metadata: {name: reader, namespace: team-a}
 ",
     },
     what_to_do: "Take the namespace out, or use the namespaced kind (Role for ClusterRole, Issuer for ClusterIssuer, …).",
-    breaks: &[Breaks::Behaviour],
+    breaks: &[],
     severity: Severity::Warning,
 };
 

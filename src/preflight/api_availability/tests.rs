@@ -112,7 +112,22 @@ fn what_is_meant_is_found_near_by() {
             "Sample",
             "ApiNotServed perhaps apiVersion: test.example.com/v1 or test.example.com/v1alpha1 is meant",
         ),
-        ("tset.example.com/v1", "Smple", "ApiNotServed perhaps the group test.example.com is meant"),
+        (
+            "tset.example.com/v1",
+            "Sample",
+            "ApiNotServed perhaps apiVersion: test.example.com/v1 or test.example.com/v1alpha1 is meant",
+        ),
+        // A kind of the same name, or nearly so, in the group of somebody else is not what is meant.
+        (
+            "cert-manager.io/v1",
+            "Sample",
+            "ApiNotServed install what brings cert-manager.io first, or add the CRD that defines the kind to the manifests",
+        ),
+        (
+            "cert-manager.io/v1",
+            "Deploymnet",
+            "ApiNotServed install what brings cert-manager.io first, or add the CRD that defines the kind to the manifests",
+        ),
         (
             "apps/v1",
             "Xyzzy",

@@ -2,7 +2,7 @@
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, rules};
-use crate::plan::{CrdHead, Plan, Unplaced};
+use crate::plan::{CrdHead, Plan, Unplaced, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::problem::{Problem, did_you_mean};
 use crate::resource::{ObjectRef, Resource, Step};
@@ -155,24 +155,26 @@ impl Known {
         if let Some(near) = did_you_mean(kind, self.kinds(same)) {
             return mean(format!("kind: {near}"), "kind");
         }
+        // A kind that Kubernetes itself brings can only be written at another group; one of the same name that somebody else
+        // brings is another kind.
         let elsewhere = self.versions(|_, k| k == kind);
-        if !elsewhere.is_empty() {
+        if is_built_in(group) && !elsewhere.is_empty() {
             return mean(format!("apiVersion: {}", elsewhere.join(" or ")), "apiVersion");
         }
         let groups = self.names().map(|(group, ..)| group).filter(|group| !group.is_empty());
         if let Some(near) = did_you_mean(group, groups).filter(|near| *near != group) {
             let versions = self.versions(|g, k| g == near && k == kind);
-            return match versions.is_empty() {
-                true => mean(format!("the group {near}"), "apiVersion"),
-                false => mean(format!("apiVersion: {}", versions.join(" or ")), "apiVersion"),
-            };
+            if !versions.is_empty() {
+                return mean(format!("apiVersion: {}", versions.join(" or ")), "apiVersion");
+            }
         }
-        if let Some(near) = did_you_mean(kind, self.kinds(|_, _| true)) {
-            let at = self.versions(|_, k| k == near);
-            return mean(format!("{near} of {}", at.join(" or ")), "kind");
-        }
-        let help = "check apiVersion and kind, or add the CRD that defines the kind to the manifests";
-        (help.to_owned(), None, "apiVersion")
+        let add = "add the CRD that defines the kind to the manifests";
+        let is_known = self.names().any(|(known, ..)| known == group);
+        let help = match is_built_in(group) || is_known {
+            true => format!("check apiVersion and kind, or {add}"),
+            false => format!("install what brings {group} first, or {add}"),
+        };
+        (help, None, "apiVersion")
     }
 
     /// Group, version and kind of all that is served or will be.

@@ -96,6 +96,7 @@ fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<
         desired: met(witness.desired),
         object: witness.object,
         old_object: witness.old_object,
+        subresource: witness.via_status.then(|| "status".to_owned()),
         message: witness.message,
     });
     let reverse = reverse.into_iter().map(|witness| Witness {
@@ -103,6 +104,7 @@ fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<
         desired: WitnessVerdict::Accepted,
         object: witness.object,
         old_object: witness.old_object,
+        subresource: witness.via_status.then(|| "status".to_owned()),
         message: witness.message,
     });
     forward.chain(reverse).collect()
@@ -140,5 +142,34 @@ mod tests {
         assert_eq!(verdict(&Scale::default()), Some(Verdict::Narrowing));
         let scale = Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
         assert_eq!(verdict(&scale), Some(Verdict::Equal));
+    }
+
+    #[test]
+    fn a_witness_says_through_which_subresource_it_is_written() {
+        let schema = |part: &str, bound: u32| {
+            let replicas = json!({"type": "integer", "maximum": bound});
+            let part_of = json!({"type": "object", "properties": {"replicas": replicas}});
+            json!({"type": "object", "properties": {part: part_of}}).to_string()
+        };
+        let subresources = |part: &str| {
+            let (live, desired) = (schema(part, 9), schema(part, 5));
+            let question = Question {
+                group: "example.com",
+                kind: "Sample",
+                version: "v1",
+                namespaced: false,
+                live_schema: &live,
+                desired_schema: &desired,
+                live_status: true,
+                desired_status: true,
+                scale: &Scale::default(),
+                versions: 1,
+            };
+            let proof = Proven.prove(&question, Limits::default()).expect("a proof");
+            let node = &proof.nodes[&format!("^.{part}.replicas")];
+            node.witnesses.iter().map(|witness| witness.subresource.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(subresources("spec"), [None]);
+        assert_eq!(subresources("status"), [Some("status".to_owned())]);
     }
 }

@@ -253,7 +253,10 @@ fn witness(witness: &Witness) -> Vec<String> {
         true => String::new(),
         false => format!(": {}", text::cut(&message, LONGEST_MESSAGE)),
     };
-    let mut lines = vec![format!("{today}, {tomorrow}{message}")];
+    let through = witness.subresource.as_deref().map_or_else(String::new, |subresource| {
+        format!(", written through the {} subresource", text::sanitize(subresource))
+    });
+    let mut lines = vec![format!("{today}, {tomorrow}{through}{message}")];
     let object = flow::of(&witness.object, LONGEST_WITNESS);
     match &witness.old_object {
         Some(old) => {
