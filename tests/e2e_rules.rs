@@ -125,11 +125,12 @@ fn every_fixture_is_judged_alike_on_a_server_and_on_a_folder() {
 }
 
 /// What the server refuses by itself, in its own words.
-const REFUSED_BY_THE_SERVER: [(&str, &str); 4] = [
+const REFUSED_BY_THE_SERVER: [(&str, &str); 5] = [
     ("KindChanged", "field is immutable"),
     ("NoScopeChange", "field is immutable"),
     ("NoStoredVersionRemoved", "previously a storage version"),
     ("UnknownChange", "uniqueItems cannot be set to true"),
+    ("CRDInvalid", "must not be empty for specified object fields"),
 ];
 
 #[test]
@@ -281,6 +282,45 @@ fn warnings_deploy_and_a_dry_run_writes_nothing() {
     deploy(work.path(), &["-c", "warn.yaml"]).code(0).stdout_contains("warning[NoExistingFieldRemoved]");
     let properties = "/spec/versions/0/schema/openAPIV3Schema/properties";
     assert_eq!(live_crd(&path).pointer(properties).unwrap().get("pollInterval"), None);
+}
+
+#[test]
+fn a_new_crd_that_the_server_refuses_is_blocked_in_its_words() {
+    let cp = control_plane();
+    let names = isolated();
+    let work = tempfile::tempdir().unwrap();
+    let broken = base(&names).replace("pollInterval: {type: string}", "pollInterval: {type: string, pattern: '['}");
+    fs::write(work.path().join("desired.yaml"), &broken).unwrap();
+    let (status, answer) =
+        cp.post(&format!("{CRDS}?dryRun=All"), &serde_yaml::from_str::<Value>(&broken).expect("a manifest"));
+    assert_eq!(status, 422);
+    let cause = &answer["details"]["causes"][0];
+    let words = format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap());
+
+    let proxy = Proxy::start(cp);
+    let flags = ["deploy", "-f", "desired.yaml", "-o", "human", "-o", "json=report.json"];
+    let run = Gantry::new().kubeconfig(proxy.kubeconfig("admin")).cwd(work.path()).args(flags).run();
+    run.code(3).stdout_contains("error[CRDInvalid]").stdout_contains("desired.yaml");
+    assert!(proxy.writes().is_empty());
+    let report: Value = serde_json::from_slice(&fs::read(work.path().join("report.json")).unwrap()).unwrap();
+    let finding = &findings(&report)[0];
+    assert_eq!(finding["message"], format!("the API server refuses this CRD: {words}"));
+    assert_eq!((&finding["version"], &finding["path"]), (&json!("v1alpha1"), &json!("^.pollInterval")));
+
+    // The same where a folder stands in for the cluster, and as a warning with another tool's preset.
+    fs::create_dir(work.path().join("cluster")).unwrap();
+    let check = |preset: &str| {
+        let config = format!(
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {{preset: {preset}}}\n"
+        );
+        fs::write(work.path().join("config.yaml"), config).unwrap();
+        let flags = ["check", "-f", "desired.yaml", "--target", "dir:cluster", "-c", "config.yaml"];
+        Gantry::new().cwd(work.path()).args(flags).run()
+    };
+    check("semantic").code(3).stdout_contains("error[CRDInvalid]");
+    for preset in ["kapp", "olm-v1", "crdify"] {
+        check(preset).code(0).stdout_contains("warning[CRDInvalid]");
+    }
 }
 
 #[test]

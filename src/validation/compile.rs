@@ -53,11 +53,17 @@ pub struct Compiler<'a> {
     /// Patterns repeat; each is compiled once.
     patterns: Patterns,
     path: Vec<String>,
+    of_defaults: bool,
 }
 
 impl<'a> Compiler<'a> {
     pub fn new(rules: &'a dyn CompileRules, patterns: &Patterns) -> Self {
-        Self { rules, patterns: patterns.clone(), path: vec!["openAPIV3Schema".to_owned()] }
+        Self { rules, patterns: patterns.clone(), path: vec!["openAPIV3Schema".to_owned()], of_defaults: false }
+    }
+
+    /// Compiles what the defaults of a schema are judged by. What is wrong with the schema itself is told elsewhere.
+    pub fn of_defaults(rules: &'a dyn CompileRules, patterns: &Patterns) -> Self {
+        Self { of_defaults: true, ..Self::new(rules, patterns) }
     }
 
     pub fn root(&mut self, schema: &Value) -> Result<Node, CompileError> {
@@ -87,11 +93,11 @@ impl<'a> Compiler<'a> {
     fn node(&mut self, schema: &Value, spine: Spine) -> Result<Node, CompileError> {
         let Some(map) = schema.as_object() else { return self.fail("", "a schema is an object") };
         for keyword in FORBIDDEN {
-            if map.get(keyword).is_some_and(|v| !v.is_null()) {
+            if map.get(keyword).is_some_and(|v| !v.is_null()) && !self.of_defaults {
                 return self.fail(keyword, "not allowed in a structural schema");
             }
         }
-        if self.flag(map, "uniqueItems")? {
+        if self.flag(map, "uniqueItems")? && !self.of_defaults {
             return self.fail("uniqueItems", "not allowed in a structural schema; x-kubernetes-list-type: set is");
         }
         let mut node = Node {
@@ -103,7 +109,11 @@ impl<'a> Compiler<'a> {
             map_keys: self.strings(map, "x-kubernetes-list-map-keys")?,
             required: self.strings(map, "required")?,
             default: map.get("default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
-            enumeration: Enumeration::new(self.array(map, "enum")?.iter().map(stored).collect()),
+            // A default is not compared after both have been through storage.
+            enumeration: Enumeration::new(match self.of_defaults {
+                true => self.array(map, "enum")?.to_vec(),
+                false => self.array(map, "enum")?.iter().map(stored).collect(),
+            }),
             item_count: Bounds { min: self.integer(map, "minItems")?, max: self.integer(map, "maxItems")? },
             property_count: Bounds {
                 min: self.integer(map, "minProperties")?,
@@ -112,7 +122,8 @@ impl<'a> Compiler<'a> {
             ..Node::default()
         };
         let format = self.text(map, "format")?;
-        node.format = format.and_then(|name| formats::Format::of(name, node.types));
+        let format_of = if self.of_defaults { formats::Format::of_default } else { formats::Format::of };
+        node.format = format.and_then(|name| format_of(name, node.types));
         node.number = self.number_rules(map, node.types, format)?;
         node.string = self.string_rules(map)?;
         node.combined = self.combined(map, spine)?;
@@ -154,6 +165,7 @@ impl<'a> Compiler<'a> {
         };
         node.items = match map.get("items") {
             None | Some(Value::Null) => None,
+            Some(items) if self.of_defaults && !items.is_object() => None,
             Some(Value::Array(_)) => {
                 return self.fail("items", "a list of schemas is not allowed in a structural schema");
             }
@@ -188,7 +200,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn types(&self, map: &Map<String, Value>) -> Result<Types, CompileError> {
-        if self.flag(map, "x-kubernetes-int-or-string")? {
+        if self.flag(map, "x-kubernetes-int-or-string")? && !self.of_defaults {
             return Ok(Types::IntOrString);
         }
         Ok(match self.text(map, "type")?.unwrap_or("") {
@@ -199,6 +211,7 @@ impl<'a> Compiler<'a> {
             "integer" => Types::One(Type::Integer),
             "number" => Types::One(Type::Number),
             "boolean" => Types::One(Type::Boolean),
+            _ if self.of_defaults => Types::Any,
             other => return self.fail("type", format!("unknown type {other:?}")),
         })
     }
@@ -208,6 +221,7 @@ impl<'a> Compiler<'a> {
             "atomic" => ListType::Atomic,
             "set" => ListType::Set,
             "map" => ListType::Map,
+            _ if self.of_defaults => ListType::Atomic,
             other => return self.fail("x-kubernetes-list-type", format!("unknown list type {other:?}")),
         })
     }

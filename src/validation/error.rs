@@ -17,6 +17,8 @@ pub enum Kind {
     TooMany,
     TypeInvalid,
     Forbidden,
+    /// The server could not judge the value.
+    Internal,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             Self::TooMany => "FieldValueTooMany",
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::Forbidden => "FieldValueForbidden",
+            Self::Internal => "InternalError",
         }
     }
 
@@ -44,6 +47,7 @@ impl Kind {
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
             Self::Forbidden => "Forbidden",
+            Self::Internal => "Internal error",
         }
     }
 }
@@ -83,7 +87,7 @@ impl FieldError {
     /// The text without the path, as in a status's `details.causes[].message`.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();
-        if !matches!(self.kind, Kind::Required | Kind::Forbidden | Kind::TooLong)
+        if !matches!(self.kind, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::Internal)
             && let Some(value) = &self.bad_value
         {
             text.push_str(": ");

@@ -33,6 +33,7 @@ pub mod cel;
 mod check;
 mod compile;
 mod correlate;
+pub mod crd;
 mod enumeration;
 mod error;
 mod focus;

@@ -6,6 +6,7 @@
 // Each test binary uses its own part of this module.
 #![allow(dead_code, unused_imports)]
 
+pub mod crds;
 mod edits;
 mod grammar;
 mod rules;

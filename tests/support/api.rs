@@ -44,6 +44,16 @@ impl Api {
         self.send("POST", path, Some(("application/json", body)))
     }
 
+    /// As [`post`](Self::post), for a server that may not answer.
+    pub fn try_post(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
+        self.try_send("POST", path, Some(("application/json", body))).map_err(|e| e.to_string())
+    }
+
+    /// As [`put`](Self::put), for a server that may not answer.
+    pub fn try_put(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
+        self.try_send("PUT", path, Some(("application/json", body))).map_err(|e| e.to_string())
+    }
+
     pub fn put(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send("PUT", path, Some(("application/json", body)))
     }

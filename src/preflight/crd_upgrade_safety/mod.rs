@@ -19,6 +19,7 @@ pub mod presets;
 mod proven;
 pub mod prover;
 pub mod rules;
+pub mod server;
 mod versions;
 mod words;
 
@@ -32,6 +33,7 @@ pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 pub use self::proven::Proven;
 use self::prover::{Proof, Prover, Question, VersionProof};
+use self::server::Written;
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
@@ -42,6 +44,7 @@ use crate::parallel::in_parallel;
 use crate::problem::Location;
 use crate::proof::Limits;
 use crate::report::{Severity, Suppressed, Verdict};
+use crate::resource::RawObject;
 use crate::text;
 
 const NAME: &str = "CRDUpgradeSafety";
@@ -110,9 +113,10 @@ impl Check for CrdUpgradeSafety {
                 return Ok(Answer::Skipped(format!("switched off by enforcement: None{}", at.unwrap_or_default())));
             }
             let pairs = Pair::all(&context.plan.changes);
+            let written = Written::all(&context.plan.changes);
             // Comparing is work for processors. It must not hold up the threads that wait for the network.
             let (check, proofs) = (self.clone(), context.proofs);
-            match tokio::task::spawn_blocking(move || check.compare_all(&pairs, &proofs)).await {
+            match tokio::task::spawn_blocking(move || check.judge_all(&pairs, &written, &proofs)).await {
                 Ok(answer) => Ok(answer),
                 Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
                 Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
@@ -122,7 +126,17 @@ impl Check for CrdUpgradeSafety {
 }
 
 impl CrdUpgradeSafety {
-    fn compare_all(&self, pairs: &[Pair], proofs: &Proofs) -> Answer {
+    /// What the server refuses. With another tool's preset that is a warning: the tool does not look at it.
+    fn place_refusal(&self, violation: RuleViolation) -> Result<Violation, Off> {
+        let mut placed = self.place(violation, None)?;
+        if self.options.tool().is_some() && placed.severity == Severity::Error {
+            placed.severity = Severity::Warning;
+            placed.documented = None;
+        }
+        Ok(placed)
+    }
+
+    fn judge_all(&self, pairs: &[Pair], written: &[Written], proofs: &Proofs) -> Answer {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
@@ -140,6 +154,19 @@ impl CrdUpgradeSafety {
                 Err(error) => unchecked.push(could_not_check(pair, &error)),
             }
         }
+        let refused = in_parallel(written, |crd| {
+            let mut judged = Judged::default();
+            let found = server::judge(crd.live.as_ref().map(RawObject::json), crd.desired.json());
+            found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation)));
+            judged
+        });
+        for (crd, judged) in written.iter().zip(refused) {
+            let of_crd = |found| Violation { subject: crd.change.into(), ..found };
+            violations.extend(judged.violations.into_iter().map(of_crd));
+            judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
+        }
+        violations.sort_by(|a, b| a.subject.cmp(&b.subject));
+        server::tell_once(&mut violations);
         let suppressed = suppressed.into_iter().map(|(Off { rule, severity, at }, count)| {
             let (rule, source) = (rule.to_owned(), at.map(Into::into));
             Suppressed { rule, severity, count, source }
@@ -152,10 +179,13 @@ impl CrdUpgradeSafety {
     /// # Errors
     /// A side that is no CRD that could be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
-        let judged = self.judge_with(live, desired, &|question| {
+        let mut judged = self.judge_with(live, desired, &|question| {
             Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
-        });
-        Ok(judged?.violations)
+        })?;
+        let refused = server::judge(Some(live), desired).into_iter();
+        refused.for_each(|violation| judged.add(self.place_refusal(violation)));
+        server::tell_once(&mut judged.violations);
+        Ok(judged.violations)
     }
 
     /// [`Self::judge`], with somebody else to ask what rules cannot decide.

@@ -6,7 +6,7 @@ use wildmatch::WildMatch;
 use super::presets::Tool;
 use super::presets::options::{self as crdify, Conversion, Enforcement};
 use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
-use super::rules;
+use super::{rules, server};
 use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
 use crate::problem::{Location, did_you_mean};
 use crate::report::Severity;
@@ -209,10 +209,12 @@ fn rule_names(preset: Preset) -> Vec<&'static str> {
             kapp_tool::NO_EXISTING_FIELD_REMOVED,
             kapp_tool::NO_SCOPE_CHANGE,
             kapp_tool::NO_STORED_VERSION_REMOVED,
+            server::NAME,
         ],
         Preset::OlmV1 | Preset::Crdify => {
             let mut names = crdify_names();
             names.push(validations::UNHANDLED);
+            names.push(server::NAME);
             names
         }
     }

@@ -91,7 +91,11 @@ fn every_file_of_a_rule_is_registered_under_its_name() {
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .filter(|stem| stem != "mod")
-        .map(|stem| stem.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect())
+        .map(|stem| {
+            stem.split('_')
+                .map(|word| if word == "crd" { "CRD".to_owned() } else { word[..1].to_uppercase() + &word[1..] })
+                .collect()
+        })
         .collect();
     let registered: BTreeSet<String> = RULES.iter().map(|rule| rule.doc.name.to_owned()).collect();
     assert_eq!(files, registered);
@@ -102,7 +106,8 @@ fn every_example_triggers_its_rule_and_no_other() {
     for rule in RULES {
         let example = &rule.doc.example;
         let (live, desired) = (whole(example, example.live()), whole(example, example.desired()));
-        let found: Vec<&str> = rules_found(&live, &desired).into_iter().map(|(name, _)| name).collect();
+        let judged = CrdUpgradeSafety::new(Options::default()).judge(&live, &desired).expect("both can be read");
+        let found: Vec<&str> = judged.iter().map(|violation| violation.rule.as_ref()).collect();
         assert_eq!(found, [rule.doc.name]);
         assert_eq!(rules_found(&live, &live), [], "{}: live against itself", rule.doc.name);
         assert_eq!(rules_found(&desired, &desired), [], "{}: desired against itself", rule.doc.name);
@@ -275,7 +280,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs = Pair::all(&plan.changes);
-    match CrdUpgradeSafety::new(options).compare_all(&pairs, &Proofs::new(Proven, 1)) {
+    match CrdUpgradeSafety::new(options).judge_all(&pairs, &[], &Proofs::new(Proven, 1)) {
         Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
     }
@@ -355,4 +360,38 @@ async fn the_check_answers_with_what_was_compared() {
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(found.iter().map(|v| (&*v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
+}
+
+#[test]
+fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
+    let crd = |schema: Value| pair_of(&schema, &schema).1;
+    let refused = crd(json!({"type": "string", "pattern": "["}));
+    let name = "samples.test.example.com";
+    let mut new = change(name, None, &refused);
+    new.action = Action::Create;
+    let changes =
+        vec![new, change(name, Some(&refused), &refused), change(name, None, &crd(json!({"type": "string"})))];
+    let plan = Plan { changes, ..Plan::default() };
+    let judged = |preset| {
+        let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+        match check.judge_all(&Pair::all(&plan.changes), &Written::all(&plan.changes), &Proofs::new(Proven, 1)) {
+            Answer::Checked { violations, .. } => violations,
+            skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
+        }
+    };
+    for (preset, severity) in [
+        (Preset::Documented, Severity::Error),
+        (Preset::Semantic, Severity::Error),
+        (Preset::Kapp, Severity::Warning),
+        (Preset::OlmV1, Severity::Warning),
+        (Preset::Crdify, Severity::Warning),
+    ] {
+        let found = judged(preset);
+        assert_eq!(found.len(), 2, "{found:?}");
+        for violation in &found {
+            assert_eq!((violation.rule.as_ref(), violation.severity), ("CRDInvalid", severity), "{preset:?}");
+            assert_eq!((violation.version.as_deref(), violation.path.as_deref()), (Some("v1"), Some("^.spec.x")));
+            assert!(violation.message.contains("missing closing ]: `[`"), "{}", violation.message);
+        }
+    }
 }

@@ -62,7 +62,7 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
             let is_type = node.get("type").and_then(Value::as_str).is_none_or(|own| wanted == own);
             keyword(if is_type { "type" } else { "format" }, format!("Invalid value: must be of type {wanted}"))
         }
-        Kind::Invalid | Kind::Forbidden => invalid(error, place, schema, node),
+        Kind::Invalid | Kind::Forbidden | Kind::Internal => invalid(error, place, schema, node),
     }
 }
 

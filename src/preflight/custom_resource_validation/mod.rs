@@ -37,6 +37,7 @@ use self::crd::{Crd, Version};
 use self::question::Questions;
 use self::survey::{Found, Upgrade};
 use super::crd_upgrade_safety::prover::Question;
+use super::crd_upgrade_safety::server;
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
@@ -201,7 +202,19 @@ fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotChec
         });
     }
     let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
-    let Questions { questions, proven } = question::can_break(&live, &desired, &prove);
+    let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
+    // A definition that the server does not take proves nothing.
+    if !proven.is_empty()
+        && let Some(message) = server::refusal(&pair.live, &pair.desired)
+    {
+        if questions.is_empty() {
+            return Err(CouldNotCheck {
+                message: format!("no object can be judged by the manifest of CRD {}: {message}", pair.name),
+                help: Some("fix the CRD; what it says of objects counts once the server takes it".to_owned()),
+            });
+        }
+        proven.clear();
+    }
     let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions, proven };
     Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
 }

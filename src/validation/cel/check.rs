@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::ast::{Call, Expr, Literal, Macro, MacroKind, Step};
 use super::constant::{literal_argument, unfit_index};
 use super::lib_string_format;
+use super::problem::{Parsed, Problem};
 use super::signature::{Signature, signatures};
 use super::types::{self, Kind};
 use super::typing::{BOOL, Bindings, INT, Ty};
@@ -17,14 +18,14 @@ type Checked = Result<Ty, String>;
 
 /// The type of `expr`, whose names are resolved; the error is why the server refuses it. `optional_old` says that
 /// `oldSelf` is an optional.
-pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Checked {
+pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Ty> {
     let this = Ty::of_schema(of);
     let old = if optional_old { Ty::optional(this.clone()) } else { this.clone() };
     check_in(expr, vec![("self", this), ("oldSelf", old)])
 }
 
 /// The type of `expr`, whose names are resolved, with these variables in scope.
-pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Checked {
+pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Parsed<Ty> {
     let mut checker = Checker {
         scope,
         bindings: Bindings::default(),
@@ -34,14 +35,10 @@ pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Checked
         formatted: BTreeMap::new(),
         named: Vec::new(),
     };
-    let ty = checker.expr(expr)?;
-    checker.literals()?;
-    checker.formats()?;
-    checker.named()?;
-    let ty = checker.bindings.close(&ty);
+    let checked = checker.whole(expr);
     match checker.bindings.is_exhausted() {
-        true => Err("the types of the expression are too large".to_owned()),
-        false => Ok(ty),
+        true => Err(Problem::limit("the types of the expression are too large".to_owned())),
+        false => Ok(checked?),
     }
 }
 
@@ -62,6 +59,14 @@ struct Checker<'e> {
 }
 
 impl<'e> Checker<'e> {
+    fn whole(&mut self, expr: &'e Expr) -> Checked {
+        let ty = self.expr(expr)?;
+        self.literals()?;
+        self.formats()?;
+        self.named()?;
+        Ok(self.bindings.close(&ty))
+    }
+
     fn expr(&mut self, expr: &'e Expr) -> Checked {
         match expr {
             Expr::Literal(literal) => Ok(match literal {

@@ -10,6 +10,7 @@ use super::convert::native;
 use super::eval::Evaluation;
 use super::fault::Fault;
 use super::parser::parse;
+use super::problem::Parsed;
 use super::resolve::resolve_in;
 use super::typing::{BOOL, STRING, Ty};
 use super::value::Value;
@@ -39,10 +40,14 @@ impl Expression {
     }
 
     fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, String> {
-        let mut expr = parse(source)?;
-        resolve_in(&mut expr, variables, &Patterns::default())?;
-        let scope = variables.iter().map(|name| (*name, Ty::Dyn)).collect();
-        match check_in(&expr, scope)? {
+        let compiled = |source| -> Parsed<(Expr, Ty)> {
+            let mut expr = parse(source)?;
+            resolve_in(&mut expr, variables, &Patterns::default())?;
+            let ty = check_in(&expr, variables.iter().map(|name| (*name, Ty::Dyn)).collect())?;
+            Ok((expr, ty))
+        };
+        let (expr, ty) = compiled(source).map_err(|problem| problem.text)?;
+        match ty {
             // As with a policy: what may be anything may not be what is wanted.
             ty if ty == *wanted => Ok(Expression { expr }),
             ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),

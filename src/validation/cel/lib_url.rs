@@ -25,15 +25,22 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 /// The parts of a URL that rules can ask for, and those that tell two URLs apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Url {
-    scheme: String,
+    pub scheme: String,
     opaque: String,
-    user: Option<String>,
-    host: String,
+    pub user: Option<String>,
+    pub host: String,
     /// Whether the path begins where the host would.
     omits_host: bool,
     path: String,
-    query: Option<String>,
-    fragment: String,
+    pub query: Option<String>,
+    pub fragment: String,
+}
+
+impl Url {
+    /// As `net/url` parses it; the error is in its words.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
+        parse_whole(text)
+    }
 }
 
 impl fmt::Display for Url {
@@ -64,6 +71,11 @@ impl fmt::Display for Url {
 /// Checks what a request may ask for: an absolute URL or path, without a fragment.
 pub(crate) fn check_request(text: &str) -> std::result::Result<(), String> {
     parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
+}
+
+/// Whether a text is a URL with a scheme and a host.
+pub(crate) fn is_absolute_url(text: &str) -> bool {
+    parse(text, true).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
 }
 
 /// Parses a URL that [`check_request`] accepts.

@@ -4,16 +4,17 @@ use std::sync::OnceLock;
 
 use super::ast::{Expr, Macro, MacroKind, Step};
 use super::parser::call;
+use super::problem::{Parsed, Problem};
 
 /// Namespaces of functions such as `sets.contains`: what looks like a selection on a variable is part of the name.
 const NAMESPACES: &[&str] = &["format", "ip", "lists", "optional", "sets", "strings"];
 
 /// `name(args)`
-pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> Result<Expr, String> {
+pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> Parsed<Expr> {
     if name != "has" || args.len() != 1 {
         return Ok(call(name, false, args));
     }
-    let invalid = || "invalid argument to has() macro".to_owned();
+    let invalid = || Problem::from("invalid argument to has() macro".to_owned());
     match args.pop() {
         Some(Expr::Path { root, mut steps }) => match steps.pop() {
             Some(Step::Field { name: field, optional: false }) => {
@@ -27,7 +28,7 @@ pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> Result<Expr, Str
 }
 
 /// `target.name(args)`
-pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Result<Expr, String> {
+pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Parsed<Expr> {
     if let Expr::Variable(namespace) = &target
         && NAMESPACES.contains(&namespace.as_str())
     {
@@ -46,14 +47,14 @@ pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Result
         .take(variables)
         .map(|arg| match arg {
             Expr::Variable(name) => Ok(name),
-            _ => Err("argument must be a simple name".to_owned()),
+            _ => Err("argument must be a simple name".to_owned().into()),
         })
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect::<Parsed<Vec<_>>>()?;
     if variables.len() == 2 && variables[0] == variables[1] {
-        return Err(format!("duplicate variable name: {}", variables[0]));
+        return Err(format!("duplicate variable name: {}", variables[0]).into());
     }
     let filter = if filter { args.next() } else { None };
-    let Some(body) = args.next() else { return Err(format!("too few arguments for {name}()")) };
+    let Some(body) = args.next() else { return Err(format!("too few arguments for {name}()").into()) };
     Ok(Expr::Macro(Box::new(Macro { kind, target, variables, filter, body, signature: OnceLock::new() })))
 }
 

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use super::ast::{Call, Expr, Literal, Operator, Step};
 use super::lexer::{Kind, Token, tokens};
 use super::macros;
+use super::problem::{Parsed, Problem};
 
 /// Nesting of brackets, calls and macros. The rules of real CRDs stay below twenty.
 const MAX_DEPTH: usize = 64;
@@ -57,15 +58,15 @@ const BINARY: &[&[(&str, Operator)]] = &[
 ];
 
 /// Parses `source`; the error says what is wrong and where.
-pub(crate) fn parse(source: &str) -> Result<Expr, String> {
+pub(crate) fn parse(source: &str) -> Parsed<Expr> {
     if source.chars().count() > MAX_CHARS {
-        return Err(format!("the expression is longer than {MAX_CHARS} characters"));
+        return Err(Problem::limit(format!("the expression is longer than {MAX_CHARS} characters")));
     }
     let mut parser = Parser { tokens: tokens(source)?, at: 0, depth: 0 };
     let expr = parser.expression()?;
     match parser.tokens.get(parser.at) {
         None => Ok(expr),
-        Some(token) => Err(format!("unexpected {} at byte {}", describe(&token.kind), token.at)),
+        Some(token) => Err(format!("unexpected {} at byte {}", describe(&token.kind), token.at).into()),
     }
 }
 
@@ -98,8 +99,8 @@ impl Parser {
         found
     }
 
-    fn expect(&mut self, mark: &str) -> Result<(), String> {
-        if self.accept(mark) { Ok(()) } else { Err(self.unexpected(&format!("{mark:?}"))) }
+    fn expect(&mut self, mark: &str) -> Parsed<()> {
+        if self.accept(mark) { Ok(()) } else { Err(self.unexpected(&format!("{mark:?}")).into()) }
     }
 
     fn unexpected(&self, wanted: &str) -> String {
@@ -110,9 +111,9 @@ impl Parser {
     }
 
     /// Runs `parse` one level deeper.
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
-            return Err(format!("the expression nests deeper than {MAX_DEPTH} levels"));
+            return Err(Problem::limit(format!("the expression nests deeper than {MAX_DEPTH} levels")));
         }
         self.depth += 1;
         let result = parse(self);
@@ -120,7 +121,7 @@ impl Parser {
         result
     }
 
-    fn expression(&mut self) -> Result<Expr, String> {
+    fn expression(&mut self) -> Parsed<Expr> {
         self.nested(|parser| {
             let mut cases = Vec::new();
             loop {
@@ -138,20 +139,20 @@ impl Parser {
         })
     }
 
-    fn disjunction(&mut self) -> Result<Expr, String> {
+    fn disjunction(&mut self) -> Parsed<Expr> {
         self.joined("||", Self::conjunction, Expr::Or)
     }
 
-    fn conjunction(&mut self) -> Result<Expr, String> {
+    fn conjunction(&mut self) -> Parsed<Expr> {
         self.joined("&&", |parser| parser.binary(BINARY), Expr::And)
     }
 
     fn joined(
         &mut self,
         mark: &str,
-        operand: fn(&mut Self) -> Result<Expr, String>,
+        operand: fn(&mut Self) -> Parsed<Expr>,
         join: fn(Vec<Expr>) -> Expr,
-    ) -> Result<Expr, String> {
+    ) -> Parsed<Expr> {
         let first = operand(self)?;
         if !self.is(mark) {
             return Ok(first);
@@ -163,7 +164,7 @@ impl Parser {
         Ok(join(operands))
     }
 
-    fn binary(&mut self, levels: &[&[(&str, Operator)]]) -> Result<Expr, String> {
+    fn binary(&mut self, levels: &[&[(&str, Operator)]]) -> Parsed<Expr> {
         let Some((level, tighter)) = levels.split_first() else { return self.unary() };
         let first = self.binary(tighter)?;
         let mut rest = Vec::new();
@@ -185,7 +186,7 @@ impl Parser {
         Some(operator)
     }
 
-    fn unary(&mut self) -> Result<Expr, String> {
+    fn unary(&mut self) -> Parsed<Expr> {
         let mut nots = 0;
         while self.accept("!") {
             nots += 1;
@@ -218,12 +219,12 @@ impl Parser {
         Ok(if minuses % 2 == 0 { operand } else { Expr::Negate(Box::new(operand)) })
     }
 
-    fn postfix(&mut self) -> Result<Expr, String> {
+    fn postfix(&mut self) -> Parsed<Expr> {
         let primary = self.primary()?;
         self.selections(primary)
     }
 
-    fn selections(&mut self, mut expr: Expr) -> Result<Expr, String> {
+    fn selections(&mut self, mut expr: Expr) -> Parsed<Expr> {
         let depth = self.depth;
         loop {
             if self.accept(".") {
@@ -233,7 +234,7 @@ impl Parser {
                     // Each call nests what stands before it.
                     self.depth += 1;
                     if self.depth > MAX_DEPTH {
-                        return Err(format!("more than {MAX_DEPTH} calls in one chain"));
+                        return Err(Problem::limit(format!("more than {MAX_DEPTH} calls in one chain")));
                     }
                     let args = self.arguments()?;
                     expr = macros::member_call(expr, name, args)?;
@@ -252,7 +253,7 @@ impl Parser {
         }
     }
 
-    fn identifier(&mut self) -> Result<String, String> {
+    fn identifier(&mut self) -> Parsed<String> {
         match self.peek() {
             // These four are never identifiers, the other reserved words may name a field.
             Some(Kind::Ident(name)) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
@@ -260,11 +261,11 @@ impl Parser {
                 self.at += 1;
                 Ok(name)
             }
-            _ => Err(self.unexpected("a name")),
+            _ => Err(self.unexpected("a name").into()),
         }
     }
 
-    fn arguments(&mut self) -> Result<Vec<Expr>, String> {
+    fn arguments(&mut self) -> Parsed<Vec<Expr>> {
         self.expect("(")?;
         let mut args = Vec::new();
         if self.accept(")") {
@@ -279,7 +280,7 @@ impl Parser {
         }
     }
 
-    fn primary(&mut self) -> Result<Expr, String> {
+    fn primary(&mut self) -> Parsed<Expr> {
         if self.accept("(") {
             let inner = self.expression()?;
             self.expect(")")?;
@@ -310,7 +311,7 @@ impl Parser {
                     return Ok(Expr::Literal(word));
                 }
                 if RESERVED.contains(&name.as_str()) {
-                    return Err(self.unexpected("a name"));
+                    return Err(self.unexpected("a name").into());
                 }
                 self.at += 1;
                 if self.is("(") {
@@ -318,15 +319,15 @@ impl Parser {
                     return macros::global_call(name, args);
                 }
                 if self.is("{") {
-                    return Err(format!("messages such as {name}{{}} are not supported"));
+                    return Err(Problem::limit(format!("messages such as {name}{{}} are not supported")));
                 }
                 Ok(Expr::Variable(name))
             }
-            _ => Err(self.unexpected("an expression")),
+            _ => Err(self.unexpected("an expression").into()),
         }
     }
 
-    fn list(&mut self) -> Result<Expr, String> {
+    fn list(&mut self) -> Parsed<Expr> {
         let mut items = Vec::new();
         while !self.accept("]") {
             let optional = self.accept("?");
@@ -338,7 +339,7 @@ impl Parser {
         Ok(Expr::List(items))
     }
 
-    fn map(&mut self) -> Result<Expr, String> {
+    fn map(&mut self) -> Parsed<Expr> {
         let mut entries = Vec::new();
         while !self.accept("}") {
             let optional = self.accept("?");
@@ -354,10 +355,10 @@ impl Parser {
 }
 
 /// Appends a selection to the path that `expr` is, or begins one.
-fn extend(expr: Expr, step: Step) -> Result<Expr, String> {
+fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
     match expr {
         Expr::Path { steps, .. } if steps.len() == MAX_STEPS => {
-            Err(format!("more than {MAX_STEPS} selections in one path"))
+            Err(Problem::limit(format!("more than {MAX_STEPS} selections in one path")))
         }
         Expr::Path { root, mut steps } => {
             steps.push(step);

@@ -4,7 +4,9 @@
 
 use super::ast::{Expr, Literal, Step};
 use super::library;
-use crate::validation::{Patterns, re2};
+use super::problem::{Parsed, Problem};
+use crate::validation::Patterns;
+use crate::validation::re2::{self, syntax};
 
 /// The names of types. The dotted ones are written as selections.
 const TYPES: &[&str] = &[
@@ -42,23 +44,19 @@ const OF_A_RULE: &[&str] = &["self", OLD];
 const OLD: &str = "oldSelf";
 
 /// Resolves the names in `expr`, a rule of a schema.
-pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Result<Names<'static>, String> {
+pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Parsed<Names<'static>> {
     resolve_in(expr, OF_A_RULE, patterns)
 }
 
 /// Resolves the names in `expr`, in which these variables can be named.
-pub(crate) fn resolve_in<'v>(
-    expr: &mut Expr,
-    variables: &'v [&'static str],
-    patterns: &Patterns,
-) -> Result<Names<'v>, String> {
+pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str], patterns: &Patterns) -> Parsed<Names<'v>> {
     let mut names = Names { uses_old: false, variables, scope: Vec::new(), patterns: patterns.clone() };
     names.visit(expr)?;
     Ok(names)
 }
 
 impl Names<'_> {
-    fn visit(&mut self, expr: &mut Expr) -> Result<(), String> {
+    fn visit(&mut self, expr: &mut Expr) -> Parsed<()> {
         match expr {
             Expr::Literal(_) | Expr::TypeName(_) => Ok(()),
             Expr::Variable(name) => {
@@ -71,7 +69,7 @@ impl Names<'_> {
                 }
                 match TYPES.iter().find(|known| *known == name) {
                     Some(known) => *expr = Expr::TypeName(known),
-                    None => return Err(format!("undeclared reference to '{name}'")),
+                    None => return Err(format!("undeclared reference to '{name}'").into()),
                 }
                 Ok(())
             }
@@ -111,15 +109,19 @@ impl Names<'_> {
                 call.args.iter_mut().try_for_each(|arg| self.visit(arg))?;
                 call.overloads = library::overloads(&call.function, call.member, call.args.len());
                 if call.overloads.is_empty() {
-                    return Err(match library::is_known(&call.function) {
+                    let text = match library::is_known(&call.function) {
                         true => format!("found no matching overload for '{}'", call.function),
                         false => format!("undeclared reference to '{}'", call.function),
-                    });
+                    };
+                    return Err(text.into());
                 }
                 if let ("matches" | "find" | "findAll", Some(Expr::Literal(Literal::String(pattern)))) =
                     (call.function.as_str(), call.args.get(1))
                 {
-                    re2::check(pattern)?;
+                    if let Err(syntax::Problem::Refused(text)) = syntax::check(pattern) {
+                        return Err(text.into());
+                    }
+                    re2::check(pattern).map_err(Problem::limit)?;
                     call.pattern = Some(self.patterns.get(pattern));
                 }
                 Ok(())

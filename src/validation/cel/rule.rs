@@ -12,6 +12,7 @@ use super::eval::Evaluation;
 use super::fault::Fault;
 use super::field_path::normalized;
 use super::parser::parse;
+use super::problem::Parsed;
 use super::resolve::resolve;
 use super::types::Type;
 use super::typing::{BOOL, STRING, Ty};
@@ -140,9 +141,44 @@ pub(crate) fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
     if source.trim().is_empty() {
         return Ok(None);
     }
+    let resolved = |source| -> Parsed<Expr> {
+        let mut expr = parse(source)?;
+        resolve(&mut expr, &Patterns::default())?;
+        Ok(expr)
+    };
+    resolved(source).map(Some).map_err(|problem| problem.text)
+}
+
+/// An expression of a rule that the server compiles.
+pub(crate) struct Compiled {
+    pub expr: Expr,
+    pub ty: Ty,
+    pub uses_old: bool,
+}
+
+impl Compiled {
+    /// Whether it is true or false, as a rule has to be.
+    pub(crate) fn is_condition(&self) -> bool {
+        self.ty == BOOL
+    }
+
+    /// Whether it makes a text, as a message has to.
+    pub(crate) fn is_text(&self) -> bool {
+        self.ty == STRING
+    }
+}
+
+/// Compiles an expression about a value of that type. `optional_old` says that `oldSelf` is an optional.
+pub(crate) fn compile_expression(
+    source: &str,
+    of: &Arc<Type>,
+    optional_old: bool,
+    patterns: &Patterns,
+) -> Parsed<Compiled> {
     let mut expr = parse(source)?;
-    resolve(&mut expr, &Patterns::default())?;
-    Ok(Some(expr))
+    let uses_old = resolve(&mut expr, patterns)?.uses_old;
+    let ty = check(&expr, of, optional_old)?;
+    Ok(Compiled { expr, ty, uses_old })
 }
 
 /// The expression, which has to be of the type `wanted`, and whether it uses `oldSelf`.
@@ -153,11 +189,11 @@ fn expression(
     wanted: &Ty,
     patterns: &Patterns,
 ) -> Result<(Expr, bool), String> {
-    let mut expr = parse(source)?;
-    let names = resolve(&mut expr, patterns)?;
-    match check(&expr, of, optional_old)? {
-        ty if ty == *wanted => Ok((expr, names.uses_old)),
-        ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
+    let Compiled { expr, ty, uses_old } =
+        compile_expression(source, of, optional_old, patterns).map_err(|problem| problem.text)?;
+    match ty == *wanted {
+        true => Ok((expr, uses_old)),
+        false => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
     }
 }
 

@@ -34,6 +34,12 @@ impl Format {
         Some(Self { name: name.into(), check })
     }
 
+    /// The same for a default of a schema: there the server looks at names, too, that it ignores for objects.
+    pub fn of_default(name: &str, types: Types) -> Option<Self> {
+        let kept = || Self { name: name.into(), check: check_of(&name.replace('-', "")) };
+        (!name.is_empty()).then(|| Self::of(name, types).unwrap_or_else(kept))
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

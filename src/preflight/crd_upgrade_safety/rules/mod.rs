@@ -8,6 +8,7 @@ mod additional_properties_change;
 mod all_of_change;
 mod any_of_change;
 mod conversion_changed;
+mod crd_invalid;
 mod embedded_resource_change;
 mod exclusive_maximum_change;
 mod exclusive_minimum_change;
@@ -95,6 +96,8 @@ pub enum Judge {
     Node(fn(&NodePair) -> Option<Said>),
     /// A node that is gone. Its children, gone with it, are not asked about.
     Removed(fn(&RemovedNode) -> Said),
+    /// Whole CRDs, new ones too, as the API server judges them: see [`super::server`].
+    Server,
 }
 
 /// A keyword and what became of it.
@@ -184,6 +187,7 @@ pub static RULES: &[Rule] = &[
     additional_properties_change::RULE,
     all_of_change::RULE,
     any_of_change::RULE,
+    crd_invalid::RULE,
     conversion_changed::RULE,
     embedded_resource_change::RULE,
     exclusive_maximum_change::RULE,

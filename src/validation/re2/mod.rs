@@ -5,6 +5,8 @@
 //! read by Go's rules and written out again with nothing left to interpretation: every literal as a code point, every
 //! class item by itself. What Go would refuse, or `regex` cannot do, is left undecided.
 
+pub(crate) mod syntax;
+
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,0 +1,116 @@
+//! Reading JSON into the structures of the API, as the server decodes it: null is absent, what is not known is passed over.
+
+use serde_json::{Map, Value};
+
+use super::Undecodable;
+
+/// A list or map that can be left out: the server takes an empty one for none where it compares, and not everywhere
+/// else.
+#[derive(Clone, Debug)]
+pub struct Given<T> {
+    pub items: T,
+    pub is_given: bool,
+}
+
+impl<T: Default> Default for Given<T> {
+    fn default() -> Self {
+        Self { items: T::default(), is_given: false }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Given<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl<T> std::ops::Deref for Given<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.items
+    }
+}
+
+pub type Decoded<T> = Result<T, Undecodable>;
+
+/// An object that is being read.
+#[derive(Clone, Copy)]
+pub struct Object<'v> {
+    map: &'v Map<String, Value>,
+}
+
+fn misfit<T>(wanted: &str) -> Decoded<T> {
+    Err(Undecodable { path: String::new(), reason: format!("must be {wanted}") })
+}
+
+/// Says where in a structure a misfit is.
+pub fn within<T>(step: &str, decoded: Decoded<T>) -> Decoded<T> {
+    decoded.map_err(|error| {
+        let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
+        Undecodable { path: format!("{step}{separator}{}", error.path), reason: error.reason }
+    })
+}
+
+impl<'v> Object<'v> {
+    pub fn of(value: &'v Value) -> Decoded<Self> {
+        match value {
+            Value::Object(map) => Ok(Self { map }),
+            _ => misfit("an object"),
+        }
+    }
+
+    pub fn get(self, key: &str) -> Option<&'v Value> {
+        self.map.get(key).filter(|value| !value.is_null())
+    }
+
+    fn read<T>(self, key: &str, read: impl FnOnce(&'v Value) -> Decoded<T>) -> Decoded<Option<T>> {
+        self.get(key).map(|value| within(key, read(value))).transpose()
+    }
+
+    pub fn text(self, key: &str) -> Decoded<Option<&'v str>> {
+        self.read(key, |value| value.as_str().map_or_else(|| misfit("a string"), Ok))
+    }
+
+    pub fn flag(self, key: &str) -> Decoded<Option<bool>> {
+        self.read(key, |value| value.as_bool().map_or_else(|| misfit("true or false"), Ok))
+    }
+
+    pub fn integer(self, key: &str) -> Decoded<Option<i64>> {
+        self.read(key, |value| {
+            let whole = || value.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9.2e18).map(|f| f as i64);
+            value.as_i64().or_else(whole).map_or_else(|| misfit("an integer"), Ok)
+        })
+    }
+
+    pub fn number(self, key: &str) -> Decoded<Option<f64>> {
+        self.read(key, |value| value.as_f64().map_or_else(|| misfit("a number"), Ok))
+    }
+
+    pub fn object<T>(self, key: &str, read: impl FnOnce(Object<'v>) -> Decoded<T>) -> Decoded<Option<T>> {
+        self.read(key, |value| read(Object::of(value)?))
+    }
+
+    /// A list, each item read by itself.
+    pub fn list<T>(self, key: &str, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<Vec<T>>> {
+        let items = self.read(key, |value| {
+            let Value::Array(items) = value else { return misfit("a list") };
+            let items = items.iter().enumerate();
+            items.map(|(at, item)| within(&format!("[{at}]"), read(item))).collect::<Decoded<Vec<T>>>()
+        })?;
+        Ok(Given { is_given: items.is_some(), items: items.unwrap_or_default() })
+    }
+
+    pub fn texts(self, key: &str) -> Decoded<Given<Vec<&'v str>>> {
+        self.list(key, |item| match item {
+            Value::String(text) => Ok(text.as_str()),
+            // An item that is null is an empty one.
+            Value::Null => Ok(""),
+            _ => misfit("a string"),
+        })
+    }
+
+    pub fn entries(self) -> impl Iterator<Item = (&'v str, &'v Value)> {
+        self.map.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}

@@ -1,0 +1,160 @@
+//! The API server's judgement of a CustomResourceDefinition, without the API server: of a new one, and of one that is to
+//! replace another.
+//!
+//! ```text
+//! JSON ─► decode ─► model, props      the structures of the API, defaults filled in, what is common moved to the top
+//! old ──► options                     what is asked: of an update nothing that was wrong before in the same way
+//! spec                                group, scope, names, versions, columns, subresources
+//!  ├─► conversion, selectable         webhooks; paths into a schema
+//!  └─► schema                         every keyword
+//!       ├─► structural                declared outside of what only validates
+//!       ├─► defaults                  valid, and pruned
+//!       └─► rules                     CEL compiles
+//! ```
+//!
+//! Messages are the server's own, with these differences: the order of errors, which is fixed here and random there; the
+//! words for what is wrong with an expression of CEL, behind "compilation failed: "; the reason for which a certificate
+//! cannot be parsed. A rule's estimated cost is not judged.
+//!
+//! Whatever cannot be decided here is in [`Judgement::undecided`], never among the refusals.
+
+mod approval;
+mod conversion;
+mod decode;
+mod defaults;
+mod found;
+mod model;
+mod options;
+mod props;
+mod rules;
+mod schema;
+mod selectable;
+mod show;
+mod spec;
+mod structural;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use self::found::Errors;
+pub use self::found::{Refusal, Step};
+use self::model::Crd;
+use self::options::Options;
+use super::error::Undecided;
+use super::objectmeta;
+use super::path::Path;
+
+/// A CRD that the server cannot even read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undecodable {
+    /// Such as `spec.versions[0].schema.openAPIV3Schema.maximum`.
+    pub path: String,
+    pub reason: String,
+}
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", if self.path.is_empty() { "the CRD" } else { &self.path }, self.reason)
+    }
+}
+
+/// What the server says of a CRD.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// In a stable order; the server's own order changes from one answer to the next.
+    pub refusals: Vec<Refusal>,
+    /// What could not be decided. Where there is something, no errors do not mean that the server takes the CRD.
+    pub undecided: Vec<Undecided>,
+}
+
+/// Judges a CRD (`apiextensions.k8s.io/v1`): a create, or with `old` an update of that one as it is live.
+///
+/// # Errors
+/// A CRD that the server cannot read.
+pub fn judge(new: &Value, old: Option<&Value>) -> Result<Judgement, Undecodable> {
+    let mut crd = Crd::decode(new)?;
+    // A live CRD is one that the server could read.
+    let old_crd = old.map(Crd::decode).transpose()?;
+    crd.take_status(old_crd.as_ref());
+    let options = match &old_crd {
+        None => Options::of_create(),
+        Some(old) => Options::of_update(&crd, old),
+    };
+    let mut errors = Errors::default();
+    metadata(new, &crd, old.is_some(), &mut errors);
+    spec::check(&crd, &options, &mut errors);
+    if let Some(old) = &old_crd {
+        immutable(&crd, old, &options, &mut errors);
+    }
+    let status = &Path::Name(&Path::Root, "status");
+    spec::names(&crd.status.accepted, &Path::Name(status, "acceptedNames"), &mut errors);
+    stored_versions(&crd, &Path::Name(status, "storedVersions"), &mut errors);
+    approval::check(&crd, old_crd.as_ref(), &mut errors);
+    if crd.preserve_unknown && !old_crd.as_ref().is_some_and(|old| old.preserve_unknown) {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                      spec.versions[*].schema instead";
+        let spec = Path::Name(&Path::Root, "spec");
+        errors.invalid(&Path::Name(&spec, "preserveUnknownFields"), true, detail);
+    }
+    Ok(Judgement { refusals: errors.list, undecided: errors.undecided })
+}
+
+fn metadata(new: &Value, crd: &Crd, is_update: bool, errors: &mut Errors) {
+    let path = Path::Name(&Path::Root, "metadata");
+    for error in objectmeta::check_root(new, is_update) {
+        errors.add(&path, error);
+    }
+    let wanted = format!("{}.{}", crd.names.plural, crd.group);
+    if !is_update && !crd.name.is_empty() && crd.name != wanted {
+        errors.invalid(&Path::Name(&path, "name"), crd.name, "must be spec.names.plural+\".\"+spec.group");
+    }
+}
+
+/// What an update may not change.
+fn immutable(new: &Crd, old: &Crd, options: &Options, errors: &mut Errors) {
+    let spec = &Path::Name(&Path::Root, "spec");
+    let names = &Path::Name(spec, "names");
+    let mut same = |path: Path, new: &str, old: &str| {
+        if new != old {
+            errors.invalid(&path, new, "field is immutable");
+        }
+    };
+    if options.require_immutable_names {
+        same(Path::Name(spec, "scope"), new.scope, old.scope);
+        same(Path::Name(names, "kind"), new.names.kind, old.names.kind);
+    }
+    same(Path::Name(spec, "group"), new.group, old.group);
+    same(Path::Name(names, "plural"), new.names.plural, old.names.plural);
+}
+
+/// Versions in which objects may be stored have to stay.
+fn stored_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
+    let stored = &crd.status.stored_versions;
+    if stored.is_empty() {
+        return errors.invalid_as(path, "null", "must have at least one stored version");
+    }
+    for (at, version) in crd.versions.iter().enumerate().filter(|(_, version)| version.storage) {
+        // A name that two versions have counts once.
+        let is_repeated = crd.versions[..at].iter().any(|before| before.name == version.name);
+        if is_repeated || !stored.contains(&version.name) {
+            let detail = format!("must have the storage version {}", version.name);
+            errors.invalid_as(path, &show::texts(stored, true), &detail);
+        }
+    }
+    for (at, name) in stored.iter().enumerate() {
+        let is_there = crd.versions.iter().any(|version| version.name == *name);
+        if is_there || stored[at + 1..].contains(name) {
+            continue;
+        }
+        let detail = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
+             until a storage migration ensures no data remains persisted in {name} and removes {name} from \
+             status.storedVersions"
+        );
+        errors.invalid(&Path::Index(path, at), *name, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests;

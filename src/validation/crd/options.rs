@@ -1,0 +1,114 @@
+//! What is asked of a CRD: of a new one everything, of an update nothing that was wrong before in the same way.
+
+use std::collections::BTreeSet;
+
+use super::model::Crd;
+use super::{conversion, defaults, schema, structural};
+
+/// What the server asks for.
+#[derive(Clone, Debug)]
+pub struct Options<'o> {
+    pub require_recognized_review: bool,
+    pub require_immutable_names: bool,
+    /// Every version has to have a schema.
+    pub require_schema: bool,
+    pub require_valid_types: bool,
+    pub require_structural: bool,
+    pub require_pruned_defaults: bool,
+    /// Items of sets have to be atomic.
+    pub require_atomic_sets: bool,
+    /// Keys of list maps have to be there in each item.
+    pub require_map_keys: bool,
+    pub allow_invalid_ca: bool,
+    /// The versions whose schema an update leaves alone.
+    unchanged: BTreeSet<&'o str>,
+    /// Single rules may cost what they like.
+    pub any_rule_cost: bool,
+    /// The versions that may keep too many selectable fields; the empty name is what they have in common.
+    many_selectable: BTreeSet<&'o str>,
+}
+
+impl<'o> Options<'o> {
+    pub fn of_create() -> Self {
+        Self {
+            require_recognized_review: true,
+            require_immutable_names: false,
+            require_schema: true,
+            require_valid_types: true,
+            require_structural: true,
+            require_pruned_defaults: true,
+            require_atomic_sets: true,
+            require_map_keys: true,
+            allow_invalid_ca: true,
+            unchanged: BTreeSet::new(),
+            any_rule_cost: false,
+            many_selectable: BTreeSet::new(),
+        }
+    }
+
+    pub fn of_update(new: &'o Crd, old: &Crd) -> Self {
+        let old_versions = &old.conversion.review_versions;
+        Self {
+            require_recognized_review: old_versions.is_empty() || conversion::has_recognized(old_versions),
+            require_immutable_names: old.status.is_established,
+            require_schema: all_have_schemas(old),
+            require_valid_types: !old.has_schema_with(&mut |schema| !schema::has_valid_type(schema)),
+            require_structural: old.schemas().all(structural::is_structural),
+            require_pruned_defaults: !old.schemas().any(defaults::has_unpruned),
+            require_atomic_sets: !old.has_schema_with(&mut |schema| schema::non_atomic_set(schema).is_some()),
+            require_map_keys: !old.has_schema_with(&mut |schema| schema::has_bad_map_keys(schema)),
+            allow_invalid_ca: allows_invalid_ca(old),
+            unchanged: unchanged(new, old),
+            any_rule_cost: false,
+            many_selectable: many_selectable(new, old),
+        }
+    }
+
+    /// What is asked of one version.
+    pub fn of_version(&self, version: &str) -> Self {
+        let any_rule_cost = self.any_rule_cost || self.unchanged.contains(version);
+        Self { any_rule_cost, ..self.clone() }
+    }
+
+    pub fn may_have_many_selectable(&self, version: &str) -> bool {
+        self.many_selectable.contains(version)
+    }
+}
+
+fn all_have_schemas(crd: &Crd) -> bool {
+    let has = |validation: &Option<super::model::Validation>| {
+        validation.as_ref().is_some_and(|validation| validation.schema.is_some())
+    };
+    has(&crd.validation) || crd.versions.iter().all(|version| has(&version.validation))
+}
+
+fn allows_invalid_ca(old: &Crd) -> bool {
+    if !old.status.is_established {
+        return true;
+    }
+    let bundle = old.conversion.client.as_ref().map_or("", |client| client.ca_bundle);
+    !bundle.is_empty() && conversion::ca_problem(bundle).is_some()
+}
+
+fn unchanged<'o>(new: &Crd<'o>, old: &Crd) -> BTreeSet<&'o str> {
+    let names = new.versions.iter().map(|version| version.name);
+    let is_unchanged = |name: &&str| match (new.schema_of(name), old.schema_of(name)) {
+        (Some(new), Some(old)) => new == old,
+        _ => false,
+    };
+    names.filter(is_unchanged).collect()
+}
+
+fn many_selectable<'o>(new: &Crd<'o>, old: &Crd) -> BTreeSet<&'o str> {
+    let mut many = BTreeSet::new();
+    if old.selectable.len() > 8 && new.selectable == old.selectable {
+        many.insert("");
+    }
+    for version in &new.versions {
+        let before = old.versions.iter().find(|before| before.name == version.name);
+        if before.is_some_and(|before| before.selectable.len() > 8 && version.selectable == before.selectable) {
+            many.insert(version.name);
+        }
+    }
+    many
+}
