@@ -8,10 +8,10 @@ use crate::validation::re2::syntax::{self, Problem};
 
 /// Why no structural schema can be made of a schema at all: the first reason found.
 pub fn unsupported(schema: &Props) -> Option<String> {
-    convert(schema, false).err()
+    convert(schema).err()
 }
 
-fn convert(schema: &Props, nested: bool) -> Result<(), String> {
+fn convert(schema: &Props) -> Result<(), String> {
     for (is_there, keyword) in [
         (!schema.id.is_empty(), "id"),
         (!schema.schema.is_empty(), "schema"),
@@ -28,7 +28,7 @@ fn convert(schema: &Props, nested: bool) -> Result<(), String> {
     let combined = schema.not.as_deref().into_iter();
     let combined = combined.chain(schema.all_of.iter()).chain(schema.any_of.iter()).chain(schema.one_of.iter());
     for schema in combined {
-        convert(schema, true)?;
+        convert(schema)?;
     }
     if schema.preserve_unknown == Some(false) {
         return Err("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned());
@@ -37,9 +37,9 @@ fn convert(schema: &Props, nested: bool) -> Result<(), String> {
         if !items.schemas.is_empty() {
             return Err("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
         }
-        items.schema.as_ref().map_or(Ok(()), |schema| convert(schema, nested))?;
+        items.schema.as_ref().map_or(Ok(()), convert)?;
     }
-    schema.properties.values().chain(schema.entry()).try_for_each(|schema| convert(schema, nested))
+    schema.properties.values().chain(schema.entry()).try_for_each(convert)
 }
 
 /// Where in a structural schema a schema stands.
