@@ -30,7 +30,9 @@ pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors
         raw
     });
     // A schema that cannot be compiled is refused for what is wrong with it.
-    let Ok(node) = Compiler::of_defaults(&Engine, &Patterns::default()).root(with_root.as_ref().unwrap_or(raw)) else {
+    let patterns = Patterns::default();
+    let engine = Engine::sharing(&patterns);
+    let Ok(node) = Compiler::of_defaults(&engine, &patterns).root(with_root.as_ref().unwrap_or(raw)) else {
         return;
     };
     let mut walk = Walk { require_pruned: options.require_pruned_defaults, errors };
