@@ -172,6 +172,7 @@ impl Options {
         let (addition, removal) = match name {
             "enum" => (Some(&mut self.crdify.enum_addition), None),
             "nullable" => (Some(&mut self.crdify.nullable_addition), Some(&mut self.crdify.nullable_removal)),
+            "oneOf" => (Some(&mut self.crdify.one_of_addition), Some(&mut self.crdify.one_of_removal)),
             "pattern" => (None, Some(&mut self.crdify.pattern_removal)),
             _ => (None, None),
         };

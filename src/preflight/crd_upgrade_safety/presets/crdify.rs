@@ -7,7 +7,6 @@ use super::{Flagged, Schemas};
 use crate::preflight::crd_upgrade_safety::json::Map;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::versions;
-use crate::preflight::crd_upgrade_safety::words;
 use crate::validation::gotext;
 
 pub const SCOPE: &str = "scope";
@@ -21,7 +20,7 @@ pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagge
         let live = flatten(schemas.live(&live_version.name), Naming::Crdify);
         let desired = flatten(schemas.desired(&desired_version.name), Naming::Crdify);
         let place = Place { version: live_version.name.clone(), index: desired_index };
-        removed(pair.desired.name(), &live, &desired, &place, &mut found);
+        removed(&live, &desired, &place, &mut found);
         for (path, failure) in of_schemas(&live, &desired, options) {
             found.push(place.flagged(&desired, path, failure));
         }
@@ -56,7 +55,7 @@ fn of_crd(pair: &CrdPair) -> Vec<Flagged> {
     let removed: Vec<&str> =
         stored.iter().map(String::as_str).filter(|name| pair.desired.version(name).is_none()).collect();
     if !removed.is_empty() {
-        flag(STORED_VERSION_REMOVAL, format!("stored versions removed : {}", words::bracketed(&removed)), "versions");
+        flag(STORED_VERSION_REMOVAL, format!("stored versions removed : [{}]", removed.join(" ")), "versions");
     }
     found
 }
@@ -95,9 +94,9 @@ fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten
 }
 
 /// Each path of live that desired lacks, whether a field or a node of an alternative.
-fn removed(crd: &str, live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>) {
+fn removed(live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>) {
     for path in live.keys().filter(|path| !desired.contains_key(*path)) {
-        let text = format!("crd/{crd} version/{} field/{path} may not be removed", place.version);
+        let text = format!("removed field : {}.{path}", place.version);
         found.push(Flagged {
             documented: format!("{EXISTING_FIELD_REMOVAL}: {text}"),
             at: nearest(desired, path).steps(place.index),

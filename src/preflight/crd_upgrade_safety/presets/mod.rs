@@ -2,14 +2,16 @@
 //!
 //! A team whose cluster asks one of these tools can see here what it will say. So nothing in this folder judges by its own
 //! lights: it looks at schemas as the tools do (flat tables of nodes, [`flatten`]), compares them as their Go types would
-//! ([`typed`]) and speaks in their words. Sources: crdify of March 2026 with the settings of operator-controller, kapp's
-//! `CRDUpgradeSafety` on the node tables of crd-schema-checker.
+//! ([`typed`]) and speaks in their words. Sources: crdify at commit bb9957dbf465 (June 2026), which OLM
+//! v1 has with settings of its own since operator-controller v1.11.0, and kapp's `CRDUpgradeSafety` on the node tables of
+//! crd-schema-checker.
 //!
 //! One thing is not reproduced: the struct diff that crdify prints for an unhandled change. The short form that OLM makes of
 //! it stands for both.
 
 pub mod crdify;
 mod flatten;
+mod gostring;
 pub mod kapp;
 pub mod options;
 mod typed;
@@ -83,6 +85,7 @@ pub fn explained_by(validation: &'static str) -> &'static str {
         "minProperties" => "NoMinPropertiesTightened",
         "minimum" => "NoMinimumTightened",
         "nullable" => "NullableChange",
+        "oneOf" => "OneOfChange",
         "pattern" => "PatternChange",
         "required" => "NoRequiredFieldAdded",
         "type" => "NoTypeChange",

@@ -28,6 +28,10 @@ pub struct Options {
     pub nullable_addition: bool,
     /// `nullable`'s `removalPolicy: Allow`.
     pub nullable_removal: bool,
+    /// `oneOf`'s `additionPolicy: Allow`.
+    pub one_of_addition: bool,
+    /// `oneOf`'s `removalPolicy: Allow`.
+    pub one_of_removal: bool,
     /// `pattern`'s `removalPolicy: Allow`.
     pub pattern_removal: bool,
     /// Validations that are not errors, by name.
@@ -43,6 +47,8 @@ impl Default for Options {
             enum_addition: false,
             nullable_addition: false,
             nullable_removal: false,
+            one_of_addition: false,
+            one_of_removal: false,
             pattern_removal: false,
             enforcement: Vec::new(),
         }

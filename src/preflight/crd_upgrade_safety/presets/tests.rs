@@ -73,12 +73,63 @@ fn crdify_says_of_each_keyword_what_it_says() {
     }
 }
 
+/// crdify's own words for the changes of the next test, one a line.
+const ONE_OF: &str = include_str!("crdify_one_of.txt");
+
+#[test]
+fn alternatives_are_compared_as_crdify_prints_them() {
+    let required =
+        |names: &[&str]| json!({"oneOf": names.iter().map(|name| json!({"required": [name]})).collect::<Vec<_>>()});
+    let everything = json!({"oneOf": [{"required": ["a"]}, {
+        "type": "string", "maxLength": 5, "maximum": 1_500_000, "enum": ["a", 1], "default": "d", "nullable": true,
+        "items": {"type": "string"}, "additionalProperties": true, "not": {"pattern": "x"},
+        "x-kubernetes-validations": [{"rule": "a", "message": "b", "reason": "FieldValueInvalid"}],
+    }]});
+    let below = |value: &str, more: Value| {
+        let mut a = json!({"enum": [value]});
+        a.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"oneOf": [{"properties": {"a": a}}]})
+    };
+    let pairs = [
+        (json!({}), required(&["a", "b"])),
+        (required(&["a", "b"]), required(&["a"])),
+        (required(&["a"]), everything),
+        (below("x", json!({})), below("y", json!({"items": {"type": "string"}}))),
+    ];
+    assert_eq!(ONE_OF.lines().count(), pairs.len());
+    for ((live, desired), expected) in pairs.iter().zip(ONE_OF.lines()) {
+        let said = of_x(live, desired, &Options::default());
+        assert!(said.contains(&format!("oneOf: {expected}")), "{live} {desired}: {said:#?}\nexpected {expected}");
+    }
+    // A bound is printed as an address, so crdify takes the same alternative for another one, if anything else of the
+    // node changes.
+    let bounded =
+        |description: &str| json!({"description": description, "oneOf": [{"properties": {"a": {"maxLength": 1}}}]});
+    let said = of_x(&bounded("1"), &bounded("2"), &Options::olm_v1());
+    assert!(matches!(&said[..], [only] if only.starts_with("oneOf: allowed oneOf schemas removed: [")), "{said:?}");
+    assert!(of_x(&bounded("1"), &bounded("1"), &Options::olm_v1()).is_empty());
+    // Texts for people are blanked first.
+    let told = |title: &str| json!({"oneOf": [{"required": ["a"], "title": title}]});
+    assert!(!of_x(&told("1"), &told("2"), &Options::olm_v1()).iter().any(|line| line.starts_with("oneOf: ")));
+}
+
+#[test]
+fn values_are_whole() {
+    let long = "x".repeat(500);
+    assert_eq!(
+        of_x(&json!({"description": long}), &json!({}), &Options::default()),
+        [format!("description: description changed : \"{long}\" -> \"\"")]
+    );
+}
+
 #[test]
 fn policies_allow_what_they_name() {
     let options = Options {
         enum_addition: true,
         nullable_addition: true,
         nullable_removal: true,
+        one_of_addition: true,
+        one_of_removal: true,
         pattern_removal: true,
         ..Options::default()
     };
@@ -87,8 +138,18 @@ fn policies_allow_what_they_name() {
         (json!({}), json!({"nullable": true})),
         (json!({"nullable": true}), json!({})),
         (json!({"pattern": "a"}), json!({})),
+        (
+            json!({"type": "string"}),
+            json!({"type": "string", "oneOf": [{"type": "string", "title": "t"}, {"pattern": "a"}]}),
+        ),
     ] {
         assert!(of_x(&live, &desired, &options).is_empty(), "{live} {desired}");
+    }
+    // What is below an alternative is a node of its own.
+    let alternatives = |patterns: &[&str]| json!({"oneOf": patterns.iter().map(|pattern| json!({"pattern": pattern})).collect::<Vec<_>>()});
+    for (options, flagged) in [(&options, false), (&Options::default(), true)] {
+        let said = of_x(&alternatives(&["a", "b"]), &alternatives(&["c"]), options);
+        assert_eq!(said.iter().any(|line| line.starts_with("oneOf: ")), flagged, "{said:?}");
     }
     assert_eq!(of_x(&json!({"description": "a"}), &json!({}), &Options::olm_v1()), [""; 0]);
     let silent = Options { unhandled: None, ..Options::default() };
@@ -104,9 +165,9 @@ fn a_removed_field_is_also_an_empty_one_and_what_is_below_is_told_too() {
     assert_eq!(
         found,
         [
-            "existingFieldRemoval: crd/samples.test.example.com version/v1 field/^.spec.x may not be removed",
-            "existingFieldRemoval: crd/samples.test.example.com version/v1 field/^.spec.x.a may not be removed",
-            "existingFieldRemoval: crd/samples.test.example.com version/v1 field/^.spec.x.additionalProperties may not be removed",
+            "existingFieldRemoval: removed field : v1.^.spec.x",
+            "existingFieldRemoval: removed field : v1.^.spec.x.a",
+            "existingFieldRemoval: removed field : v1.^.spec.x.additionalProperties",
             r#"v1: ^.spec.x: type: type changed : "object" -> """#,
             "v1: ^.spec.x: unhandled: unhandled changes found (AdditionalProperties <complex value> -> nil)",
             r#"v1: ^.spec.x.a: type: type changed : "string" -> """#,

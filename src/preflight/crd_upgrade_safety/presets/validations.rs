@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::gostring::{self, Memory};
 use super::options::Options;
 use super::typed::{self, Difference};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
@@ -25,6 +26,7 @@ pub const OF_NODES: &[&str] = &[
     "minProperties",
     "minimum",
     "nullable",
+    "oneOf",
     "pattern",
     "required",
     "type",
@@ -38,7 +40,7 @@ const OF_CHILDREN: &[&str] = &["items", "properties"];
 pub struct Failure {
     pub validation: &'static str,
     pub text: String,
-    /// The whole of what differs, where `text` is cut short: two failures are the same if this is.
+    /// The whole of what differs, where `text` is a short form: two failures are the same if this is.
     pub whole: String,
 }
 
@@ -47,9 +49,15 @@ pub fn of_node(live: &Map, desired: &Map, options: &Options) -> Vec<Failure> {
     let own = typed::differences(live, desired, OF_CHILDREN);
     let mut failures = Vec::new();
     for name in OF_NODES {
-        let Some(difference) = own.iter().find(|difference| difference.keyword == *name) else { continue };
-        if let Some((text, whole)) = judge(name, difference, options) {
-            failures.push(Failure { validation: name, text, whole });
+        let difference = own.iter().find(|difference| difference.keyword == *name);
+        let text = match (*name, difference) {
+            // Also alternatives that are the same, if anything differs: see `gostring`.
+            ("oneOf", _) if !own.is_empty() => one_of(live, desired, options),
+            (_, None) => continue,
+            (name, Some(difference)) => judge(name, difference, options),
+        };
+        if let Some(text) = text {
+            failures.push(Failure { validation: name, whole: text.clone(), text });
         }
     }
     let rest: Vec<&Difference> = own.iter().filter(|difference| !OF_NODES.contains(&difference.keyword)).collect();
@@ -66,59 +74,49 @@ fn whole(rest: &[&Difference]) -> String {
     rest.iter().map(|d| format!("{} {} -> {}\n", d.keyword, json(d.live), json(d.desired))).collect()
 }
 
-/// How much of a value is shown: all of it, or a part.
-type Cut<'c> = &'c dyn Fn(&str) -> String;
-
-/// The short text and the whole one.
-fn judge(name: &'static str, difference: &Difference, options: &Options) -> Option<(String, String)> {
+/// What a validation of one keyword says, in crdify's words and with the values whole.
+fn judge(name: &'static str, difference: &Difference, options: &Options) -> Option<String> {
     let (live, desired) = (difference.live, difference.desired);
-    let said = |what: &str, value: &dyn Fn(Cut<'_>) -> String| {
-        Some((format!("{what} : {}", value(&words::cut)), format!("{what} : {}", value(&str::to_owned))))
-    };
-    let quoted = |json: &Json, cut: Cut<'_>| gotext::quote(&cut(&json.to_string()));
+    let said = |what: &str, value: String| Some(format!("{what} : {value}"));
+    let quoted = |json: &Json| gotext::quote(&json.to_string());
     match name {
         "default" => match (live, desired) {
-            (None, Some(now)) => said("default added when there was none previously", &|cut| quoted(now, cut)),
-            (Some(was), None) => said("default value removed", &|cut| quoted(was, cut)),
-            (Some(was), Some(now)) => {
-                said("default value changed", &|cut| format!("{} -> {}", quoted(was, cut), quoted(now, cut)))
-            }
+            (None, Some(now)) => said("default added when there was none previously", quoted(now)),
+            (Some(was), None) => said("default value removed", quoted(was)),
+            (Some(was), Some(now)) => said("default value changed", format!("{} -> {}", quoted(was), quoted(now))),
             (None, None) => None,
         },
-        "description" => said("description changed", &|cut| texts(live, desired, cut)),
-        "type" => said("type changed", &|cut| texts(live, desired, cut)),
+        "description" => said("description changed", texts(live, desired)),
+        "type" => said("type changed", texts(live, desired)),
         "pattern" => match (live, desired) {
-            (None, _) => said("pattern added", &|cut| texts(live, desired, cut)),
+            (None, _) => said("pattern added", texts(live, desired)),
             (_, None) if options.pattern_removal => None,
-            (_, None) => said("pattern removed", &|cut| texts(live, desired, cut)),
-            _ => said("pattern changed", &|cut| texts(live, desired, cut)),
+            (_, None) => said("pattern removed", texts(live, desired)),
+            _ => said("pattern changed", texts(live, desired)),
         },
         "nullable" => match (live, options.nullable_addition, options.nullable_removal) {
-            (None, false, _) => said("nullable added", &|_| "false -> true".into()),
-            (Some(_), _, false) => said("nullable removed", &|_| "true -> false".into()),
+            (None, false, _) => said("nullable added", "false -> true".into()),
+            (Some(_), _, false) => said("nullable removed", "true -> false".into()),
             _ => None,
         },
         "required" => {
             let added = missing(desired, live);
             let names: Vec<&str> = added.iter().filter_map(|name| name.text()).collect();
-            (!names.is_empty()).then(|| {
-                let whole = format!("new required fields: [{}]", names.join(" "));
-                (format!("new required fields: {}", words::bracketed(&names)), whole)
-            })
+            (!names.is_empty()).then(|| format!("new required fields: [{}]", names.join(" ")))
         }
         "enum" => {
             let (added, removed) = (missing(desired, live), missing(live, desired));
-            let list = |values: &[&Json], cut: Cut<'_>| {
+            let list = |values: &[&Json]| {
                 let mut values: Vec<String> = values.iter().map(|value| value.to_string()).collect();
                 values.sort_unstable();
-                cut(&format!("[{}]", values.join(" ")))
+                format!("[{}]", values.join(" "))
             };
             if live.is_none() {
-                said("enum constraint added when there was none previously", &|cut| list(&added, cut))
+                said("enum constraint added when there was none previously", list(&added))
             } else if !removed.is_empty() {
-                said("allowed enum values removed", &|cut| list(&removed, cut))
+                said("allowed enum values removed", list(&removed))
             } else if !added.is_empty() && !options.enum_addition {
-                said("allowed enum values added", &|cut| list(&added, cut))
+                said("allowed enum values added", list(&added))
             } else {
                 None
             }
@@ -127,9 +125,32 @@ fn judge(name: &'static str, difference: &Difference, options: &Options) -> Opti
     }
 }
 
+/// The `oneOf` validation, which compares the alternatives by the text that Go prints of them ([`gostring`]).
+fn one_of(live: &Map, desired: &Map, options: &Options) -> Option<String> {
+    let set = |schema, memory| -> BTreeSet<String> {
+        gostring::of_alternatives(typed::get(schema, "oneOf"), memory).into_iter().collect()
+    };
+    let (was, now) = (set(live, Memory::Live), set(desired, Memory::Desired));
+    let said = |what: &str, of: &BTreeSet<String>, without: &BTreeSet<String>| {
+        let texts: Vec<&str> = of.difference(without).map(String::as_str).collect();
+        (!texts.is_empty()).then(|| format!("{what}: [{}]", texts.join(" ")))
+    };
+    if was.is_empty() {
+        let what = match options.one_of_addition {
+            false => "oneOf constraint added when there was none previously",
+            true if now.contains(&gostring::as_alternative(live, Memory::Live)) => return None,
+            true => "oneOf constraint added and pre-existing property schema is not preserved in the new oneOf entries",
+        };
+        return said(what, &now, &was);
+    }
+    let removed = (!options.one_of_removal).then(|| said("allowed oneOf schemas removed", &was, &now)).flatten();
+    let added = || (!options.one_of_addition).then(|| said("allowed oneOf schemas added", &now, &was)).flatten();
+    removed.or_else(added)
+}
+
 /// `"integer" -> "string"`; what is not there is the empty text.
-fn texts(live: Option<&Json>, desired: Option<&Json>, cut: Cut<'_>) -> String {
-    let text = |json: Option<&Json>| gotext::quote(&cut(json.and_then(Json::text).unwrap_or_default()));
+fn texts(live: Option<&Json>, desired: Option<&Json>) -> String {
+    let text = |json: Option<&Json>| gotext::quote(json.and_then(Json::text).unwrap_or_default());
     format!("{} -> {}", text(live), text(desired))
 }
 
@@ -141,17 +162,16 @@ fn missing<'n, 'a>(of: Option<&'n Json<'a>>, other: Option<&'n Json<'a>>) -> Vec
     set(of).difference(&set(other)).copied().collect()
 }
 
-fn bound(name: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<(String, String)> {
+fn bound(name: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<String> {
     let (kind, moved, lower) =
         if name.starts_with("max") { ("maximum", "decreased", true) } else { ("minimum", "increased", false) };
-    let text = match (live, desired?) {
-        (None, now) => format!("{kind} constraint added when there was none previously : {}", number(name, now)),
+    match (live, desired?) {
+        (None, now) => Some(format!("{kind} constraint added when there was none previously : {}", number(name, now))),
         (Some(was), now) if (lower && was.exceeds(now)) || (!lower && now.exceeds(was)) => {
-            format!("{kind} {moved} : {} -> {}", number(name, was), number(name, now))
+            Some(format!("{kind} {moved} : {} -> {}", number(name, was), number(name, now)))
         }
-        _ => return None,
-    };
-    Some((text.clone(), text))
+        _ => None,
+    }
 }
 
 /// As Go prints it: `maximum` and `minimum` are float64s, the other bounds integers.
