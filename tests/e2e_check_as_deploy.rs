@@ -48,9 +48,9 @@ fn a_field_conflict_ends_both() {
     let live = config_map(&bed, "theirs");
     assert_eq!(cp.server_side_apply(&cp.path_of(&live), "other-tool", &live).0, 201);
     let ours = config_map(&bed, "ours");
-    let run = alike(&bed, &[ours.clone()], &[], 1);
+    let run = alike(&bed, std::slice::from_ref(&ours), &[], 1);
     run.stdout_contains("field manager \"other-tool\" owns what the manifests change");
-    assert_eq!(alike(&bed, &[ours.clone()], &["-o", "json"], 1).report()["outcome"], "failed");
+    assert_eq!(alike(&bed, std::slice::from_ref(&ours), &["-o", "json"], 1).report()["outcome"], "failed");
     // The flags that change the answer are those of deploy.
     bed.write("manifests.yaml", &ours.to_string());
     let check = |flags: &[&str]| {

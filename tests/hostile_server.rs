@@ -221,6 +221,9 @@ fn a_list_of_crds_that_gets_nowhere() {
 }
 
 /// Objects are listed for `CustomResourceValidation`, with what is live of a CRD that gets narrower.
+/// What the server does with each request, where it is not what a real one would do.
+type Plan = Box<dyn Fn(&Asked) -> Option<Does> + Send + Sync>;
+
 #[test]
 fn a_list_of_objects_that_gets_nowhere() {
     let is_list = |asked: &Asked| asked.path.ends_with("/samples") && asked.query.contains("limit=");
@@ -234,7 +237,7 @@ fn a_list_of_objects_that_gets_nowhere() {
     };
     let count =
         |asked: &Asked| asked.query.split("continue=").nth(1).map_or(0, |token| token.parse::<u32>().unwrap_or(0)) + 1;
-    let says = |plan: Box<dyn Fn(&Asked) -> Option<Does> + Send + Sync>, why: &str| {
+    let says = |plan: Plan, why: &str| {
         let run = Run::of(&crd("sample", "{type: string, maxLength: 1}"), plan);
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.example.com";
         let live: serde_json::Value = serde_yaml::from_str(&crd("sample", "{type: string}")).expect("YAML");
