@@ -189,6 +189,25 @@ fn one_cause_is_one_finding() {
 }
 
 #[test]
+fn an_object_that_becomes_a_map_is_told_by_what_the_server_did_with_its_fields() {
+    let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let told = |live: Value| {
+        let (live, desired) = pair_of(&live, &map);
+        let found = compared(&live, &desired).expect("two CRDs");
+        let of_map = found.into_iter().find(|found| found.rule.doc.name == "AdditionalPropertiesChange");
+        let said = of_map.expect("the change is found").said;
+        (said.message, said.help)
+    };
+    let (message, help) = told(json!({"type": "object"}));
+    assert!(message.contains("until now the server pruned every field in it"), "{message}");
+    assert!(message.ends_with("it keeps values that fit, and refuses others"), "{message}");
+    assert!(!help.contains("leave it out"), "{help}");
+    let (message, help) = told(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+    assert!(!message.contains("until now the server pruned"), "{message}");
+    assert!(help.contains("leave it out"), "{help}");
+}
+
+#[test]
 fn what_the_api_cannot_hold_is_not_judged() {
     let fine = json!({"type": "integer", "minimum": 1});
     for broken in [json!({"type": "integer", "minimum": "5"}), json!({"type": ["integer"]}), json!(true)] {

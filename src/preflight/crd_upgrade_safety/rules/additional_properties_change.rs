@@ -1,7 +1,10 @@
 //! `additionalProperties` added, removed or of another kind.
 
 use super::{Claim, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
+use crate::preflight::crd_upgrade_safety::keywords;
+use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
 
@@ -27,6 +30,28 @@ const EFFECTS: Effects = Effects {
         help: "keep it as it is in this version, or change it in a new version only",
     },
 };
+
+/// An object without fields that becomes a map. What writers sent in it was pruned, so that no stored object has any.
+const NOW_A_MAP: Effect = Effect {
+    breaks: &[Breaks::Writers],
+    verdict: None,
+    so: "until now the server pruned every field in it, so that stored objects have none; from now on it keeps values \
+         that fit, and refuses others",
+    help: "nothing has to be done for stored objects; make sure that what writers send there fits the new schema",
+};
+
+/// Whether the server prunes everything in such an object today, and no longer those values that fit a schema.
+fn was_pruned(pair: &NodePair) -> bool {
+    const KEEPS: [&str; 4] = [
+        "properties",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+    ];
+    let is_object = keywords::get(pair.live, "type").and_then(Json::text).is_some_and(|kind| kind == "object");
+    let gets_a_schema = pair.desired(EFFECTS.keyword).and_then(Json::map).is_some();
+    is_object && gets_a_schema && KEEPS.iter().all(|keyword| keywords::get(pair.live, keyword).is_none())
+}
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
@@ -56,5 +81,8 @@ labels:
     weight: Weight::Unknown,
     claims: &[Claim::all(EFFECTS.keyword)],
     hides_others: false,
-    judge: Judge::Node(|pair| judge(pair, &EFFECTS)),
+    judge: Judge::Node(|pair| match was_pruned(pair) {
+        true => judge(pair, &Effects { added: NOW_A_MAP, ..EFFECTS }),
+        false => judge(pair, &EFFECTS),
+    }),
 };
