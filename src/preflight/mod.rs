@@ -104,6 +104,8 @@ pub struct Violation {
     /// The schema node, for example `^.spec.pollInterval`.
     pub path: Option<String>,
     pub message: String,
+    /// See [`crate::report::Finding::unredacted`].
+    pub unredacted: Option<String>,
     /// See [`crate::report::Finding::documented`].
     pub documented: Option<String>,
     pub breaks: Vec<Breaks>,
@@ -161,6 +163,7 @@ impl Violation {
             version,
             path: None,
             message,
+            unredacted: None,
             documented: None,
             breaks: doc.breaks.to_vec(),
             verdict: None,

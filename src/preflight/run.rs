@@ -81,7 +81,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
     let problems = waive(&mut reports, waivers, own_checks);
-    once::tell(&mut reports, redact);
+    once::tell(&mut reports);
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
@@ -212,6 +212,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             version: violation.version,
             path: violation.path,
             message: violation.message,
+            unredacted: violation.unredacted,
             documented: violation.documented,
             verdict: violation.verdict,
             breaks: violation.breaks,

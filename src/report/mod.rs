@@ -243,6 +243,11 @@ pub struct Finding {
     pub path: Option<String>,
     /// What is wrong, in the field's documented words.
     pub message: String,
+    /// The message with all values, where `message` is without some for `--redact`. Findings of two checks are compared
+    /// by it; nothing writes it down.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub unredacted: Option<String>,
     /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documented: Option<String>,

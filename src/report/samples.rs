@@ -58,6 +58,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         version: None,
         path: None,
         message: message.into(),
+        unredacted: None,
         documented: None,
         verdict: None,
         breaks: Vec::new(),

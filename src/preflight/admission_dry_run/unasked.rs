@@ -50,8 +50,9 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
 /// What the validator says, under a rule of this check.
 fn as_ours(violation: Violation) -> Violation {
     let help = violation.help.replace(&*violation.rule, rules::INVALID.name);
-    let message = format!("gantry's own validator, as the server cannot be asked yet: {}", violation.message);
-    Violation { rule: rules::INVALID.name.into(), help, message, ..violation }
+    let ours = |said: &str| format!("gantry's own validator, as the server cannot be asked yet: {said}");
+    let (message, unredacted) = (ours(&violation.message), violation.unredacted.as_deref().map(ours));
+    Violation { rule: rules::INVALID.name.into(), help, message, unredacted, ..violation }
 }
 
 /// Holds objects of built-in kinds against their schemas, and answers which of them have one.

@@ -84,6 +84,7 @@ fn violation(
         version: version.map(str::to_owned),
         path: None,
         message,
+        unredacted: None,
         documented: None,
         breaks: doc.breaks.to_vec(),
         verdict: None,

@@ -252,6 +252,7 @@ impl CrdUpgradeSafety {
             version,
             path,
             message: said.message,
+            unredacted: None,
             documented,
             breaks,
             verdict,
@@ -293,6 +294,7 @@ impl CrdUpgradeSafety {
             path: flagged.path,
             // crdify's line names the place, kapp's text does by itself.
             message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
+            unredacted: None,
             documented: Some(flagged.documented),
             breaks: Vec::new(),
             verdict: None,

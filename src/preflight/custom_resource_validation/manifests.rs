@@ -296,18 +296,22 @@ impl Judging {
 
     fn refused(&self, error: &FieldError, manifest: &Value) -> Violation {
         let (place, words, said) = self.said(error, manifest);
-        let message = format!("{} refuses it: {said}", self.definition.whose);
+        let refuses = |said: &str| format!("{} refuses it: {said}", self.definition.whose);
+        let message = refuses(&said);
+        let unredacted = self.redact.then(|| refuses(&error.to_string()));
         let help =
             format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
-        self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
+        Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
     }
 
     /// A live object with a value of another kind: an update that is no apply would be forgiven it.
     fn stuck(&self, error: &FieldError, manifest: &Value) -> Violation {
         let (place, words, said) = self.said(error, manifest);
-        let message = format!("no server-side apply can read the live object: {said}");
+        let stops = |said: &str| format!("no server-side apply can read the live object: {said}");
+        let message = stops(&said);
+        let unredacted = self.redact.then(|| stops(&error.to_string()));
         let help = "repair the live object first, by an update that is no apply: kubectl patch --type merge".to_owned();
-        self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words)
+        Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
     }
 
     /// Where it is, the cause in words, and the server's words.

@@ -152,6 +152,7 @@ impl Own {
             version: None,
             path: None,
             message,
+            unredacted: None,
             documented: None,
             breaks: Vec::new(),
             verdict: None,

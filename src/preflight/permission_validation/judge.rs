@@ -225,6 +225,7 @@ fn violation(
         version: None,
         path: None,
         message,
+        unredacted: None,
         documented: None,
         breaks: rule.breaks.to_vec(),
         verdict: None,
