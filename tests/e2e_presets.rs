@@ -281,3 +281,34 @@ fn manifests_cannot_waive() {
         .code(3)
         .stderr_contains("notice: config.json:1:53: ignored: waivers of a Config document among the manifests");
 }
+
+#[test]
+fn errors_that_are_proven_harmless_are_counted_and_so_is_what_semantic_would_block() {
+    let mirror = |required: &Value| json!({"type": "object", "required": required, "properties": {"mode": {"type": "string", "default": "a"}}});
+    let live = json!({"mirror": mirror(&json!([])), "gone": {"type": "string"}});
+    let people = |bed: &Bed, flags: &[&str]| {
+        let check = ["check", "-f", "crd.json", "--target", "dir:cluster"];
+        Gantry::new().cwd(bed.path()).args(check).args(flags).run()
+    };
+
+    let one = Bed::new(&live, &json!({"mirror": mirror(&json!(["mode"]))}));
+    people(&one, &[]).code(3).stdout_contains("\n1 of 2 errors are proven harmless; preset: semantic blocks for 1.\n");
+    let report = one.with("{}").code(3).report();
+    let semantic = |rule: &str| {
+        let findings = report["checks"][0]["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["rule"] == rule).unwrap()["semantic"].clone()
+    };
+    assert_eq!(semantic("NoRequiredFieldAdded"), "info");
+    assert_eq!(semantic("NoExistingFieldRemoved"), Value::Null);
+    let under_semantic = found(one.with("{preset: semantic}").code(3));
+    assert_eq!(under_semantic.iter().filter(|(_, severity)| severity == "error").count(), 1, "{under_semantic:?}");
+
+    let only = Bed::new(&live, &json!({"mirror": mirror(&json!(["mode"])), "gone": {"type": "string"}}));
+    people(&only, &[])
+        .code(3)
+        .stdout_contains("\n1 of 1 error is proven harmless; preset: semantic would not block.\n");
+    only.with("{preset: semantic}").code(0);
+    people(&only, &["--warn-only"]).code(0).contains_nowhere("proven harmless");
+    let none = Bed::new(&live, &json!({"mirror": mirror(&json!([]))}));
+    people(&none, &[]).code(3).contains_nowhere("proven harmless");
+}

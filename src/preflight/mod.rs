@@ -110,6 +110,8 @@ pub struct Violation {
     pub documented: Option<String>,
     pub breaks: Vec<Breaks>,
     pub verdict: Option<Verdict>,
+    /// See [`crate::report::Finding::semantic`].
+    pub semantic: Option<Severity>,
     pub witnesses: Vec<Witness>,
     /// The objects that exist and are affected, where the check has looked at them.
     pub affected: Option<Affected>,
@@ -167,6 +169,7 @@ impl Violation {
             documented: None,
             breaks: doc.breaks.to_vec(),
             verdict: None,
+            semantic: None,
             witnesses: Vec::new(),
             affected: None,
             help: format!("{help}: gantry rules {}", doc.name),

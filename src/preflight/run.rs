@@ -199,12 +199,14 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((subject, violations), (object, sources)) in groups.into_iter().zip(places) {
         let is_written = is_written(&subject, plan);
+        let weighed = |severity| match severity {
+            Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,
+            severity => severity,
+        };
         findings.extend(violations.into_iter().zip(sources).map(|(violation, source)| Finding {
             rule: violation.rule.into_owned(),
-            severity: match violation.severity {
-                Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,
-                severity => severity,
-            },
+            severity: weighed(violation.severity),
+            semantic: violation.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity)),
             not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
             object: object.clone(),
             source,

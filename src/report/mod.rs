@@ -253,6 +253,9 @@ pub struct Finding {
     pub documented: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// The severity under `preset: semantic`, where it would be another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic: Option<Severity>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<Breaks>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

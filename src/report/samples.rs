@@ -61,6 +61,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         unredacted: None,
         documented: None,
         verdict: None,
+        semantic: None,
         breaks: Vec::new(),
         witnesses: Vec::new(),
         affected: None,

@@ -88,6 +88,7 @@ fn violation(
         documented: None,
         breaks: doc.breaks.to_vec(),
         verdict: None,
+        semantic: None,
         witnesses: Vec::new(),
         affected: None,
         help: format!("{help}: gantry rules {}", doc.name),

@@ -14,7 +14,22 @@ use crate::report::{Breaks, Severity, Verdict};
 
 /// How loud a violation is, before the enforcement of single rules.
 pub fn severity(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {
-    let semantic = options.preset == Preset::Semantic;
+    weigh(rule, said, of_whole_crd, proof, options, options.preset == Preset::Semantic)
+}
+
+/// What [`severity`] would be under `preset: semantic`.
+pub fn semantic(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {
+    weigh(rule, said, of_whole_crd, proof, options, true)
+}
+
+fn weigh(
+    rule: &Rule,
+    said: &Said,
+    of_whole_crd: bool,
+    proof: Option<&Proof>,
+    options: &Options,
+    semantic: bool,
+) -> Severity {
     let undecided = match options.fail_mode {
         FailMode::Closed => Severity::Error,
         FailMode::Open => Severity::Info,

@@ -221,6 +221,8 @@ impl CrdUpgradeSafety {
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
         let severity =
             decide::enforce(severity, harmless, doc.name, &self.options).ok_or_else(|| self.off(doc.name, severity))?;
+        let semantic = decide::semantic(rule, &said, path.is_none(), proof.as_ref(), &self.options);
+        let semantic = decide::enforce(semantic, harmless, doc.name, &self.options);
         // Whatever blocks is told in the words that scripts look for, also where the documents have none.
         let blocks = severity == Severity::Error;
         let own = || format!("\"{}\" validation failed: {}", doc.name, said.message);
@@ -256,6 +258,7 @@ impl CrdUpgradeSafety {
             documented,
             breaks,
             verdict,
+            semantic: semantic.filter(|semantic| *semantic != severity),
             witnesses,
             affected: None,
             help: lines.join("\n"),
@@ -298,6 +301,7 @@ impl CrdUpgradeSafety {
             documented: Some(flagged.documented),
             breaks: Vec::new(),
             verdict: None,
+            semantic: None,
             witnesses: Vec::new(),
             affected: None,
             help: format!(

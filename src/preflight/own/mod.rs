@@ -156,6 +156,7 @@ impl Own {
             documented: None,
             breaks: Vec::new(),
             verdict: None,
+            semantic: None,
             witnesses: Vec::new(),
             affected: None,
             help: self.at.as_ref().map(|at| format!("the check is defined at {at}")).unwrap_or_default(),

@@ -229,6 +229,7 @@ fn violation(
         documented: None,
         breaks: rule.breaks.to_vec(),
         verdict: None,
+        semantic: None,
         witnesses: Vec::new(),
         affected: None,
         help,

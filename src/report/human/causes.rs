@@ -62,6 +62,11 @@ impl<'a> ObjectCauses<'a> {
 }
 
 impl Cause<'_> {
+    /// All findings of this cause.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        std::iter::once(self.finding).chain(self.others.iter().copied())
+    }
+
     pub fn severity(&self) -> Severity {
         self.finding.severity
     }

@@ -5,7 +5,7 @@ use std::io;
 use super::causes::{Cause, ObjectCauses};
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, Purpose, plan, problems};
-use crate::report::{ApplyResult, CheckStatus, Outcome, Report, Severity};
+use crate::report::{ApplyResult, CheckStatus, Finding, Outcome, Report, Severity, Verdict};
 use crate::text;
 use crate::ui::color::Role;
 
@@ -32,6 +32,11 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     let role = if success { Role::Good } else { Role::Error };
     let word = pen.paint.text(role, &word);
     pen.line(&format!("{word}{rest}"))?;
+    if report.outcome == Outcome::Blocked
+        && let Some(harmless) = proven_harmless(report)
+    {
+        pen.line(&harmless)?;
+    }
     if report.outcome == Outcome::Failed && began {
         let any = |result| report.changes.iter().any(|change| change.result == Some(result));
         // Whether a failed object was written, its error says: after a lost answer nobody knows.
@@ -146,6 +151,31 @@ fn errors(report: &Report) -> String {
     let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
     let errors = text::count(counts.iter().sum(), "error");
     if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
+}
+
+/// `31 of 37 errors are proven harmless; preset: semantic blocks for 6.` Nothing where no error is.
+fn proven_harmless(report: &Report) -> Option<String> {
+    let objects = ObjectCauses::of(report);
+    let causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
+    let errors = causes.iter().filter(|cause| cause.severity() == Severity::Error).count();
+    let is_harmless = |finding: &Finding| {
+        matches!(finding.verdict, Some(Verdict::Equal | Verdict::Widening))
+            && finding.severity == Severity::Error
+            && finding.semantic.is_some()
+    };
+    let blocks = |finding: &Finding| {
+        finding.severity != Severity::Waived && finding.semantic.unwrap_or(finding.severity) == Severity::Error
+    };
+    let harmless = causes.iter().filter(|cause| cause.findings().all(is_harmless)).count();
+    if harmless == 0 {
+        return None;
+    }
+    let then = match causes.iter().filter(|cause| cause.findings().any(blocks)).count() {
+        0 => "would not block".to_owned(),
+        left => format!("blocks for {left}"),
+    };
+    let are = if errors == 1 { "error is" } else { "errors are" };
+    Some(format!("{harmless} of {errors} {are} proven harmless; preset: semantic {then}."))
 }
 
 /// `2 updated, 1 created, 3 unchanged`
