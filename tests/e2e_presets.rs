@@ -292,7 +292,7 @@ fn errors_that_are_proven_harmless_are_counted_and_so_is_what_semantic_would_blo
     };
 
     let one = Bed::new(&live, &json!({"mirror": mirror(&json!(["mode"]))}));
-    people(&one, &[]).code(3).stdout_contains("\n1 of 2 errors are proven harmless; preset: semantic blocks for 1.\n");
+    people(&one, &[]).code(3).stdout_contains("\n1 of 2 errors is proven harmless; preset: semantic blocks for 1.\n");
     let report = one.with("{}").code(3).report();
     let semantic = |rule: &str| {
         let findings = report["checks"][0]["findings"].as_array().unwrap();

@@ -174,8 +174,9 @@ fn proven_harmless(report: &Report) -> Option<String> {
         0 => "would not block".to_owned(),
         left => format!("blocks for {left}"),
     };
-    let are = if errors == 1 { "error is" } else { "errors are" };
-    Some(format!("{harmless} of {errors} {are} proven harmless; preset: semantic {then}."))
+    let of = if errors == 1 { "error" } else { "errors" };
+    let are = if harmless == 1 { "is" } else { "are" };
+    Some(format!("{harmless} of {errors} {of} {are} proven harmless; preset: semantic {then}."))
 }
 
 /// `2 updated, 1 created, 3 unchanged`
