@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 const HIDDEN: &str = "[hidden]";
 /// A text with fewer letters and digits is looked for only as it stands.
 const SHORTEST_PIECE: usize = 8;
-/// So much of its middle is told from other words.
+/// A piece of its middle is looked for if it has as many.
 const SHORTEST_MIDDLE: usize = 12;
 /// Of a longer text the middle is not looked for.
 const LONGEST: usize = 64 << 10;

@@ -42,7 +42,7 @@ pub struct Host {
     pub today: Date,
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
-    /// How far the run has written, for whoever ends it where it is.
+    /// How far the run has written, for a caller that ends it.
     pub writes: Arc<Writes>,
 }
 

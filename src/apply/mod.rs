@@ -17,7 +17,7 @@ use self::pin::Moved;
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
 use crate::report::ApplyResult;
-use crate::target::{Apply, ApplyError, Established, FieldConflict, Pin, Target};
+use crate::target::{ApplyError, Established, FieldConflict, Pin, Target};
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -213,21 +213,9 @@ fn is_served(change: &Change) -> bool {
 async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> Result<ApplyResult, Problem> {
     let object = &change.desired.object;
     let at = change.desired.origin.location();
-    let mut pin = match &change.live {
-        None => Pin::Absent,
-        Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
-    };
+    let mut pin = change.pin();
     for tries_left in (0..=REPINS).rev() {
-        let apply = Apply {
-            resource: &change.resource,
-            object,
-            raw: &change.desired.raw,
-            live: change.live.as_ref().map(|live| &live.raw),
-            pin: &pin,
-            field_manager: &options.field_manager,
-            force_conflicts: options.force_conflicts,
-        };
-        match target.apply(&apply).await {
+        match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
             // The server keeps the resourceVersion when an apply changes nothing.
             Ok(live) if matches!(&pin, Pin::At { resource_version, .. } if *resource_version == live.resource_version) =>
             {

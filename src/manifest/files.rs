@@ -15,7 +15,8 @@ use crate::problem::{Location, Problem};
 /// The largest file, and the longest standard input, that is read.
 pub const MAX_SOURCE_BYTES: usize = crate::yaml::MAX_BYTES;
 
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+/// The extensions of files that hold manifests.
+pub const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// What was read, and what could not be.
 pub(super) struct Gathered {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 
-pub use files::MAX_SOURCE_BYTES;
+pub use files::{EXTENSIONS, MAX_SOURCE_BYTES};
 pub use input::Input;
 pub use spans::{Located, Spans};
 

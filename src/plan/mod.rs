@@ -20,7 +20,7 @@ use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
-use crate::target::{self, OnRead, Read, Target, Wanted};
+use crate::target::{self, Apply, OnRead, Pin, Read, Target, Wanted};
 
 pub use ahead::Ahead;
 pub use kinds::CrdHead;
@@ -61,6 +61,27 @@ impl Change {
             Err(problem) => (None, Some(problem)),
         };
         Change { action: Action::Create, desired, live, unread, resource }
+    }
+
+    /// The live object as it was read, or that there was none.
+    pub fn pin(&self) -> Pin {
+        match &self.live {
+            None => Pin::Absent,
+            Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+        }
+    }
+
+    /// The request that writes this change.
+    pub fn request<'a>(&'a self, pin: &'a Pin, field_manager: &'a str, force_conflicts: bool) -> Apply<'a> {
+        Apply {
+            resource: &self.resource,
+            object: &self.desired.object,
+            raw: &self.desired.raw,
+            live: self.live.as_ref().map(|live| &live.raw),
+            pin,
+            field_manager,
+            force_conflicts,
+        }
     }
 
     /// The manifest as JSON, with the namespace that it gets where it names none.

@@ -13,7 +13,7 @@ use super::{Action, Change, Plan};
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::target::kube::KubeTarget;
-use crate::target::{self, Apply, DryRunError, Pin, Target, Wanted, immutable_help};
+use crate::target::{self, DryRunError, Target, Wanted, immutable_help};
 use crate::text;
 
 /// Requests under way at the same time.
@@ -54,7 +54,7 @@ impl Asking<'_> {
             .collect();
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();
         let wanted: Vec<Wanted> = others.iter().map(|name| namespace(name)).collect();
-        // Whoever may not read namespaces learns of it from the server when the objects are written.
+        // Without the right to read namespaces, the server answers when the objects are written.
         let read = target.read_each(&wanted, &|_, _| ()).await.unwrap_or_default();
         let missing: BTreeSet<&str> =
             others.iter().zip(&read).filter(|(_, read)| matches!(read, Ok(None))).map(|(name, _)| *name).collect();
@@ -104,20 +104,7 @@ impl Asking<'_> {
     }
 
     async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
-        let pin = match &change.live {
-            None => Pin::Absent,
-            Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
-        };
-        let apply = Apply {
-            resource: &change.resource,
-            object: &change.desired.object,
-            raw: &change.desired.raw,
-            live: change.live.as_ref().map(|live| &live.raw),
-            pin: &pin,
-            field_manager: self.field_manager,
-            force_conflicts: self.force_conflicts,
-        };
-        self.server.dry_run(&apply).await
+        self.server.dry_run(&change.request(&change.pin(), self.field_manager, self.force_conflicts)).await
     }
 }
 

@@ -220,7 +220,7 @@ const DEMANDS: usize = 8;
 /// Calls `visit` with each branch for values of `kind`, until it says stop (false). An error says that there are too
 /// many branches.
 ///
-/// `spend` is told of the steps that are taken and answers whether there are any left. One way is gone to its end before
+/// `spend` gets the steps that are taken and answers whether there are any left. One way is gone to its end before
 /// the next is begun, so that memory grows with the depth alone.
 pub fn leaves<'s>(
     facts: &Facts<'s>,

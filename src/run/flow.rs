@@ -65,7 +65,7 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
         Ok(()) => exit,
         Err(error) => {
             output.problems(host, error.problems());
-            // Whoever was to read the report must not have to guess.
+            // Nobody who waits for the report should have to guess.
             output.applied(host, &report);
             Exit::from(&error)
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Host, file};
 use crate::cli::{ColorChoice, FlowArgs, Format, OutputSpec};
-use crate::manifest::Source;
+use crate::manifest::{EXTENSIONS, Source};
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
@@ -234,8 +234,7 @@ impl Output {
 
 /// Whether the file would be read where a folder of manifests is.
 fn is_manifest(file: &Path) -> bool {
-    file.extension()
-        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    file.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

@@ -16,7 +16,7 @@ use super::path::Path;
 /// Validates values against nodes; keeps what could not be decided.
 pub struct Checker {
     pub undecided: Vec<Undecided>,
-    /// What may still be spent, one step for each value that is held against a node.
+    /// What may still be spent, one step for each value that is compared with a node.
     pub steps: u64,
     /// Whether all that counts is that there is an error, not its text.
     pub is_mute: bool,

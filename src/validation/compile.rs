@@ -61,7 +61,7 @@ impl<'a> Compiler<'a> {
         Self { rules, patterns: patterns.clone(), path: vec!["openAPIV3Schema".to_owned()], of_defaults: false }
     }
 
-    /// Compiles what the defaults of a schema are judged by. What is wrong with the schema itself is told elsewhere.
+    /// Compiles what the defaults of a schema are judged by. What is wrong with the schema itself is reported elsewhere.
     pub fn of_defaults(rules: &'a dyn CompileRules, patterns: &Patterns) -> Self {
         Self { of_defaults: true, ..Self::new(rules, patterns) }
     }

@@ -315,7 +315,7 @@ impl Schema {
         self.accepts_value_within(value, &mut { ENDLESS })
     }
 
-    /// [`Schema::accepts_value`] in `steps` at most, about one for each time that a value is held against a node. What is
+    /// [`Schema::accepts_value`] in `steps` at most, about one for each time that a value is compared with a node. What is
     /// not found out in them is undecided.
     pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
         let mut checker = Checker { steps: *steps, is_mute: true, ..Checker::default() };
@@ -335,7 +335,7 @@ impl Schema {
         self.process_within(object, old, &mut { ENDLESS })
     }
 
-    /// [`Schema::process`] whose judgement takes `steps` at most: about one for each time that a value is held against a
+    /// [`Schema::process`] whose judgement takes `steps` at most: about one for each time that a value is compared with a
     /// node, and what rules cost. What is not found out in them is undecided.
     pub fn process_within(&self, object: &mut Value, old: Option<&Value>, steps: &mut u64) -> Processed {
         let undecodable = |error: Box<FieldError>| Processed {

@@ -47,7 +47,7 @@ pub trait CompileRules {
     fn compile(&self, schema: &Value, is_root: bool, validations: &[Value]) -> Box<dyn Rules>;
 }
 
-/// Takes every rule to hold: whoever asks judges them on their own.
+/// Takes every rule to hold: the caller judges them on their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRules;
 

@@ -13,8 +13,8 @@ use crate::plan::{Action, Change};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use crate::resource::RawObject;
+use crate::target::DryRunError;
 use crate::target::kube::KubeTarget;
-use crate::target::{Apply, DryRunError, Pin};
 use crate::text;
 
 /// Objects asked about at the same time: as many as a deploy writes.
@@ -88,22 +88,10 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
 }
 
 async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
-    let mut pin = match &change.live {
-        None => Pin::Absent,
-        Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
-    };
+    let mut pin = change.pin();
     let mut tries = TRIES;
     loop {
-        let apply = Apply {
-            resource: &change.resource,
-            object: &change.desired.object,
-            raw: &change.desired.raw,
-            live: change.live.as_ref().map(|live| &live.raw),
-            pin: &pin,
-            field_manager: context.field_manager,
-            force_conflicts: context.force_conflicts,
-        };
-        let answer = server.dry_run(&apply).await;
+        let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;
         if !matches!(answer, Err(DryRunError::Changed)) {
             return answer;
         }

@@ -9,7 +9,7 @@ use super::view::View;
 use crate::proof::automaton::Budget;
 use crate::proof::keywords as kw;
 
-/// What is added to one value may weigh so much. What is left out then is missed by whoever judges the value.
+/// What is added to one value may weigh so much. What is left out then is missing when the value is judged.
 const ROOM: u64 = 512 << 10;
 
 /// Adds what the schema demands of a value and nothing has given yet.

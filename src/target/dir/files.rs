@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::manifest::EXTENSIONS;
 use crate::problem::Problem;
 
 const TEMPORARY_PREFIX: &str = ".gantry-";
@@ -55,7 +56,7 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
 }
 
 fn has_manifest_extension(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+    path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 
 /// Keeps other processes from writing to the folder until it is dropped.
@@ -71,7 +72,7 @@ pub(super) fn lock(root: &Path) -> Option<File> {
 /// Who may read a file that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
-    /// Whoever the process's umask lets, as for any new file.
+    /// Those that the process's umask allows, as for any new file.
     Usual,
     /// The owner alone: the file holds a Secret.
     Owner,

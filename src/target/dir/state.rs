@@ -230,9 +230,18 @@ impl State {
         let file = Arc::new(ReadFile::read(&source).map_err(Error::Failed)?);
         let before = before.map(|(_, file)| file.clone());
         let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
-        self.files.insert(path.to_owned(), (stamp, file));
+        let replaced = self.files.insert(path.to_owned(), (stamp, file));
         if !updated {
-            self.index = Index::of(&self.files).map_err(Error::Failed)?;
+            match Index::of(&self.files) {
+                Ok(index) => self.index = index,
+                Err(problems) => {
+                    match replaced {
+                        Some(replaced) => self.files.insert(path.to_owned(), replaced),
+                        None => self.files.remove(path),
+                    };
+                    return Err(Error::Failed(problems));
+                }
+            }
         }
         Ok(())
     }
@@ -393,6 +402,26 @@ mod tests {
         state.written(root, &crd).unwrap();
         assert_eq!(namespaces(&state), [Some("default".to_owned())]);
         assert!(state.custom("x.example.com", "X").is_some());
+    }
+
+    #[test]
+    fn a_file_that_makes_two_objects_one_is_an_error_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        // Two objects while nobody knows the kind, one once a CRD says that it has no namespaces.
+        let x = |more: &str| format!("{{apiVersion: x.example.com/v1, kind: X, metadata: {{name: x{more}}}}}");
+        fs::write(root.join("one.yaml"), x("")).unwrap();
+        fs::write(root.join("two.yaml"), x(", namespace: a")).unwrap();
+        let mut state = State::read(root).unwrap();
+        let crd = root.join("crd.yaml");
+        let text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
+                    metadata: {name: xs.x.example.com}, spec: {group: x.example.com, scope: Cluster, \
+                    names: {kind: X, plural: xs}, versions: [{name: v1, served: true, storage: true}]}}";
+        fs::write(&crd, text).unwrap();
+        let error = state.written(root, &crd).unwrap_err().to_string();
+        assert!(error.contains("is defined twice in this folder"), "{error}");
+        assert_eq!(state.files.len(), 2);
+        assert_eq!(state.of_kind("x.example.com", "X").count(), 2);
     }
 
     #[test]

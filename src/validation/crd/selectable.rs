@@ -9,7 +9,7 @@ use crate::validation::path::Path;
 
 const MOST: usize = 8;
 
-/// The schema if it can be a structural one; if not, the error is told at `path`.
+/// The schema if it can be a structural one; if not, the error is reported at `path`.
 pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &mut Errors) -> Option<&'s Props<'v>> {
     let schema = schema?;
     match structural::unsupported(schema) {
