@@ -194,7 +194,78 @@ fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
     // A plain update that leaves it alone would be let through.
     cp.apply_yaml(&crd("{type: string}"));
     assert_eq!(cp.patch(&bed.path("v1", "one"), &json!({"spec": {"b": "x"}})).0, 200);
-    deploy("  a: true\n  b: y\n").code(3).stdout_contains("object.yaml:7:3").stdout_contains("must be of type string");
+    deploy("  a: true\n  b: y\n")
+        .code(3)
+        .stdout_contains("object.yaml:7:3")
+        .stdout_contains("expected string, got true");
+}
+
+/// What the server says of a server-side apply.
+fn apply(bed: &Bed, text: &str) -> (u16, Value) {
+    let object = serde_yaml::from_str(text).unwrap();
+    control_plane().server_side_apply(&bed.path("v1", "one"), "gantry", &object)
+}
+
+#[test]
+fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let keyed = |keys: &str| {
+        format!(
+            "{{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [{keys}], items: {{type: object, \
+             required: [type], properties: {{type: {{type: string}}, role: {{type: string, default: a}}, at: {{type: string}}}}}}}}"
+        )
+    };
+    let crd = |list: &str| {
+        let crd = bed.crd(&format!("{{type: object, properties: {{text: {{type: string}}, list: {list}}}}}"));
+        let status = format!(
+            "          status: {{type: object, properties: {{conditions: {}}}}}\n    subresources: {{status: {{}}}}\n",
+            keyed("type")
+        );
+        crd + &status
+    };
+    cp.apply_yaml(&crd("{type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}"));
+    let object = |spec: &str| bed.sample("one", &format!("{spec}status:\n  conditions:\n"));
+    let omits = "omits all key fields [\"type\"] (and doesn't have default values for any key fields)";
+    // A create and an update drop the status, but the server reads it first.
+    for (text, live) in [("a", 404), ("b", 200)] {
+        let written = |condition: &str| object(&format!("  text: {text}\n")) + condition;
+        let keyless = written("  - at: now\n");
+        bed.write("object.yaml", &keyless);
+        let refused = bed.gantry(&["deploy", "-f", "."]);
+        refused
+            .code(3)
+            .stdout_contains(".status.conditions: element 0: associative list with keys has an element that");
+        refused.stdout_contains(omits).stdout_contains("object.yaml:9:3");
+        let (status, answer) = apply(&bed, &keyless);
+        assert_eq!(status, 500, "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains(omits), "{answer}");
+        assert_eq!(cp.get(&bed.path("v1", "one")).0, live);
+        bed.write("object.yaml", &written("  - {type: Ready, at: now}\n"));
+        bed.gantry(&["deploy", "-f", "."]).code(0);
+    }
+    // Of metadata, too.
+    let twice = bed.sample("one", "  text: a\n").replace("spec:", "  finalizers: [a.b/c, a.b/c]\nspec:");
+    bed.write("object.yaml", &twice);
+    let refused = bed.gantry(&["deploy", "-f", "."]);
+    refused.code(3).stdout_contains("duplicate entries for key [=\"a.b/c\"]").stdout_contains("object.yaml:6:3");
+    // One finding, not two, where the server is asked as well.
+    let cp_only = Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(bed.folder.path());
+    let both = cp_only
+        .args(["check", "-f", ".", "-o", "json", "--preflight", "CustomResourceValidation,AdmissionDryRun"])
+        .run();
+    assert_eq!(findings(&both.report()).len(), 1, "{both}");
+
+    // A live list of which the items have no keys can be changed by no apply at all, whatever it sets.
+    bed.write("object.yaml", &bed.sample("one", "  text: a\n  list: [{at: now}]\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(0);
+    cp.apply_yaml(&crd(&keyed("type")));
+    let text = bed.sample("one", "  text: b\n");
+    let (status, answer) = apply(&bed, &text);
+    assert_eq!(status, 500, "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("failed to create typed live object"), "{answer}");
+    bed.write("object.yaml", &text);
+    bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("no server-side apply can read the live object");
 }
 
 /// A CRD of two versions, v1 with `size` and v2 with `count`, converted by a webhook.

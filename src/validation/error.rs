@@ -70,20 +70,6 @@ impl FieldError {
         Self { path: path.to_owned(), kind, bad_value, detail }
     }
 
-    /// Whether the value is another kind of JSON than the schema asks for: a boolean for a string, a list for an object.
-    pub fn is_of_another_kind(&self) -> bool {
-        const KINDS: [&str; 6] = ["string", "boolean", "integer", "number", "array", "object"];
-        let found = self.bad_value.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let wanted = self.detail.split_once(" must be of type ").and_then(|(_, rest)| rest.split_once(':'));
-        let wanted = wanted.map_or("", |(wanted, _)| wanted);
-        let is_number = |kind: &str| matches!(kind, "integer" | "number");
-        self.kind == Kind::TypeInvalid
-            && KINDS.contains(&wanted)
-            && KINDS.contains(&found)
-            && wanted != found
-            && !(is_number(wanted) && is_number(found))
-    }
-
     /// The text without the path, as in a status's `details.causes[].message`.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();

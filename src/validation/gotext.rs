@@ -84,6 +84,19 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
+/// `expected string, got &value.valueUnstructured{Value:true}` without the names of Go's types: only a short value says
+/// more than that the type is another one.
+pub fn without_types(line: &str) -> String {
+    let Some((expected, got)) = line.split_once(", got &") else { return line.to_owned() };
+    let Some(value) = ["value.valueUnstructured{Value:", "{"].iter().find_map(|start| got.strip_prefix(start)) else {
+        return line.to_owned();
+    };
+    match value.strip_suffix('}') {
+        Some(value) if value.len() <= 60 && !value.contains(['{', '(', '[']) => format!("{expected}, got {value}"),
+        _ => expected.to_owned(),
+    }
+}
+
 /// `json.Marshal`: sorted keys, and `<`, `>`, `&` escaped.
 pub fn json(value: &Value) -> String {
     let mut out = String::new();

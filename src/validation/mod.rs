@@ -11,6 +11,7 @@
 //! prune, objectmeta                what an object becomes
 //! check, listtype, scale, rules    what is wrong with it; correlate says what an update left alone
 //! focus                            what of all that is not the same in another schema
+//! typed                            what server-side apply cannot read before any of that
 //! formats, re2, number             the meaning of single keywords
 //! ```
 //!
@@ -26,7 +27,7 @@
 //! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
 //! and time zones by name. What a sum of quantities approximately is may be off by the last bit beyond 2^53 billionths.
 //!
-//! Nothing here does I/O or knows of the rest of this crate. What cannot be decided (a pattern or rule beyond this
+//! Nothing here does I/O or knows of the rest of this crate but for [`Step`](crate::resource::Step), one step of a path. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
 
 pub mod cel;
@@ -50,6 +51,7 @@ mod prune;
 pub mod re2;
 mod rules;
 mod scale;
+pub mod typed;
 
 use std::sync::Arc;
 
@@ -300,13 +302,6 @@ impl Schema {
             }
         }
         Outcome { errors, undecided }
-    }
-
-    /// What server-side apply cannot read in a manifest by its schema. It reads it before it looks at what is live, so that
-    /// nothing of this is forgiven.
-    pub fn unreadable(&self, manifest: &Value) -> Vec<FieldError> {
-        let found = Checker::default().value(&self.root, manifest, &Path::Root, None).errors.into_iter();
-        found.filter(FieldError::is_of_another_kind).chain(listtype::check(manifest, &self.root)).collect()
     }
 
     /// Whether the schema's keywords take `value` as it stands: no metadata of a resource, no defaults, no rules.

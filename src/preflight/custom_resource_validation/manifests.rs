@@ -20,7 +20,8 @@ use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::target::Wanted;
-use crate::validation::FieldError;
+use crate::validation::typed::{self, Duplicates, Unreadable, UnreadableKind};
+use crate::validation::{FieldError, gotext};
 
 /// Metadata that a manifest may set.
 const METADATA: [&str; 7] =
@@ -221,6 +222,13 @@ async fn live_crds(
     }
 }
 
+/// What a server-side apply cannot read.
+#[derive(Clone, Copy)]
+enum Whose {
+    Manifest,
+    Live,
+}
+
 struct Judging {
     change: Change,
     /// Of the change in the plan.
@@ -236,8 +244,7 @@ impl Judging {
     fn judge(&self) -> Found {
         let mut found = Found::default();
         let manifest = self.change.desired.raw.value();
-        let mut fitted = manifest.clone();
-        match self.version.schema.fit(&mut fitted) {
+        match self.version.schema.fit(&mut manifest.clone()) {
             Ok(pruned) => found.violations.extend(pruned.iter().map(|lost| self.unknown(&lost.path, &manifest))),
             Err(error) => {
                 found.violations.push(self.refused(&error, &manifest));
@@ -253,15 +260,18 @@ impl Judging {
             return found;
         }
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
-        let mut errors = self.version.schema.unreadable(&fitted);
-        errors.retain(|error| !outcome.errors.contains(error));
-        errors.extend(outcome.errors.into_iter().filter(|error| !super::judge::is_notice(error)));
+        let errors: Vec<FieldError> =
+            outcome.errors.into_iter().filter(|error| !super::judge::is_notice(error)).collect();
+        let mut told: Vec<Vec<Step>> =
+            errors.iter().map(|error| place::resolve(&error.path, &self.version.raw, &manifest).steps).collect();
+        // The server reads a manifest before it looks at what is live, so that nothing of this is forgiven.
+        let unreadable = self.unreadable(&manifest, Duplicates::Refused, &told);
+        told.extend(unreadable.iter().map(Unreadable::steps));
+        found.violations.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Manifest)));
         found.violations.extend(errors.iter().map(|error| self.refused(error, &manifest)));
         if let Some((live, _)) = &old {
-            let unreadable = self.version.schema.unreadable(live).into_iter();
-            let told = |error: &FieldError| errors.iter().any(|told| told.path == error.path);
-            let stuck = unreadable.filter(|error| error.is_of_another_kind() && !told(error));
-            found.violations.extend(stuck.map(|error| self.stuck(&error, &manifest)));
+            let unreadable = self.unreadable(live, Duplicates::Allowed, &told);
+            found.violations.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Live)));
         }
         found.unchecked.extend(outcome.undecided.iter().map(|undecided| CouldNotCheck {
             message: format!(
@@ -304,13 +314,31 @@ impl Judging {
         Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
     }
 
-    /// A live object with a value of another kind: an update that is no apply would be forgiven it.
-    fn stuck(&self, error: &FieldError, manifest: &Value) -> Violation {
-        let (place, words, said) = self.said(error, manifest);
-        let stops = |said: &str| format!("no server-side apply can read the live object: {said}");
-        let message = stops(&said);
-        let unredacted = self.redact.then(|| stops(&error.to_string()));
-        let help = "repair the live object first, by an update that is no apply: kubectl patch --type merge".to_owned();
+    /// What a server-side apply cannot read, without what is told already, there or below. Unknown fields are told as such.
+    fn unreadable(&self, object: &Value, duplicates: Duplicates, told: &[Vec<Step>]) -> Vec<Unreadable> {
+        let is_told = |steps: &[Step]| told.iter().any(|told| told.starts_with(steps));
+        let found = typed::unreadable(&self.version.raw, object, duplicates).into_iter();
+        found.filter(|found| found.kind != UnreadableKind::Undeclared && !is_told(&found.steps())).collect()
+    }
+
+    fn untyped(&self, unreadable: &Unreadable, whose: Whose) -> Violation {
+        let place = place::at(&unreadable.at, &self.version.raw);
+        let words = unreadable.words();
+        let (says, help) = match whose {
+            Whose::Manifest => (
+                format!("{} refuses it: ", self.definition.whose),
+                format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name),
+            ),
+            // An update that is no apply would be forgiven it.
+            Whose::Live => (
+                "no server-side apply can read the live object: ".to_owned(),
+                "repair the live object first, by an update that is no apply: kubectl patch --type merge".to_owned(),
+            ),
+        };
+        let whole = format!("{says}{}: {}", unreadable.path, gotext::without_types(&unreadable.message));
+        let (message, unredacted) =
+            if self.redact { (format!("{says}{}: {words}", place.pattern), Some(whole)) } else { (whole, None) };
+        let words = words.to_owned();
         Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
     }
 

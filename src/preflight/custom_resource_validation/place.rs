@@ -77,6 +77,38 @@ pub fn resolve(text: &str, schema: &Value, object: &Value) -> Place {
     place
 }
 
+/// The place of known steps.
+pub fn at(steps: &[Step], schema: &Value) -> Place {
+    let mut place = Place { is_described: true, only_names: true, ..Place::default() };
+    let mut node = Some(schema);
+    for step in steps {
+        let child = |keyword: &str| node.and_then(|node| node.get(keyword)).filter(|child| child.is_object());
+        let (next, below) = match step {
+            Step::Index(_) => (child("items"), vec![Step::from("items")]),
+            Step::Key(key) => match child("properties").and_then(|properties| properties.get(key)) {
+                Some(property) => (Some(property), vec![Step::from("properties"), step.clone()]),
+                None => (child("additionalProperties"), vec![Step::from("additionalProperties")]),
+            },
+        };
+        match step {
+            // What is not described is named as it is.
+            Step::Key(key) if below.len() == 2 || next.is_none() => {
+                if !place.pattern.is_empty() {
+                    place.pattern.push('.');
+                }
+                place.pattern.push_str(key);
+            }
+            _ => {
+                place.pattern.push_str("[*]");
+                place.only_names = false;
+            }
+        }
+        place.steps.push(step.clone());
+        node = descend(&mut place, node, next, &below);
+    }
+    place
+}
+
 fn descend<'s>(
     place: &mut Place,
     node: Option<&'s Value>,

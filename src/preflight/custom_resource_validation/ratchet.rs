@@ -10,6 +10,7 @@ use super::crd::Compiled;
 use super::place::{self, Place};
 use crate::resource::Step;
 use crate::validation::FieldError;
+use crate::validation::typed::{self, Duplicates, UnreadableKind};
 
 /// Which writes are refused, from most to least. A new object like it is refused in each case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +20,7 @@ pub enum Refusal {
     /// Every update that changes anything directly in this field: `spec`.
     AnyChangeOf(String),
     /// Every server-side apply, whatever it sets, and every other update that touches the value: an apply first reads the
-    /// live object by its schema, and cannot read a value of another kind.
+    /// live object by its schema, and cannot read a value of another kind, or an item of a list without its keys.
     AnyApply,
     /// An update that touches the value, or what it is missing in, and leaves it wrong.
     Touched,
@@ -47,7 +48,8 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
             return Refusal::AnyChangeOf(part.clone());
         }
     }
-    if error.is_of_another_kind() {
+    let found = typed::unreadable(&version.raw, new, Duplicates::Allowed);
+    if found.iter().any(|found| found.kind != UnreadableKind::Undeclared && place.steps.starts_with(&found.at)) {
         return Refusal::AnyApply;
     }
     for depth in 1..place.steps.len() {

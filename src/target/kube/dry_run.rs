@@ -10,11 +10,12 @@ use kube::core::Status;
 use super::apply::{self, Request};
 use super::errors::{self, words, words_of_field};
 use super::json;
-use super::refusals::{self, Denied, Denier, denied_by, without_go};
+use super::refusals::{self, Denied, Denier, denied_by};
 use super::transport::{Call, Failure, Transport};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::target::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
+use crate::validation::gotext;
 
 /// Asks once: nothing of this deploy is written yet that the server might still have to learn of.
 pub async fn dry_run(
@@ -139,7 +140,7 @@ fn of_schema(message: &str) -> impl Iterator<Item = Cause> {
         let line = line.trim();
         let end = end_of_path(line).filter(|_| line.starts_with('.'))?;
         let said = line[end..].trim_start_matches([':', ' ']);
-        Some(Cause { field: words(&line[..end]), message: words(&without_go(said)) })
+        Some(Cause { field: words(&line[..end]), message: words(&gotext::without_types(said)) })
     })
 }
 

@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret::Values;
 use crate::target::{self, Impersonate};
+use crate::validation::gotext;
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
@@ -247,22 +248,10 @@ fn said(status: &Status) -> String {
     // `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`
     let message = status.message.strip_prefix("failed to create typed patch object (");
     let message = message.and_then(|rest| Some(rest.split_once("): ")?.1)).unwrap_or(&status.message);
-    let lines: Vec<String> = message.lines().map(without_go).collect();
+    let lines: Vec<String> = message.lines().map(gotext::without_types).collect();
     match words(&lines.join("\n")) {
         empty if empty.is_empty() => format!("it gave no reason ({})", status.code),
         message => message,
-    }
-}
-
-/// `expected string, got &value.valueUnstructured{Value:true}` without the names of Go's types: only a short value says
-/// more than that the type is another one.
-pub(super) fn without_go(line: &str) -> String {
-    let Some((expected, got)) = line.split_once(", got &value.valueUnstructured{Value:") else {
-        return line.to_owned();
-    };
-    match got.strip_suffix('}') {
-        Some(value) if value.len() <= 60 && !value.contains(['{', '(']) => format!("{expected}, got {value}"),
-        _ => expected.to_owned(),
     }
 }
 
