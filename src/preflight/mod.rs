@@ -9,6 +9,7 @@ pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
 pub mod explain;
+pub mod objects;
 mod once;
 pub mod own;
 mod pair;
@@ -47,6 +48,8 @@ pub struct Context<'a> {
     pub redact: bool,
     /// What is proven of the plan's CRDs, shared by the checks of one run.
     pub proofs: Arc<proofs::Proofs>,
+    /// What becomes of the objects of the plan's CRDs, listed once for all checks of one run.
+    pub objects: Arc<objects::Objects>,
     /// In UTC: what expires is measured by it.
     pub today: Date,
     /// Where to tell how far a check is that takes long.
@@ -240,6 +243,11 @@ pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCh
 /// A preflight check with its configuration read.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
+
+    /// What it wants of the objects of CRDs that change, so that one pass over them does for all checks.
+    fn wants(&self) -> objects::Wants {
+        objects::Wants::default()
+    }
 
     /// What it will look up, so that the right to it can be asked for beforehand. Sends no request.
     fn lookups(&self, _plan: &Plan, _proofs: &proofs::Proofs) -> Vec<Lookup> {

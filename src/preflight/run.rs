@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use super::crd_upgrade_safety::Proven;
+use super::objects::Objects;
 use super::once;
 use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
@@ -54,10 +55,11 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, own_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
+    let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
     let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
-        let (unread, proofs) = (unread.clone(), Arc::clone(&proofs));
+        let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
         let context = Context {
             plan,
             target,
@@ -66,6 +68,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             force_conflicts,
             redact,
             proofs,
+            objects,
             today: waivers.today,
             stage,
             notices,

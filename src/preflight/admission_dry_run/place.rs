@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::preflight::custom_resource_validation::place::{resolve, value_at};
+use crate::preflight::objects::place::{resolve, value_at};
 use crate::resource::Step;
 
 /// The steps to a field, as far as they can be told. The server writes it as its validation does (`spec.ports[0].port`,

@@ -55,6 +55,7 @@ fn run<T>(
             lookups: &Vec::new,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             proofs: Arc::new(Proofs::new(Proven, 1)),
+            objects: Arc::new(crate::preflight::objects::Objects::new([])),
             stage: &stage,
             notices: &Notices::default(),
         };

@@ -6,15 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::cause;
-use super::crd::{Compiled, Conversion, Crd};
-use super::merge;
-use super::place;
-use super::question;
-use super::rules;
-use super::survey::Found;
+use super::{Found, rules};
 use crate::parallel::in_parallel;
 use crate::plan::{Change, is_built_in};
+use crate::preflight::objects::crd::{Compiled, Conversion, Crd};
+use crate::preflight::objects::judge::is_notice;
+use crate::preflight::objects::{cause, merge, place, question};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
@@ -260,8 +257,7 @@ impl Judging {
             return found;
         }
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
-        let errors: Vec<FieldError> =
-            outcome.errors.into_iter().filter(|error| !super::judge::is_notice(error)).collect();
+        let errors: Vec<FieldError> = outcome.errors.into_iter().filter(|error| !is_notice(error)).collect();
         let mut told: Vec<Vec<Step>> =
             errors.iter().map(|error| place::resolve(&error.path, &self.version.raw, &manifest).steps).collect();
         // The server reads a manifest before it looks at what is live, so that nothing of this is forgiven.

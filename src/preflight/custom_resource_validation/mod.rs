@@ -2,29 +2,15 @@
 //! custom resources among the manifests?
 //!
 //! ```text
-//! question ─► pass ─► survey (list, judge on all cores) ─► group ─► findings
-//!             which lists       object ─► judge ─► ratchet
+//! objects (list, judge, group) ─► said ─► findings
 //! manifests ─► merge ─► findings
 //! ```
 //!
-//! An object is held against the desired definition as the API server would hold it: [`crate::validation`] does that.
-//! What is so already today is not the upgrade's doing and is not reported.
+//! [`super::objects`] says what becomes of the objects that exist.
 
-mod beyond;
-mod cause;
-mod crd;
-mod defaults;
-mod group;
-mod judge;
 pub(in crate::preflight) mod manifests;
-mod merge;
-mod object;
-mod pass;
-pub(in crate::preflight) mod place;
-mod question;
-mod ratchet;
 pub(in crate::preflight) mod rules;
-mod survey;
+mod said;
 #[cfg(test)]
 mod tests;
 
@@ -33,26 +19,21 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
-use self::crd::{Crd, Version};
-use self::question::Questions;
-use self::survey::{Found, Upgrade};
-use super::crd_upgrade_safety::prover::Question;
-use super::crd_upgrade_safety::server;
+use self::said::About;
+use super::objects::survey::{Selection, Surveyed, Unlisted, survey};
+use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup, Violation};
 use crate::config::ConfigReader;
 use crate::parallel::in_parallel;
 use crate::plan::{Change, Plan};
-use crate::report::{Coverage, Verdict};
-use crate::resource::RawObject;
+use crate::report::Coverage;
+use crate::resource::Step;
 use crate::target::selector::Selector;
 
 const NAME: &str = "CustomResourceValidation";
-
-/// CRDs whose objects are listed at the same time.
-const AT_ONCE: usize = 4;
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
@@ -94,8 +75,12 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     namespaces.retain(|name| seen.insert(name.clone()));
     let selector = "Only the objects with these labels are judged, in Kubernetes' own syntax: app=web,tier in (a, b).";
     let label_selector = reader.parsed("labelSelector", selector, |text| Selector::parse(text).map(drop));
-    let page_size =
-        reader.number("pageSize", "Objects on one page of a list. Two pages are in memory at a time.", 1..=10_000, 500);
+    let page_size = reader.number(
+        "pageSize",
+        "Objects on one page of a list. Two pages are in memory at a time.",
+        1..=10_000,
+        u64::from(objects::PAGE_SIZE),
+    );
     let max_examples = reader.number(
         "maxExamples",
         "Objects that the output for people shows of each finding; -v and JSON have all of them.",
@@ -110,25 +95,91 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     }
 }
 
-impl Check for CustomResourceValidation {
-    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
-        let upgrades =
-            in_parallel(&Pair::all(&plan.changes), |pair| compare(pair, proofs)).into_iter().flatten().flatten();
-        let listed = upgrades.filter_map(|upgrade| {
-            if upgrade.questions.is_empty() {
-                return None;
+impl CustomResourceValidation {
+    fn selection(&self) -> Selection {
+        let Options { namespaces, label_selector, page_size, .. } = self.options.clone();
+        Selection { namespaces, label_selector, page_size }
+    }
+
+    /// What happens to the objects of one CRD.
+    async fn look(&self, upgrade: Upgrade, context: &Context<'_>) -> Found {
+        if upgrade.questions.is_empty() {
+            return Found { coverage: vec![(upgrade.change, 0, upgrade.proven)], ..Found::default() };
+        }
+        let selection = self.selection();
+        let surveyed = match selection.is_whole() {
+            true => context.objects.of(&upgrade, context).await,
+            false => {
+                let wants = Wants { named: true, ..Wants::default() };
+                Arc::new(survey(&upgrade, &selection, wants, context).await)
             }
-            let passes = pass::passes(&upgrade, false).ok()?.passes;
-            let resource = upgrade.live.resource(&passes.first()?.version);
-            let everywhere = !resource.namespaced || self.options.namespaces.is_empty();
+        };
+        self.tell(upgrade, &surveyed, context)
+    }
+
+    fn tell(&self, upgrade: Upgrade, surveyed: &Surveyed, context: &Context<'_>) -> Found {
+        let mut found = Found::default();
+        if let Some(error) = &surveyed.error {
+            found.unchecked.push(error.clone());
+            return found;
+        }
+        found.violations.extend(surveyed.not_judged.iter().map(|version| not_judged(&upgrade, version)));
+        for list in &surveyed.lists {
+            match &list.read {
+                Ok(_) => {
+                    let about = About {
+                        name: &upgrade.name,
+                        desired: &upgrade.desired,
+                        judged: &list.judged,
+                        examples: self.options.max_examples,
+                    };
+                    let (violations, unchecked) = said::violations(list.take_named(), upgrade.change, &about);
+                    found.violations.extend(violations);
+                    found.unchecked.extend(unchecked);
+                }
+                Err(Unlisted::Webhook(said)) => {
+                    found.violations.push(not_converted(&upgrade, &list.version, said, context));
+                }
+                Err(Unlisted::Forbidden(error) | Unlisted::Other(error)) => found.unchecked.push(error.clone()),
+            }
+        }
+        if let Some(read) = surveyed.read() {
+            if read > 0 {
+                let stored = surveyed.perhaps_stored.iter();
+                found.violations.extend(stored.map(|version| perhaps_stored(&upgrade, version)));
+            }
+            found.coverage.push((upgrade.change, read, upgrade.proven));
+        }
+        found
+    }
+}
+
+impl Check for CustomResourceValidation {
+    fn wants(&self) -> Wants {
+        match self.selection().is_whole() {
+            true => Wants { named: true, page_size: Some(self.options.page_size), ..Wants::default() },
+            false => Wants::default(),
+        }
+    }
+
+    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
+        let upgrades = in_parallel(&Pair::all(&plan.changes), |pair| objects::compare(pair, proofs))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let listed = upgrades.flat_map(|upgrade| {
+            let everywhere = !upgrade.live.namespaced || self.options.namespaces.is_empty();
             let namespaces = match everywhere {
                 true => vec![None],
                 false => self.options.namespaces.iter().cloned().map(Some).collect(),
             };
-            let list = Lookup::list(upgrade.change, resource);
-            Some(namespaces.into_iter().map(move |namespace| Lookup { namespace, ..list.clone() }))
+            let list = upgrade.lookup();
+            list.into_iter().flat_map(move |list| {
+                let of = |namespace: &Option<String>| Lookup { namespace: namespace.clone(), ..list.clone() };
+                namespaces.iter().map(of).collect::<Vec<_>>()
+            })
         });
-        listed.flatten().chain(manifests::lookups(&plan.changes, &|_| true)).collect()
+        listed.chain(manifests::lookups(&plan.changes, &|_| true)).collect()
     }
 
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
@@ -137,9 +188,7 @@ impl Check for CustomResourceValidation {
             let (upgrades, unchecked) = upgrades(changes, Arc::clone(&context.proofs)).await?;
             let mut found = Found { unchecked, ..Found::default() };
             // In order, whatever list comes to its end first.
-            let mut surveys = stream::iter(upgrades)
-                .map(|upgrade| survey::survey(upgrade, &self.options, &context))
-                .buffered(AT_ONCE);
+            let mut surveys = stream::iter(upgrades).map(|upgrade| self.look(upgrade, &context)).buffered(AT_ONCE);
             while let Some(surveyed) = surveys.next().await {
                 found.extend(surveyed);
             }
@@ -164,7 +213,8 @@ async fn upgrades(
 ) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
     let pairs = Pair::all(changes);
     // Comparing is work for processors. It must not hold up the threads that wait for the network.
-    let compared = tokio::task::spawn_blocking(move || in_parallel(&pairs, |pair| compare(pair, &proofs))).await;
+    let compared =
+        tokio::task::spawn_blocking(move || in_parallel(&pairs, |pair| objects::compare(pair, &proofs))).await;
     let compared = match compared {
         Ok(compared) => compared,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -181,61 +231,55 @@ async fn upgrades(
     Ok((upgrades, unchecked))
 }
 
-fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
-    let read = |raw: &RawObject, whose: &str, help: String| {
-        Crd::parse(raw).map_err(|reason| CouldNotCheck {
-            message: format!("{whose} {} cannot be compared: {reason}", pair.name),
-            help: Some(help),
-        })
-    };
-    let live =
-        read(&pair.live, "the live CRD", format!("look at what is live: kubectl get crd {} -o yaml", pair.name))?;
-    let desired = read(
-        &pair.desired,
-        "the manifest of CRD",
-        "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
-    )?;
-    if let Some(version) = desired.lacks_schema(Some(&live)) {
-        return Err(CouldNotCheck {
-            message: format!("the manifest of CRD {} cannot be compared: version {version} has no schema", pair.name),
-            help: Some(format!("the server refuses it: give {version} a structural schema")),
-        });
-    }
-    let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
-    let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
-    // A definition that the server does not take proves nothing.
-    if !proven.is_empty()
-        && let Some(message) = server::refusal(&pair.live, &pair.desired)
-    {
-        if questions.is_empty() {
-            return Err(CouldNotCheck {
-                message: format!("no object can be judged by the manifest of CRD {}: {message}", pair.name),
-                help: Some("fix the CRD; what it says of objects counts once the server takes it".to_owned()),
-            });
-        }
-        proven.clear();
-    }
-    let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions, proven };
-    Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
+/// What was found, and what could not be looked at.
+#[derive(Default)]
+pub(in crate::preflight) struct Found {
+    pub violations: Vec<Violation>,
+    pub unchecked: Vec<CouldNotCheck>,
+    /// Change in the plan, objects that were read, versions that are proven.
+    pub coverage: Vec<(usize, u64, Vec<Arc<str>>)>,
 }
 
-/// Whether the proof layer finds that `after` takes what `before` takes, keeps it and fills it in alike.
-fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
-    let (Some(live_schema), Some(desired_schema)) = (&before.schema, &after.schema) else { return false };
-    let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
-    let scale = before.scale.common(&after.scale);
-    let question = Question {
-        group: &desired.group,
-        kind: &desired.kind,
-        version: &after.name,
-        namespaced: desired.namespaced,
-        live_schema,
-        desired_schema,
-        live_status: before.status_subresource,
-        desired_status: after.status_subresource,
-        scale: &scale,
-        versions,
+impl Found {
+    fn extend(&mut self, other: Found) {
+        self.violations.extend(other.violations);
+        self.unchecked.extend(other.unchecked);
+        self.coverage.extend(other.coverage);
+    }
+}
+
+fn conversion() -> Vec<Step> {
+    vec!["spec".into(), "conversion".into()]
+}
+
+fn not_converted(upgrade: &Upgrade, version: &str, said: &str, context: &Context<'_>) -> Violation {
+    let said = if context.redact {
+        "the conversion webhook fails".to_owned()
+    } else {
+        crate::text::cut(said, 400).into_owned()
     };
-    let proof = proofs.of(change, &question);
-    proof.is_some_and(|proof| matches!(proof.whole.verdict, Verdict::Equal | Verdict::Widening))
+    let message = format!("objects cannot be read at {version}, so that nobody can tell what becomes of them: {said}");
+    let help = "bring the conversion webhook up, then run again".to_owned();
+    Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, conversion())
+}
+
+fn not_judged(upgrade: &Upgrade, version: &str) -> Violation {
+    let message =
+        format!("what the conversion makes of the objects at {version} cannot be asked before it is in place");
+    let help = format!("read and write some objects at {version} on a test cluster first");
+    let at = upgrade
+        .desired
+        .version(version)
+        .map_or_else(conversion, |version| vec!["spec".into(), "versions".into(), version.index.into(), "name".into()]);
+    Violation::of(&rules::NOT_JUDGED, upgrade.change, Some(version.to_owned()), message, help, at)
+}
+
+fn perhaps_stored(upgrade: &Upgrade, version: &str) -> Violation {
+    let message = format!("some objects may be stored at {version}, which is removed: status.storedVersions names it");
+    let help = format!(
+        "write every object once, take {version} out of status.storedVersions, and remove it then; the server does not \
+         tell which objects are stored at it"
+    );
+    let at = vec!["spec".into(), "versions".into()];
+    Violation::of(&rules::REMOVED_VERSION, upgrade.change, Some(version.to_owned()), message, help, at)
 }

@@ -4,13 +4,15 @@ mod folder;
 
 use serde_json::{Value, json};
 
-use super::group::{About, Groups, Named};
-use super::object::Item;
+use super::super::objects::group::{Groups, Named};
+use super::super::objects::judge::Judge;
+use super::super::objects::object::Item;
+use super::super::objects::pass;
 use super::*;
 use crate::preflight::Violation;
-use crate::preflight::crd_upgrade_safety::prover::{Prover, VersionProof};
+use crate::preflight::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
 use crate::report::Severity;
-use crate::resource::Step;
+use crate::resource::{RawObject, Step};
 
 /// A whole CRD around its `spec.versions` and what else is given.
 fn crd(part: Value) -> Value {
@@ -82,7 +84,15 @@ impl Prover for Unproven {
 fn upgrade(live: &Value, desired: &Value) -> Option<Upgrade> {
     let raw = |crd: &Value| RawObject::from_value(crd);
     let pair = Pair { change: 0, name: "samples.test.example.com".into(), live: raw(live), desired: raw(desired) };
-    compare(&pair, &Proofs::new(Unproven, 1)).expect("both are CRDs")
+    objects::compare(&pair, &Proofs::new(Unproven, 1)).expect("both are CRDs")
+}
+
+fn judged(judge: &Judge) -> Vec<Arc<str>> {
+    judge.desired.0.iter().map(|compiled| compiled.name.clone()).collect()
+}
+
+fn about<'a>(upgrade: &'a Upgrade, judged: &'a [Arc<str>]) -> About<'a> {
+    About { name: &upgrade.name, desired: &upgrade.desired, judged, examples: 10 }
 }
 
 /// What happens to these objects.
@@ -99,9 +109,7 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
             assert!(!quiet || effects.is_empty(), "the short way must not overlook anything: {effects:?}");
             groups.add(&Named::of(&item), effects);
         }
-        let about =
-            About { name: &upgrade.name, desired: &upgrade.desired, compiled: &pass.judge.desired.0, examples: 10 };
-        violations.extend(groups.into_violations(0, &about).0);
+        violations.extend(said::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0);
     }
     violations
 }
@@ -329,8 +337,8 @@ fn past_the_room_objects_are_counted_and_not_named() {
         groups.total += 1;
         groups.add(&Named::of(&item), pass.judge.object(&item));
     }
-    let about = About { name: &upgrade.name, desired: &upgrade.desired, compiled: &pass.judge.desired.0, examples: 10 };
-    let affected = groups.into_violations(0, &about).0.remove(0).affected.unwrap();
+    let found = said::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0;
+    let affected = found.into_iter().next().unwrap().affected.unwrap();
     assert_eq!((affected.count, affected.unlisted, affected.objects.len()), (4, 2, 3));
 }
 

@@ -149,6 +149,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         lookups: &Vec::new,
         force_conflicts: false,
         proofs: Arc::new(Proofs::new(Proven, 1)),
+        objects: Arc::new(crate::preflight::objects::Objects::new([])),
         today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
         stage: &stage,
         notices: &Notices::default(),

@@ -40,6 +40,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             force_conflicts: false,
             proofs,
+            objects: Arc::new(objects::Objects::new([objects::Wants { named: true, ..objects::Wants::default() }])),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         };

@@ -35,6 +35,7 @@ pub struct Managed {
     pub manager: String,
     pub api_version: String,
     pub time: Option<String>,
+    pub subresource: Option<String>,
     #[serde(rename = "fieldsV1")]
     pub fields: Option<Value>,
 }
@@ -160,11 +161,12 @@ struct Writer {
     manager: String,
     api_version: String,
     time: Option<String>,
+    subresource: Option<String>,
 }
 
 impl From<Writer> for Managed {
-    fn from(Writer { manager, api_version, time }: Writer) -> Self {
-        Managed { manager, api_version, time, fields: None }
+    fn from(Writer { manager, api_version, time, subresource }: Writer) -> Self {
+        Managed { manager, api_version, time, subresource, fields: None }
     }
 }
 

@@ -79,6 +79,10 @@ pub struct Effect {
     pub path: Option<String>,
     /// For a person, made harmless by `redact`.
     pub value: String,
+    /// To the field in this object.
+    pub steps: Vec<Step>,
+    /// The field that is pruned, where the live schema describes it.
+    pub lost: Option<String>,
 }
 
 /// What the objects of one list are asked.
@@ -245,6 +249,8 @@ impl Judge {
                     keyword: Keyword { at: changed.at.clone(), words },
                     path: path_beside(&text_of(&place), &changed.pattern),
                     value: cause::shown(&changed.live, self.redact),
+                    steps: place,
+                    lost: None,
                 });
             }
         }
@@ -355,8 +361,15 @@ impl Judge {
             at.push("properties".into());
             let keyword = Keyword { at, words: String::new() };
             let value = cause::shown(&lost.value, self.redact);
+            let node = self.live.at(&version.name).and_then(|live| place::value_at(&live.raw, &place.schema));
+            let was_described = |name: &&String| node.is_some_and(|node| node["properties"].get(*name).is_some());
+            let name = place.steps.last().and_then(|step| match step {
+                Step::Key(name) => Some(name),
+                Step::Index(_) => None,
+            });
             effects.push(Effect {
                 value,
+                lost: name.filter(was_described).cloned(),
                 ..self.effect(Harm::Pruned(loss), version, &place, &lost.path, keyword, &Value::Null)
             });
         }
@@ -396,6 +409,8 @@ impl Judge {
                 keyword: nothing.clone(),
                 path: None,
                 value,
+                steps: Vec::new(),
+                lost: None,
             };
             if leaving.is_storage && leaving.ask == Ask::Removed {
                 effects.push(effect(Harm::StoredAt, String::new()));
@@ -438,6 +453,8 @@ impl Judge {
             pattern: place.pattern.clone(),
             keyword,
             value,
+            steps: place.steps.clone(),
+            lost: None,
         }
     }
 }
@@ -478,7 +495,7 @@ fn judged(version: &Compiled, new: &Value, old: &Value) -> Outcome {
 }
 
 /// The server adds it to say that it left rules out. It refuses nothing by itself.
-pub(super) fn is_notice(error: &FieldError) -> bool {
+pub fn is_notice(error: &FieldError) -> bool {
     error.path == "<nil>" && error.detail.starts_with("some validation rules were not checked")
 }
 

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use super::Upgrade;
 use super::crd::{Compiled, Conversion, Crd, Version};
 use super::defaults;
 use super::judge::{Judge, Leaving, Side};
 use super::question::{self, Ask};
-use super::survey::Upgrade;
 use crate::preflight::CouldNotCheck;
 
 /// One list.

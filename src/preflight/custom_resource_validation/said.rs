@@ -1,126 +1,39 @@
-//! Effects on single objects, grouped by their cause: one finding for one mistake, however many objects meet it.
+//! What happens to objects, in words: one finding for one cause.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use super::cause::Keyword;
-use super::crd::{Compiled, Crd};
-use super::judge::{Effect, Fill, Harm, Loss};
-use super::object::Item;
-use super::ratchet::Refusal;
 use super::rules;
+use crate::preflight::objects::cause::Keyword;
+use crate::preflight::objects::crd::Crd;
+use crate::preflight::objects::group::{Group, Groups, Key};
+use crate::preflight::objects::judge::{Fill, Harm, Loss};
+use crate::preflight::objects::ratchet::Refusal;
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CouldNotCheck, Violation};
 use crate::report::{Affected, AffectedObject, Severity};
 use crate::resource::Step;
 use crate::text;
 
-/// Causes that are told apart in one CRD. What comes after them is counted together.
-const MOST_CAUSES: usize = 500;
-/// Objects that are named in the findings of one check. What comes after them is counted.
-pub const MOST_NAMED: usize = 200_000;
-
-/// What makes effects the same cause.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    version: Arc<str>,
-    harm: Harm,
-    pattern: String,
-    keyword: Keyword,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Group {
-    count: u64,
-    /// The last object, which may come several times in a row.
-    last: Option<Named>,
-    objects: Vec<AffectedObject>,
-}
-
-/// The causes found so far among the objects of one list.
-#[derive(Debug, Clone)]
-pub struct Groups {
-    groups: BTreeMap<Key, Group>,
-    /// Objects looked at.
-    pub total: u64,
-    /// How many more may be named.
-    room: usize,
-}
-
-impl Default for Groups {
-    fn default() -> Self {
-        Groups::with_room(MOST_NAMED)
-    }
-}
-
-impl Groups {
-    /// Groups that name at most so many objects, over all causes.
-    pub fn with_room(room: usize) -> Self {
-        Groups { groups: BTreeMap::new(), total: 0, room }
-    }
-
-    pub fn add(&mut self, object: &Named, effects: Vec<Effect>) {
-        for Effect { harm, version, pattern, keyword, path, value } in effects {
-            let mut key = Key { version, harm, pattern, keyword };
-            if self.groups.len() >= MOST_CAUSES && !self.groups.contains_key(&key) {
-                key.pattern = String::new();
-                key.keyword = Keyword { at: Vec::new(), words: "further causes".into() };
-            }
-            let group = match self.groups.entry(key) {
-                Entry::Vacant(entry) => entry.insert(Group::default()),
-                Entry::Occupied(entry) => entry.into_mut(),
-            };
-            if group.last.as_ref() != Some(object) {
-                group.count += 1;
-                group.last = Some(object.clone());
-            }
-            if let Some(room) = self.room.checked_sub(1) {
-                self.room = room;
-                group.objects.push(AffectedObject {
-                    namespace: object.namespace.clone(),
-                    name: object.name.clone(),
-                    path: path.map(Into::into),
-                    value: (!value.is_empty()).then(|| value.into()),
-                });
-            }
-        }
-    }
-
-    /// The findings, and what could not be evaluated. `change` is the CRD's index in the plan.
-    pub fn into_violations(self, change: usize, crd: &About<'_>) -> (Vec<Violation>, Vec<CouldNotCheck>) {
-        let mut violations = Vec::new();
-        let mut unchecked = Vec::new();
-        for (key, group) in self.groups {
-            match said(&key, &group, self.total) {
-                Ok(said) => violations.push(violation(key, group, said, self.total, change, crd)),
-                Err(reason) => unchecked.push(undecided(&key, &group, &reason, self.total, crd)),
-            }
-        }
-        (violations, unchecked)
-    }
-}
-
-/// The name of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
-    pub namespace: Option<Box<str>>,
-    pub name: Box<str>,
-}
-
-impl Named {
-    pub fn of(item: &Item) -> Self {
-        Named { namespace: item.namespace().map(Into::into), name: item.name().into() }
-    }
-}
-
 /// What findings say about the CRD.
 pub struct About<'a> {
     pub name: &'a str,
     pub desired: &'a Crd,
-    /// The compiled versions that were judged.
-    pub compiled: &'a [Compiled],
+    /// The versions that were judged.
+    pub judged: &'a [Arc<str>],
     pub examples: usize,
+}
+
+/// The findings, and what could not be evaluated. `change` is the CRD's index in the plan.
+pub fn violations(groups: Groups, change: usize, crd: &About<'_>) -> (Vec<Violation>, Vec<CouldNotCheck>) {
+    let mut violations = Vec::new();
+    let mut unchecked = Vec::new();
+    for (key, group) in groups.groups {
+        match said(&key, &group, groups.total) {
+            Ok(said) => violations.push(violation(key, group, said, groups.total, change, crd)),
+            Err(reason) => unchecked.push(undecided(&key, &group, &reason, groups.total, crd)),
+        }
+    }
+    (violations, unchecked)
 }
 
 fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>) -> CouldNotCheck {
@@ -250,13 +163,14 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
 fn violation(key: Key, group: Group, said: Said, total: u64, change: usize, crd: &About<'_>) -> Violation {
     let Key { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
-    let at = crd.compiled.iter().find(|compiled| compiled.name == version).map_or_else(
-        || match crd.desired.version(&version) {
-            Some(version) => vec!["spec".into(), "versions".into(), version.index.into()],
-            None => vec!["spec".into(), "versions".into()],
-        },
-        |compiled| compiled.steps().into_iter().chain(keyword.at.iter().cloned()).collect::<Vec<Step>>(),
-    );
+    let mut at: Vec<Step> = vec!["spec".into(), "versions".into()];
+    if let Some(described) = crd.desired.version(&version) {
+        at.push(described.index.into());
+        if crd.judged.contains(&version) {
+            at.extend(["schema".into(), "openAPIV3Schema".into()]);
+            at.extend(keyword.at.iter().cloned());
+        }
+    }
     let unlisted = group.count.saturating_sub(distinct(&group.objects));
     Violation {
         affected: Some(Affected {

@@ -242,7 +242,11 @@ impl Version {
         Ok(self.compiled(raw, schema.with_scale(self.scale.beside(&other.scale))))
     }
 
-    fn raw(&self) -> Result<Value, String> {
+    /// The schema as it is written.
+    ///
+    /// # Errors
+    /// A schema that is no JSON.
+    pub fn raw(&self) -> Result<Value, String> {
         match &self.schema {
             Some(text) => serde_json::from_str(text).map_err(|error| plain(&error)),
             // A version from an older API may have none, which accepts everything and keeps it.

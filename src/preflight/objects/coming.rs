@@ -1,0 +1,63 @@
+//! The objects that the deploy itself writes: judged along with those that are stored, in the form that they will have.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::crd::Conversion;
+use super::judge::{Fill, Harm, Judge};
+use super::object::Item;
+use super::tally::{Cause, Example, Fates, Tally};
+use super::{Upgrade, merge, question};
+use crate::plan::{Action, Change};
+use crate::preflight::Context;
+
+/// Counts what happens to the manifests of this kind. Those that change nothing are among the objects that are stored.
+pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Context<'_>, tally: &mut Tally) {
+    let is_meant = |change: &&Change| {
+        change.resource.group == upgrade.live.group
+            && change.resource.plural == upgrade.live.plural
+            && change.action != Action::Unchanged
+    };
+    for change in context.plan.changes.iter().filter(is_meant) {
+        let object = &change.desired.object;
+        match form(upgrade, listed, change, context.field_manager) {
+            Ok(value) => {
+                let mut effects = judge.object(&Item { value, managed: Vec::new() });
+                // What a manifest sets is stored as it is.
+                effects.retain(|effect| effect.harm != Harm::Defaulted(Fill::IfNotStored));
+                let causes = effects.iter().filter_map(Cause::of).map(|cause| (cause, BTreeSet::new())).collect();
+                let namespace = object.namespace.as_deref().map(Into::into);
+                let example = Example { namespace, name: object.name.as_str().into(), from_manifest: true };
+                tally.manifests += 1;
+                tally.add(Fates { example, causes });
+            }
+            Err(reason) => {
+                let unjudged = tally.unjudged.get_or_insert((0, format!("the manifest of {object}: {reason}")));
+                unjudged.0 += 1;
+            }
+        }
+    }
+}
+
+/// What the object will be, as it is listed.
+fn form(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) -> Result<Value, String> {
+    let name = change.resource.version.as_str();
+    let webhook = [&upgrade.live, &upgrade.desired]
+        .into_iter()
+        .any(|crd| question::conversion(crd, &upgrade.live) == Conversion::Webhook);
+    if webhook && name != &**listed {
+        return Err(format!("it is written at {name}, and only the conversion webhook knows its form at {listed}"));
+    }
+    let version = upgrade.desired.version(name).ok_or_else(|| format!("version {name} is removed"))?;
+    let mut form = merge::intent(change.desired.raw.value(), version.status_subresource);
+    if let Some(live) = &change.live {
+        form = merge::merge(&live.raw.value(), &form, &version.raw()?, manager);
+    }
+    if let Some(metadata) = form.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    form["apiVersion"] = upgrade.live.api_version(listed).into();
+    Ok(form)
+}

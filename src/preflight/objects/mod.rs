@@ -1,0 +1,187 @@
+//! The objects that exist under a CRD that changes: which questions the change raises, one pass over the objects, and
+//! what the change does to each of them.
+//!
+//! ```text
+//! question ─► pass ─► survey (list, judge on all cores) ─► group, tally
+//!             which lists       object ─► judge ─► ratchet
+//! ```
+//!
+//! An object is judged by the desired definition as the API server would judge it: [`crate::validation`] does that. What
+//! is so already today is not the upgrade's doing. Several checks look at the same objects: [`Objects`] lists them once.
+
+mod beyond;
+pub mod cause;
+mod coming;
+pub mod crd;
+mod defaults;
+pub mod group;
+pub mod judge;
+pub mod merge;
+pub mod object;
+pub mod pass;
+pub mod place;
+pub mod question;
+pub mod ratchet;
+pub mod survey;
+pub mod tally;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OnceCell, Semaphore};
+
+use self::crd::{Crd, Version};
+use self::question::{Questions, VersionQuestion};
+use self::survey::{Selection, Surveyed};
+use super::crd_upgrade_safety::prover::Question;
+use super::crd_upgrade_safety::server;
+use super::pair::Pair;
+use super::proofs::Proofs;
+use super::{Context, CouldNotCheck, Lookup};
+use crate::report::Verdict;
+use crate::resource::RawObject;
+
+/// CRDs whose objects are listed at the same time.
+pub const AT_ONCE: usize = 4;
+
+/// Objects on one page of a list, where no check says otherwise.
+pub const PAGE_SIZE: u32 = 500;
+
+/// A CRD that may harm the objects that are there.
+pub struct Upgrade {
+    /// Index into the plan.
+    pub change: usize,
+    /// `samples.test.example.com`
+    pub name: String,
+    pub live: Crd,
+    pub desired: Crd,
+    pub questions: Vec<VersionQuestion>,
+    /// See [`question::Questions::proven`].
+    pub proven: Vec<Arc<str>>,
+}
+
+impl Upgrade {
+    /// The first list that is made; `None` where nothing is listed.
+    pub fn lookup(&self) -> Option<Lookup> {
+        if self.questions.is_empty() {
+            return None;
+        }
+        let version = &pass::passes(self, false).ok()?.passes.first()?.version.clone();
+        Some(Lookup::list(self.change, self.live.resource(version)))
+    }
+}
+
+/// What a check wants of the objects. What none wants is not gathered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Every object that something happens to, by name.
+    pub named: bool,
+    /// How many objects share which fate, and who writes them.
+    pub tallied: bool,
+    pub page_size: Option<u32>,
+}
+
+impl Wants {
+    fn and(self, other: Wants) -> Wants {
+        Wants {
+            named: self.named || other.named,
+            tallied: self.tallied || other.tallied,
+            page_size: self.page_size.or(other.page_size),
+        }
+    }
+}
+
+/// One pass over all objects of each CRD, shared by the checks of one run: whichever asks first lists them.
+#[derive(Debug)]
+pub struct Objects {
+    wants: Wants,
+    at_once: Semaphore,
+    /// By index of the change in the plan.
+    slots: Mutex<BTreeMap<usize, Arc<OnceCell<Arc<Surveyed>>>>>,
+}
+
+impl Objects {
+    /// For checks that want this.
+    pub fn new(wants: impl IntoIterator<Item = Wants>) -> Self {
+        let wants = wants.into_iter().fold(Wants::default(), Wants::and);
+        Objects { wants, at_once: Semaphore::new(AT_ONCE), slots: Mutex::default() }
+    }
+
+    /// What becomes of the objects of this CRD: of all of them, in every namespace.
+    pub async fn of(&self, upgrade: &Upgrade, context: &Context<'_>) -> Arc<Surveyed> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry(upgrade.change).or_default())
+        };
+        let survey = || async {
+            // It is never closed; without a permit there would only be more lists at a time.
+            let _permit = self.at_once.acquire().await.ok();
+            let selection = Selection { page_size: self.wants.page_size.unwrap_or(PAGE_SIZE), ..Selection::default() };
+            Arc::new(survey::survey(upgrade, &selection, self.wants, context).await)
+        };
+        Arc::clone(slot.get_or_init(survey).await)
+    }
+}
+
+/// What may happen to the objects of a CRD; `None` where nothing changes that an object meets.
+///
+/// # Errors
+/// A CRD that cannot be compared.
+pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
+    let read = |raw: &RawObject, whose: &str, help: String| {
+        Crd::parse(raw).map_err(|reason| CouldNotCheck {
+            message: format!("{whose} {} cannot be compared: {reason}", pair.name),
+            help: Some(help),
+        })
+    };
+    let live =
+        read(&pair.live, "the live CRD", format!("look at what is live: kubectl get crd {} -o yaml", pair.name))?;
+    let desired = read(
+        &pair.desired,
+        "the manifest of CRD",
+        "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
+    )?;
+    if let Some(version) = desired.lacks_schema(Some(&live)) {
+        return Err(CouldNotCheck {
+            message: format!("the manifest of CRD {} cannot be compared: version {version} has no schema", pair.name),
+            help: Some(format!("the server refuses it: give {version} a structural schema")),
+        });
+    }
+    let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
+    let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
+    // A definition that the server does not take proves nothing.
+    if !proven.is_empty()
+        && let Some(message) = server::refusal(&pair.live, &pair.desired)
+    {
+        if questions.is_empty() {
+            return Err(CouldNotCheck {
+                message: format!("no object can be judged by the manifest of CRD {}: {message}", pair.name),
+                help: Some("fix the CRD; what it says of objects counts once the server takes it".to_owned()),
+            });
+        }
+        proven.clear();
+    }
+    let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions, proven };
+    Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
+}
+
+/// Whether the proof layer finds that `after` takes what `before` takes, keeps it and fills it in alike.
+fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
+    let (Some(live_schema), Some(desired_schema)) = (&before.schema, &after.schema) else { return false };
+    let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
+    let scale = before.scale.common(&after.scale);
+    let question = Question {
+        group: &desired.group,
+        kind: &desired.kind,
+        version: &after.name,
+        namespaced: desired.namespaced,
+        live_schema,
+        desired_schema,
+        live_status: before.status_subresource,
+        desired_status: after.status_subresource,
+        scale: &scale,
+        versions,
+    };
+    let proof = proofs.of(change, &question);
+    proof.is_some_and(|proof| matches!(proof.whole.verdict, Verdict::Equal | Verdict::Widening))
+}

@@ -1,0 +1,306 @@
+//! The objects of one CRD that changes: listed page by page, judged on all cores while the next page is fetched, and
+//! forgotten but for what happens to them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::group::{Groups, Named};
+use super::judge::{Effect, Judge};
+use super::object::{Item, Keep, Managed, Parts};
+use super::pass::{self, Pass};
+use super::tally::{Cause, Example, Fates, Tally, owners};
+use super::{Upgrade, Wants, coming};
+use crate::parallel::in_parallel;
+use crate::preflight::{Context, CouldNotCheck};
+use crate::target::{ListError, ListRequest, Page, Target};
+
+/// Objects that one thread judges in a row.
+const IN_A_ROW: usize = 16;
+
+/// Which objects are looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Of these namespaces; of all, if there are none.
+    pub namespaces: Vec<String>,
+    pub label_selector: Option<String>,
+    /// Objects on one page of a list.
+    pub page_size: u32,
+}
+
+impl Selection {
+    /// Whether every object is meant.
+    pub fn is_whole(&self) -> bool {
+        self.namespaces.is_empty() && self.label_selector.is_none()
+    }
+}
+
+/// What came of looking at the objects of one CRD.
+#[derive(Debug, Default)]
+pub struct Surveyed {
+    pub lists: Vec<Listed>,
+    /// Versions whose objects nobody can ask for yet.
+    pub not_judged: Vec<Arc<str>>,
+    /// Versions that go and that are named in `status.storedVersions`, without being the storage version.
+    pub perhaps_stored: Vec<Arc<str>>,
+    /// Why nothing was looked at, where that is so.
+    pub error: Option<CouldNotCheck>,
+}
+
+/// What came of one list.
+#[derive(Debug)]
+pub struct Listed {
+    /// The version that the objects were listed at.
+    pub version: Arc<str>,
+    /// The versions whose schema the objects were judged by.
+    pub judged: Vec<Arc<str>>,
+    /// How many objects there are, or why they could not all be read.
+    pub read: Result<u64, Unlisted>,
+    named: Mutex<Option<Groups>>,
+    /// See [`Wants::tallied`].
+    pub tally: Option<Tally>,
+}
+
+impl Listed {
+    /// The objects that something happens to. They may be many, and one check tells of them: they are given away once.
+    pub fn take_named(&self) -> Groups {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+}
+
+impl Surveyed {
+    /// How many objects there are. Each list has the same ones.
+    pub fn read(&self) -> Option<u64> {
+        self.lists.iter().filter_map(|list| list.read.as_ref().ok()).max().copied()
+    }
+}
+
+/// Why there is no whole list.
+#[derive(Debug, Clone)]
+pub enum Unlisted {
+    /// The conversion webhook does not do its work.
+    Webhook(String),
+    /// The user may not list them.
+    Forbidden(CouldNotCheck),
+    Other(CouldNotCheck),
+}
+
+/// Looks at the objects of a CRD.
+pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, context: &Context<'_>) -> Surveyed {
+    let passes = match pass::passes(upgrade, context.redact) {
+        Ok(passes) => passes,
+        Err(error) => return Surveyed { error: Some(error), ..Surveyed::default() },
+    };
+    let mut surveyed =
+        Surveyed { not_judged: passes.not_judged, perhaps_stored: passes.perhaps_stored, ..Surveyed::default() };
+    for Pass { version, judge } in passes.passes {
+        let judged = judge.desired.0.iter().map(|compiled| compiled.name.clone()).collect();
+        let judge = Arc::new(judge);
+        let (read, named, tally) = match list(upgrade, &version, &judge, selection, wants, context).await {
+            Ok(mut gathered) => {
+                if let Some(tally) = &mut gathered.tally {
+                    coming::judge(upgrade, &version, &judge, context, tally);
+                }
+                (Ok(gathered.total), gathered.named, gathered.tally)
+            }
+            Err(error) => (Err(error), None, None),
+        };
+        surveyed.lists.push(Listed { version, judged, read, named: Mutex::new(named), tally });
+    }
+    surveyed
+}
+
+/// What is kept of the objects of one list.
+#[derive(Debug, Clone, Default)]
+struct Gathered {
+    total: u64,
+    named: Option<Groups>,
+    tally: Option<Tally>,
+}
+
+impl Gathered {
+    fn new(wants: Wants) -> Self {
+        Gathered { total: 0, named: wants.named.then(Groups::default), tally: wants.tallied.then(Tally::default) }
+    }
+}
+
+async fn list(
+    upgrade: &Upgrade,
+    version: &str,
+    judge: &Arc<Judge>,
+    selection: &Selection,
+    wants: Wants,
+    context: &Context<'_>,
+) -> Result<Gathered, Unlisted> {
+    let resource = upgrade.live.resource(version);
+    let everywhere = [None];
+    let some: Vec<Option<&str>> = selection.namespaces.iter().map(|name| Some(name.as_str())).collect();
+    let namespaces = if resource.namespaced && !some.is_empty() { &some[..] } else { &everywhere[..] };
+    let mut gathered = Gathered::new(wants);
+    for namespace in namespaces {
+        let request = ListRequest {
+            resource: &resource,
+            namespace: *namespace,
+            label_selector: selection.label_selector.as_deref(),
+            page_size: selection.page_size,
+        };
+        gathered =
+            pages(request, gathered, judge, context).await.map_err(|error| unlisted(error, upgrade, context.target))?;
+    }
+    Ok(gathered)
+}
+
+/// All pages of one list, on top of what other namespaces gave.
+async fn pages(
+    request: ListRequest<'_>,
+    before: Gathered,
+    judge: &Arc<Judge>,
+    context: &Context<'_>,
+) -> Result<Gathered, ListError> {
+    let name = format!("{}.{}", request.resource.plural, request.resource.group);
+    let mut pages = context.target.list(&request);
+    let mut gathered = before.clone();
+    let mut page = next(&mut pages, &mut gathered, &before).await?;
+    while let Some(current) = page {
+        let remaining = current.remaining();
+        let judge = Arc::clone(judge);
+        let mut taken = std::mem::take(&mut gathered);
+        let work = tokio::task::spawn_blocking(move || {
+            let judged = judge_page(&judge, &current, &mut taken);
+            (taken, judged)
+        });
+        let (judged, following) = futures::join!(work, pages.next());
+        match judged {
+            Ok((taken, Ok(()))) => gathered = taken,
+            Ok((_, Err(error))) => {
+                let message = format!("the list of {name} holds what is no object: {error}");
+                return Err(ListError::Other(crate::problem::Problem::new(message)));
+            }
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => return Err(ListError::Other(crate::problem::Problem::new("interrupted while judging objects"))),
+        }
+        let total = remaining.map(|remaining| usize::try_from(gathered.total + remaining).unwrap_or(usize::MAX));
+        context.stage.note(&name);
+        context.stage.set(usize::try_from(gathered.total).unwrap_or(usize::MAX), total);
+        page = match following {
+            Err(ListError::Expired) => {
+                gathered = before.clone();
+                next(&mut pages, &mut gathered, &before).await?
+            }
+            following => following?,
+        };
+    }
+    Ok(gathered)
+}
+
+/// The next page; where the list has to start anew, what came from it is forgotten.
+async fn next(
+    pages: &mut crate::target::Pages,
+    gathered: &mut Gathered,
+    before: &Gathered,
+) -> Result<Option<Page>, ListError> {
+    loop {
+        match pages.next().await {
+            Err(ListError::Expired) => *gathered = before.clone(),
+            answer => return answer,
+        }
+    }
+}
+
+/// What is to be remembered of one object.
+struct Looked {
+    managed: Vec<Managed>,
+    harmed: Option<(Named, Vec<Effect>, Option<Fates>)>,
+}
+
+fn judge_page(judge: &Judge, page: &Page, gathered: &mut Gathered) -> Result<(), serde_json::Error> {
+    let mut parts = judge.parts();
+    let tallied = gathered.tally.is_some();
+    if tallied {
+        parts.managed = parts.managed.max(Keep::Writers);
+    }
+    let items: Vec<&str> = page.items().collect();
+    let rows: Vec<&[&str]> = items.chunks(IN_A_ROW).collect();
+    let judged = in_parallel(&rows, |row| {
+        let mut looked = Vec::new();
+        for json in *row {
+            let item = Item::parse(json, &parts)?;
+            let effects = if judge.leaves_alone(&item) { Vec::new() } else { judge.object(&item) };
+            let harmed = match effects.is_empty() {
+                true => None,
+                false => {
+                    let fates = tallied.then(|| fates(&item, json, &effects)).transpose()?;
+                    Some((Named::of(&item), effects, fates))
+                }
+            };
+            if tallied || harmed.is_some() {
+                looked.push(Looked { managed: item.managed, harmed });
+            }
+        }
+        Ok(looked)
+    });
+    gathered.total += items.len() as u64;
+    for row in judged {
+        for Looked { managed, harmed } in row? {
+            if let Some(tally) = &mut gathered.tally {
+                tally.written_by(&managed);
+            }
+            let Some((named, effects, fates)) = harmed else { continue };
+            if let (Some(tally), Some(fates)) = (&mut gathered.tally, fates) {
+                tally.add(fates);
+            }
+            if let Some(groups) = &mut gathered.named {
+                groups.add(&named, effects);
+            }
+        }
+    }
+    if let Some(groups) = &mut gathered.named {
+        groups.total = gathered.total;
+    }
+    Ok(())
+}
+
+/// Why something happens to an object, and who writes what it is about. Only then is the whole record of its managers
+/// read, which is often half of an object.
+fn fates(item: &Item, json: &str, effects: &[Effect]) -> Result<Fates, serde_json::Error> {
+    let whole;
+    let managed = match item.managed.iter().any(|entry| entry.fields.is_some()) {
+        true => &item.managed,
+        false => {
+            let parts = Parts { managed: Keep::Fields, ..Parts::default() };
+            whole = Item::parse(json, &parts)?.managed;
+            &whole
+        }
+    };
+    let causes = effects.iter().filter_map(|effect| Some((Cause::of(effect)?, owners(managed, &effect.steps))));
+    let Named { namespace, name } = Named::of(item);
+    Ok(Fates { example: Example { namespace, name, from_manifest: false }, causes: causes.collect() })
+}
+
+fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
+    let problem = match error {
+        // A folder cannot ask a webhook; that says nothing about the webhook.
+        ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => return Unlisted::Webhook(said),
+        ListError::Forbidden { right, problem } => {
+            let kind = match &right.namespace {
+                Some(namespace) => format!("Role in namespace {namespace:?}"),
+                None => "ClusterRole".to_owned(),
+            };
+            let rule = format!(
+                "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{:?}]",
+                right.group, right.resource, right.verb
+            );
+            return Unlisted::Forbidden(CouldNotCheck {
+                message: format!("the objects of {} cannot be judged: {}", upgrade.name, problem.message),
+                help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
+            });
+        }
+        error => error.problem().cloned(),
+    };
+    let (reason, help) = match problem {
+        Some(problem) => (problem.message, problem.help),
+        None => ("the list expired".to_owned(), Some("run again".to_owned())),
+    };
+    Unlisted::Other(CouldNotCheck {
+        message: format!("the objects of {} cannot be judged: {reason}", upgrade.name),
+        help,
+    })
+}

@@ -1,0 +1,349 @@
+//! How many objects share which fate, and who writes them, in memory that does not grow with the number of objects.
+//!
+//! Objects are counted by all that happens to them together. So whoever asks about some causes later learns how many
+//! objects meet any of them, each object counted once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::judge::{Effect, Harm, Loss};
+use super::object::Managed;
+use crate::resource::Step;
+use crate::text;
+
+/// Causes that are told apart. Those after them are one cause of which no more is known.
+const MOST_CAUSES: usize = 500;
+/// Combinations of causes that are told apart. Objects with others are counted under the cause of which no more is known.
+const MOST_COMBINATIONS: usize = 2000;
+/// Objects that are named of each combination.
+pub const EXAMPLES: usize = 3;
+/// Field managers that are told apart.
+const MOST_MANAGERS: usize = 50;
+/// Names of managers are cut to this many characters; the API server takes 128.
+const LONGEST_MANAGER: usize = 128;
+
+/// What happens to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    Refused,
+    Pruned,
+    /// The version that becomes the storage version has no place for it.
+    PrunedAtStorage,
+    Defaulted,
+    /// A rule or pattern could not be evaluated.
+    Undecided,
+    /// One of too many causes: nothing more is known.
+    Unknown,
+}
+
+/// What happens to objects, and what in the desired schema does it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cause {
+    pub version: Arc<str>,
+    pub fate: Fate,
+    /// From the root of the schema to the node.
+    pub node: Vec<Step>,
+    /// The keyword of that node, where one is known.
+    pub keyword: Option<String>,
+    /// The field of the node that is pruned, where the live schema describes it.
+    pub field: Option<String>,
+}
+
+impl Cause {
+    /// `None` for what no schema does.
+    pub fn of(effect: &Effect) -> Option<Cause> {
+        let fate = match &effect.harm {
+            Harm::Refused(_) => Fate::Refused,
+            Harm::Pruned(Loss::OnWrite) => Fate::PrunedAtStorage,
+            Harm::Pruned(_) => Fate::Pruned,
+            Harm::Defaulted(_) => Fate::Defaulted,
+            Harm::Undecided(_) => Fate::Undecided,
+            Harm::WrittenAt { .. } | Harm::StoredAt => return None,
+        };
+        let (node, keyword) = split(&effect.keyword.at);
+        Some(Cause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })
+    }
+
+    fn unknown() -> Cause {
+        Cause { version: "".into(), fate: Fate::Unknown, node: Vec::new(), keyword: None, field: None }
+    }
+}
+
+/// A place in a schema as the node there and its keyword.
+pub fn split(at: &[Step]) -> (Vec<Step>, Option<String>) {
+    let mut node = Vec::new();
+    let mut steps = at.iter().peekable();
+    while let Some(step) = steps.next() {
+        let Step::Key(key) = step else { return (node, None) };
+        match (key.as_str(), steps.peek()) {
+            ("properties", Some(_)) => {
+                node.push(step.clone());
+                node.extend(steps.next().cloned());
+            }
+            ("items", Some(Step::Index(_))) => {
+                node.push(step.clone());
+                node.extend(steps.next().cloned());
+            }
+            ("items" | "additionalProperties", _) => node.push(step.clone()),
+            (keyword, _) => return (node, Some(keyword.to_owned())),
+        }
+    }
+    (node, None)
+}
+
+/// An object by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    pub namespace: Option<Box<str>>,
+    pub name: Box<str>,
+    /// Not as it is stored, but as this deploy writes it.
+    pub from_manifest: bool,
+}
+
+/// Field managers and how many objects each of them writes.
+pub type Managers = BTreeMap<String, u64>;
+
+/// The objects with one combination of causes.
+#[derive(Debug, Clone, Default)]
+struct Met {
+    objects: u64,
+    manifests: u64,
+    examples: Vec<Example>,
+    /// Who writes what a cause is about.
+    managers: BTreeMap<(u32, String), u64>,
+}
+
+/// What becomes of the objects of one list, counted.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    causes: BTreeMap<Cause, u32>,
+    met: BTreeMap<Vec<u32>, Met>,
+    /// Manifests of this deploy that were judged along with the objects.
+    pub manifests: u64,
+    /// Manifests that could not be judged: how many, and why the first of them.
+    pub unjudged: Option<(u64, String)>,
+    /// Who writes any of the objects, apart from their status.
+    pub writers: Managers,
+    /// Who writes the status of any of the objects.
+    pub status_writers: Managers,
+}
+
+/// What happens to one object.
+#[derive(Debug)]
+pub struct Fates {
+    pub example: Example,
+    /// Each cause, with who writes what it is about.
+    pub causes: Vec<(Cause, BTreeSet<String>)>,
+}
+
+/// The objects that meet any of some causes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    pub objects: u64,
+    pub manifests: u64,
+    pub examples: Vec<Example>,
+    pub managers: Managers,
+}
+
+impl Tally {
+    /// Counts who writes an object.
+    pub fn written_by(&mut self, managed: &[Managed]) {
+        for (is_status, into) in [(false, &mut self.writers), (true, &mut self.status_writers)] {
+            let of = |entry: &&Managed| (entry.subresource.as_deref() == Some("status")) == is_status;
+            let names: BTreeSet<String> = managed.iter().filter(of).map(|entry| manager(&entry.manager)).collect();
+            names.into_iter().for_each(|name| count(into, name, 1));
+        }
+    }
+
+    /// Counts what happens to an object.
+    pub fn add(&mut self, fates: Fates) {
+        let mut combination = BTreeSet::new();
+        let mut managers: BTreeSet<(u32, String)> = BTreeSet::new();
+        for (cause, names) in fates.causes {
+            let number = self.number(cause);
+            combination.insert(number);
+            managers.extend(names.into_iter().map(|name| (number, name)));
+        }
+        if combination.is_empty() {
+            return;
+        }
+        let mut combination: Vec<u32> = combination.into_iter().collect();
+        if self.met.len() >= MOST_COMBINATIONS && !self.met.contains_key(&combination) {
+            combination = vec![self.number(Cause::unknown())];
+        }
+        let met = self.met.entry(combination).or_default();
+        match fates.example.from_manifest {
+            true => met.manifests += 1,
+            false => met.objects += 1,
+        }
+        if met.examples.len() < EXAMPLES {
+            met.examples.push(fates.example);
+        }
+        for (cause, name) in managers {
+            let room = met.managers.len() < MOST_MANAGERS;
+            match met.managers.get_mut(&(cause, name.clone())) {
+                Some(count) => *count += 1,
+                None if room => drop(met.managers.insert((cause, name), 1)),
+                None => {}
+            }
+        }
+    }
+
+    fn number(&mut self, cause: Cause) -> u32 {
+        let cause = match self.causes.len() >= MOST_CAUSES && !self.causes.contains_key(&cause) {
+            true => Cause::unknown(),
+            false => cause,
+        };
+        let next = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
+        *self.causes.entry(cause).or_insert(next)
+    }
+
+    /// Everything that happens to any object.
+    pub fn causes(&self) -> impl Iterator<Item = &Cause> {
+        self.causes.keys()
+    }
+
+    /// The objects that meet any of these causes.
+    pub fn sum(&self, causes: &BTreeSet<&Cause>) -> Sum {
+        let wanted: BTreeSet<u32> = causes.iter().filter_map(|cause| self.causes.get(*cause)).copied().collect();
+        let mut sum = Sum::default();
+        for (combination, met) in &self.met {
+            if !combination.iter().any(|cause| wanted.contains(cause)) {
+                continue;
+            }
+            sum.objects += met.objects;
+            sum.manifests += met.manifests;
+            sum.examples.extend(met.examples.iter().cloned());
+            // Who writes what several causes are about is counted for the one with the most objects.
+            let mut most = Managers::new();
+            for ((_, name), count) in met.managers.iter().filter(|((cause, _), _)| wanted.contains(cause)) {
+                let known = most.entry(name.clone()).or_default();
+                *known = (*known).max(*count);
+            }
+            most.into_iter().for_each(|(name, objects)| count(&mut sum.managers, name, objects));
+        }
+        sum.examples
+            .sort_by(|a, b| (a.from_manifest, &a.namespace, &a.name).cmp(&(b.from_manifest, &b.namespace, &b.name)));
+        sum.examples.truncate(EXAMPLES);
+        sum
+    }
+}
+
+fn count(managers: &mut Managers, name: String, objects: u64) {
+    if managers.len() < MOST_MANAGERS || managers.contains_key(&name) {
+        *managers.entry(name).or_default() += objects;
+    }
+}
+
+fn manager(name: &str) -> String {
+    text::cut(name, LONGEST_MANAGER).into_owned()
+}
+
+/// The managers on record for the field at these steps; for a field that is not there, those of the nearest part of the
+/// object above it.
+pub fn owners(managed: &[Managed], steps: &[Step]) -> BTreeSet<String> {
+    for length in (1..=steps.len()).rev() {
+        let owns = |entry: &&Managed| entry.fields.as_ref().is_some_and(|fields| owns(fields, &steps[..length]));
+        let found: BTreeSet<String> = managed.iter().filter(owns).map(|entry| manager(&entry.manager)).collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    BTreeSet::new()
+}
+
+/// Whether a record names the field at these steps, or a whole that it is part of. Which item of a list a record means is
+/// not looked at: any that has the field will do.
+fn owns(fields: &Value, steps: &[Step]) -> bool {
+    let Some(fields) = fields.as_object() else { return false };
+    let mut parts = fields.iter().filter(|(name, _)| *name != ".").peekable();
+    let (Some((step, rest)), Some(_)) = (steps.split_first(), parts.peek()) else { return true };
+    parts.any(|(name, below)| {
+        let fits = match step {
+            Step::Key(key) => name.strip_prefix("f:") == Some(key),
+            Step::Index(_) => ["k:", "v:", "i:"].iter().any(|kind| name.starts_with(kind)),
+        };
+        fits && owns(below, rest)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cause(name: &str) -> Cause {
+        let node = vec![Step::from("properties"), Step::from(name)];
+        Cause { version: "v1".into(), fate: Fate::Refused, node, keyword: Some("enum".into()), field: None }
+    }
+
+    fn fates(name: &str, causes: &[(&str, &[&str])]) -> Fates {
+        let causes = causes
+            .iter()
+            .map(|(at, managers)| (cause(at), managers.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>()));
+        let example = Example { namespace: None, name: name.into(), from_manifest: false };
+        Fates { example, causes: causes.collect() }
+    }
+
+    #[test]
+    fn an_object_that_meets_several_causes_is_counted_once() {
+        let mut tally = Tally::default();
+        tally.add(fates("a", &[("x", &["m"]), ("y", &["m", "n"])]));
+        tally.add(fates("b", &[("y", &["n"])]));
+        tally.add(fates("c", &[("z", &["o"])]));
+        let (x, y, z) = (cause("x"), cause("y"), cause("z"));
+        let sum = |causes: &[&Cause]| tally.sum(&causes.iter().copied().collect());
+        let both = sum(&[&x, &y]);
+        assert_eq!((both.objects, both.examples.len()), (2, 2));
+        assert_eq!(both.managers, Managers::from([("m".into(), 1), ("n".into(), 2)]));
+        assert_eq!((sum(&[&x]).objects, sum(&[&y]).objects, sum(&[&z]).objects, sum(&[]).objects), (1, 2, 1, 0));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_does_not_fit_is_still_counted() {
+        let mut tally = Tally::default();
+        let names: Vec<String> = (0..2 * MOST_CAUSES).map(|i| format!("f{i}")).collect();
+        for name in &names {
+            let manager = format!("m{name}");
+            tally.add(fates(name, &[(name, &[&manager])]));
+            tally.written_by(&[Managed { manager, ..Managed::default() }]);
+        }
+        assert!(tally.causes.len() <= MOST_CAUSES + 1 && tally.writers.len() == MOST_MANAGERS);
+        let all: BTreeSet<&Cause> = tally.causes.keys().collect();
+        assert!(all.contains(&Cause::unknown()));
+        let sum = tally.sum(&all);
+        assert_eq!((sum.objects, sum.examples.len()), (names.len() as u64, EXAMPLES));
+    }
+
+    #[test]
+    fn a_place_in_a_schema_is_a_node_and_a_keyword() {
+        let steps = |names: &[&str]| names.iter().map(|name| Step::from(*name)).collect::<Vec<_>>();
+        let at = |names: &[&str]| {
+            let (node, keyword) = split(&steps(names));
+            (node.len(), keyword)
+        };
+        assert_eq!(at(&["properties", "items", "items", "enum"]), (3, Some("enum".into())));
+        assert_eq!(at(&["properties", "properties", "properties"]), (2, Some("properties".into())));
+        assert_eq!(at(&["properties", "a", "additionalProperties"]), (3, None));
+        assert_eq!(at(&["x-kubernetes-validations"]), (0, Some("x-kubernetes-validations".into())));
+    }
+
+    #[test]
+    fn who_writes_a_field_is_on_record() {
+        let managed =
+            |name: &str, fields: Value| Managed { manager: name.into(), fields: Some(fields), ..Managed::default() };
+        let managed = [
+            managed("a", json!({"f:spec": {"f:x": {}, "f:list": {"k:{\"name\":\"n\"}": {".": {}, "f:y": {}}}}})),
+            managed("b", json!({"f:spec": {".": {}, "f:atomic": {}}})),
+        ];
+        let owners = |steps: &[Step]| owners(&managed, steps).into_iter().collect::<String>();
+        let spec = |more: &[Step]| [&[Step::from("spec")], more].concat();
+        assert_eq!(owners(&spec(&["x".into()])), "a");
+        assert_eq!(owners(&spec(&["list".into(), 0.into(), "y".into()])), "a");
+        assert_eq!(owners(&spec(&["atomic".into(), 3.into(), "z".into()])), "b", "part of a whole");
+        assert_eq!(owners(&spec(&["missing".into()])), "ab", "who writes the part that it is missing in");
+    }
+}
