@@ -82,6 +82,19 @@ pub fn count(number: usize, word: &str) -> String {
     }
 }
 
+/// `1,234,567`
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// How many terminal columns the text takes.
 pub fn width(text: &str) -> usize {
     text.width()

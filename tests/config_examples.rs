@@ -14,6 +14,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["warn-only.yaml"], Mode::Warn, None),
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),
+    (&["evidence.yaml"], Mode::Error, None),
     (&["permissions.yaml"], Mode::Error, None),
     (&["server-verdict.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),

@@ -29,7 +29,7 @@ use self::rule::RuleDoc;
 use crate::date::Date;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::report::{Affected, Breaks, Coverage, Severity, Suppressed, Verdict, Witness};
+use crate::report::{Affected, Breaks, Coverage, Evidence, Severity, Suppressed, Verdict, Witness};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
@@ -118,6 +118,8 @@ pub struct Violation {
     pub witnesses: Vec<Witness>,
     /// The objects that exist and are affected, where the check has looked at them.
     pub affected: Option<Affected>,
+    /// See [`crate::report::Finding::evidence`].
+    pub evidence: Option<Evidence>,
     pub help: String,
     /// Where in the desired object to point: the deepest of these steps that is there is marked.
     pub at: Vec<Step>,
@@ -175,6 +177,7 @@ impl Violation {
             semantic: None,
             witnesses: Vec::new(),
             affected: None,
+            evidence: None,
             help: format!("{help}: gantry rules {}", doc.name),
             at,
             label: None,

@@ -223,6 +223,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             breaks: violation.breaks,
             witnesses: violation.witnesses,
             affected: violation.affected,
+            evidence: violation.evidence,
             help: violation.help,
             waived: None,
         }));

@@ -170,9 +170,9 @@ mod tests {
         for (_, report) in samples::all() {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
-        let expected = "action affected apiVersion breaks changes checks column count coverage created deleted desired documented \
-            errors examples file findings help infos kind label line live message mode name namespace notWritten notices \
-            object objects of oldObject outcome path proven read result rule severity source status subresource summary \
+        let expected = "action affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
+            errors evidence examined examples file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
+            object objects of oldObject outcome path proven read result rule semantic severity source status subresource summary \
             suppressed target unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }

@@ -263,6 +263,9 @@ pub struct Finding {
     /// The objects that exist and are affected, where the check has looked at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affected: Option<Affected>,
+    /// Under `preset: evidence`: what this cluster says of an error of `preset: semantic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// What to do next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
@@ -282,6 +285,61 @@ pub struct Waived {
     /// The last day on which it holds, as `2026-12-31` (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+}
+
+/// What the objects of this cluster and the manifests of this deploy say of a change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    pub examined: Examined,
+    /// In a sentence, without any value of an object.
+    pub message: String,
+    /// How many objects exist.
+    pub objects: u64,
+    /// How many of them suffer from the change.
+    pub affected_objects: u64,
+    /// How many manifests of this deploy are of the kind and change something.
+    pub manifests: u64,
+    /// How many of them suffer from the change.
+    pub affected_manifests: u64,
+    /// Some of those that suffer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<EvidenceObject>,
+    /// The field managers on record: of what suffers; where nothing does, of the objects. Those with most objects first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managers: Vec<EvidenceManager>,
+}
+
+/// What came of looking at objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Examined {
+    /// Nothing suffers: the error is a warning.
+    NoneAffected,
+    Affected,
+    /// Nobody could say, for the reason in `message`: the error stays.
+    No,
+}
+
+/// An object that suffers from a change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceObject {
+    /// Absent for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Box<str>>,
+    pub name: Box<str>,
+    /// Not as it is stored, but as this deploy writes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_manifest: bool,
+}
+
+/// A field manager, and how many objects it writes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceManager {
+    pub name: String,
+    pub objects: u64,
 }
 
 /// Objects that exist and share the fate that a finding tells.

@@ -16,6 +16,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("hundreds", hundreds()),
         ("many_objects", many_objects()),
         ("existing_objects", existing_objects()),
+        ("evidence", evidence()),
         ("partial_failure", partial_failure()),
         ("hostile", hostile()),
         ("wide", wide()),
@@ -65,6 +66,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         breaks: Vec::new(),
         witnesses: Vec::new(),
         affected: None,
+        evidence: None,
         help: String::new(),
         not_written: false,
         waived: None,
@@ -278,6 +280,53 @@ pub fn many_objects() -> Report {
         .collect();
     let changes = (0..400).map(|i| change(Action::Update, crd(&name(i)), i)).collect();
     report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+/// What `preset: evidence` says: an error that objects suffer from, one that none does, one that nobody could look at.
+pub fn evidence() -> Report {
+    let of = |examined, message: &str, affected: u64, managers: &[(&str, u64)]| Evidence {
+        examined,
+        message: message.into(),
+        objects: if examined == Examined::No { 0 } else { 1234 },
+        affected_objects: affected,
+        manifests: affected.min(1),
+        affected_manifests: affected.min(1),
+        examples: Vec::new(),
+        managers: managers
+            .iter()
+            .map(|(name, objects)| EvidenceManager { name: (*name).into(), objects: *objects })
+            .collect(),
+    };
+    let example = |namespace: &str, name: &str, from_manifest| EvidenceObject {
+        namespace: Some(namespace.into()),
+        name: name.into(),
+        from_manifest,
+    };
+    let found = |field: &str, severity, evidence| Finding {
+        path: Some(format!("^.spec.{field}")),
+        version: Some("v1".into()),
+        evidence: Some(evidence),
+        semantic: (severity == Severity::Warning).then_some(Severity::Error),
+        ..finding(
+            "NoExistingFieldRemoved",
+            severity,
+            crd("samples.test.example.com"),
+            &format!("field spec.{field} may not be removed from v1"),
+        )
+    };
+    let cleared = "0 of 1,234 objects set spec.old; their writers do not set it: rook (1,234 objects)";
+    let suffers = "4 of 1,234 objects and 1 of 1 manifests of this deploy set spec.used; written by rook (4 objects)";
+    let unseen = "as under preset: semantic: user \"ci\" may not list samples.test.example.com at the cluster scope";
+    let mut suffering = of(Examined::Affected, suffers, 4, &[("rook", 4)]);
+    suffering.examples =
+        vec![example("team-a", "nightly", false), example("team-b", "weekly", false), example("team-b", "new", true)];
+    let findings = vec![
+        found("used", Severity::Error, suffering),
+        found("unseen", Severity::Error, of(Examined::No, unseen, 0, &[])),
+        found("old", Severity::Warning, of(Examined::NoneAffected, cleared, 0, &[("rook", 1234)])),
+    ];
+    let check = check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    report(Outcome::Blocked, vec![change(Action::Update, crd("samples.test.example.com"), 1)], vec![check])
 }
 
 /// What became of objects that exist, and some of which nobody could look at.

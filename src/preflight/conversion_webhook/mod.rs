@@ -91,6 +91,7 @@ fn violation(
         semantic: None,
         witnesses: Vec::new(),
         affected: None,
+        evidence: None,
         help: format!("{help}: gantry rules {}", doc.name),
         at: at.iter().map(|key| Step::from(*key)).collect(),
         label: None,

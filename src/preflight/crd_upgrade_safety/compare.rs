@@ -16,6 +16,8 @@ pub struct RuleViolation {
     pub version: Option<String>,
     /// The schema node: `^.spec.pollInterval`.
     pub path: Option<String>,
+    /// The same as steps from the root of the version's schema; empty where the violation is about no node.
+    pub node: Vec<Step>,
     pub said: Said,
 }
 
@@ -31,6 +33,7 @@ pub fn crd(pair: &CrdPair<'_>) -> Result<Vec<RuleViolation>, Malformed> {
                 rule,
                 version: found.version,
                 path: None,
+                node: Vec::new(),
                 said: found.said,
             }));
         }
@@ -220,7 +223,9 @@ enum Below {
 }
 
 fn violation(rule: &'static Rule, place: &Place, said: Said) -> RuleViolation {
-    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), said }
+    // Before the schema of the version stand five steps.
+    let node = place.steps.get(5..).unwrap_or_default().to_vec();
+    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, said }
 }
 
 /// The keywords of a node itself that do not mean the same on both sides, sorted.

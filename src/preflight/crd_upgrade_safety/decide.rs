@@ -14,7 +14,7 @@ use crate::report::{Breaks, Severity, Verdict};
 
 /// How loud a violation is, before the enforcement of single rules.
 pub fn severity(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {
-    weigh(rule, said, of_whole_crd, proof, options, options.preset == Preset::Semantic)
+    weigh(rule, said, of_whole_crd, proof, options, matches!(options.preset, Preset::Semantic | Preset::Evidence))
 }
 
 /// What [`severity`] would be under `preset: semantic`.

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod crd_fields;
 pub mod decide;
 pub mod documented;
+mod evidence;
 mod fields;
 pub use crate::json;
 mod keyword_change;
@@ -27,24 +28,30 @@ use std::collections::BTreeMap;
 use std::panic;
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
+
 use self::compare::RuleViolation;
+use self::evidence::{Looked, Weighed};
 use self::model::{CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 pub use self::proven::Proven;
 use self::prover::{Proof, Prover, Question, VersionProof};
 use self::server::Written;
+use super::objects::{self, AT_ONCE, Wants};
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::parallel::in_parallel;
+use crate::plan::Plan;
 use crate::problem::Location;
 use crate::proof::Limits;
-use crate::report::{Severity, Suppressed, Verdict};
+use crate::report::{Evidence, Examined, Severity, Suppressed, Verdict};
 use crate::resource::RawObject;
+use crate::target::Target;
 use crate::text;
 
 const NAME: &str = "CRDUpgradeSafety";
@@ -106,29 +113,64 @@ fn rule_docs() -> Vec<&'static RuleDoc> {
 }
 
 impl Check for CrdUpgradeSafety {
+    fn wants(&self) -> Wants {
+        Wants { tallied: self.asks_objects(), ..Wants::default() }
+    }
+
+    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
+        if !self.asks_objects() {
+            return Vec::new();
+        }
+        let list = |pair: &Pair| {
+            let Ok(Compared::ByRules(found)) = self.compare(pair, proofs) else { return None };
+            let is_open = found.iter().any(Weighed::is_open);
+            objects::compare(pair, proofs).ok().flatten().filter(|_| is_open)?.lookup()
+        };
+        in_parallel(&Pair::all(&plan.changes), list).into_iter().flatten().collect()
+    }
+
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             if self.options.off {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
                 return Ok(Answer::Skipped(format!("switched off by enforcement: None{}", at.unwrap_or_default())));
             }
-            let pairs = Pair::all(&context.plan.changes);
+            let pairs = Arc::new(Pair::all(&context.plan.changes));
+            let check = self.clone();
+            let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
+            // A worker parses one pair, compares it and drops it before it takes the next.
+            let compared = apart(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await?;
+            let evidence = self.evidence(&pairs, &compared, &context).await?;
             let written = Written::all(&context.plan.changes);
-            // Comparing is work for processors. It must not hold up the threads that wait for the network.
-            let (check, proofs) = (self.clone(), context.proofs);
-            match tokio::task::spawn_blocking(move || check.judge_all(&pairs, &written, &proofs)).await {
-                Ok(answer) => Ok(answer),
-                Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
-                Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
-            }
+            let check = self.clone();
+            apart(move || check.answer(&pairs, compared, evidence, &written)).await
         })
     }
 }
 
+/// Comparing is work for processors. It must not hold up the threads that wait for the network.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, CouldNotCheck> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
+    }
+}
+
+/// What comparing one pair of CRDs gives.
+enum Compared {
+    /// Another tool's verdict, placed.
+    ByTool(Judged),
+    ByRules(Vec<Weighed>),
+}
+
+/// What the objects say of each violation of one CRD.
+type Evidences = Vec<Option<Evidence>>;
+
 impl CrdUpgradeSafety {
     /// What the server refuses. With another tool's preset that is a warning: the tool does not look at it.
     fn place_refusal(&self, violation: RuleViolation) -> Result<Violation, Off> {
-        let mut placed = self.place(violation, None)?;
+        let mut placed = self.place(violation, None, None)?;
         if self.options.tool().is_some() && placed.severity == Severity::Error {
             placed.severity = Severity::Warning;
             placed.documented = None;
@@ -136,17 +178,66 @@ impl CrdUpgradeSafety {
         Ok(placed)
     }
 
-    fn judge_all(&self, pairs: &[Pair], written: &[Written], proofs: &Proofs) -> Answer {
+    /// Whether objects have a say.
+    fn asks_objects(&self) -> bool {
+        self.options.preset == Preset::Evidence && !self.options.off
+    }
+
+    fn compare(&self, pair: &Pair, proofs: &Proofs) -> Result<Compared, Malformed> {
+        self.compare_with(pair.live.json(), pair.desired.json(), &|question| proofs.of(pair.change, question))
+    }
+
+    /// What the objects say of each CRD; nothing where they are not asked.
+    async fn evidence(
+        &self,
+        pairs: &Arc<Vec<Pair>>,
+        compared: &[Result<Compared, Malformed>],
+        context: &Context<'_>,
+    ) -> Result<Vec<Evidences>, CouldNotCheck> {
+        if !self.asks_objects() {
+            return Ok(pairs.iter().map(|_| Vec::new()).collect());
+        }
+        let of = |index: usize| {
+            let found = match &compared[index] {
+                Ok(Compared::ByRules(found)) => found.as_slice(),
+                _ => &[],
+            };
+            async move {
+                if !found.iter().any(Weighed::is_open) {
+                    return Ok(evidence::of(found, &Looked::Not("objects cannot show it")));
+                }
+                let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
+                let upgrade = match apart(move || objects::compare(&pairs[index], &proofs)).await? {
+                    Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
+                    Ok(_) => {
+                        let reason = "no object is read or written at a version that changes";
+                        return Ok(evidence::of(found, &Looked::Not(reason)));
+                    }
+                    Err(error) => return Ok(evidence::of(found, &Looked::Not(&error.message))),
+                };
+                let surveyed = context.objects.of(&upgrade, context).await;
+                let is_folder = matches!(context.target, Target::Dir(_));
+                let redact = context.redact;
+                Ok(evidence::of(found, &Looked::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact }))
+            }
+        };
+        stream::iter(0..pairs.len()).map(of).buffered(AT_ONCE).try_collect().await
+    }
+
+    fn answer(
+        &self,
+        pairs: &[Pair],
+        compared: Vec<Result<Compared, Malformed>>,
+        evidence: Vec<Evidences>,
+        written: &[Written],
+    ) -> Answer {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
-        // A worker parses one pair, compares it and drops it before it takes the next.
-        let judge = |pair: &Pair| {
-            self.judge_with(pair.live.json(), pair.desired.json(), &|question| proofs.of(pair.change, question))
-        };
-        for (pair, compared) in pairs.iter().zip(in_parallel(pairs, judge)) {
+        for ((pair, compared), evidence) in pairs.iter().zip(compared).zip(evidence) {
             match compared {
-                Ok(judged) => {
+                Ok(compared) => {
+                    let judged = self.judged(compared, evidence);
                     let found = judged.violations.into_iter();
                     violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
                     judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
@@ -174,27 +265,41 @@ impl CrdUpgradeSafety {
         Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: suppressed.collect() }
     }
 
-    /// Judges one upgrade, both CRDs as JSON. The violations belong to the first change of a plan.
+    fn judged(&self, compared: Compared, evidence: Evidences) -> Judged {
+        let found = match compared {
+            Compared::ByTool(judged) => return judged,
+            Compared::ByRules(found) => found,
+        };
+        let mut judged = Judged::default();
+        let evidence = evidence.into_iter().chain(std::iter::repeat_with(|| None));
+        for (weighed, evidence) in found.into_iter().zip(evidence) {
+            judged.add(self.place(weighed.violation, weighed.proof, evidence));
+        }
+        judged
+    }
+
+    /// Judges one upgrade, both CRDs as JSON. The violations belong to the first change of a plan. There are no objects
+    /// to ask.
     ///
     /// # Errors
     /// A side that is no CRD that could be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
-        let mut judged = self.judge_with(live, desired, &|question| {
-            Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
-        })?;
+        let prove =
+            |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
+        let mut judged = self.judged(self.compare_with(live, desired, &prove)?, Vec::new());
         let refused = server::judge(Some(live), desired).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation)));
         server::tell_once(&mut judged.violations);
         Ok(judged.violations)
     }
 
-    /// [`Self::judge`], with somebody else to ask what rules cannot decide.
-    fn judge_with(&self, live: &str, desired: &str, prove: Asked<'_>) -> Result<Judged, Malformed> {
-        let mut judged = Judged::default();
+    /// Compares two CRDs, with somebody to ask what rules cannot decide.
+    fn compare_with(&self, live: &str, desired: &str, prove: Asked<'_>) -> Result<Compared, Malformed> {
         if let Some(tool) = self.options.tool() {
+            let mut judged = Judged::default();
             let flagged = presets::judge(live, desired, &tool)?;
             flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).for_each(|placed| judged.add(placed));
-            return Ok(judged);
+            return Ok(Compared::ByTool(judged));
         }
         let pair = CrdPair::parse(live, desired)?;
         let found = compare::crd(&pair)?;
@@ -206,17 +311,26 @@ impl CrdUpgradeSafety {
             }
             proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?).cloned()
         };
-        for violation in found {
+        let weigh = |violation: RuleViolation| {
             let proof = proof_of(&violation);
-            judged.add(self.place(violation, proof));
-        }
-        Ok(judged)
+            let RuleViolation { rule, path, said, .. } = &violation;
+            let severity = decide::semantic(rule, said, path.is_none(), proof.as_ref(), &self.options);
+            Weighed { violation, proof, severity }
+        };
+        Ok(Compared::ByRules(found.into_iter().map(weigh).collect()))
     }
 
-    fn place(&self, violation: RuleViolation, proof: Option<Proof>) -> Result<Violation, Off> {
-        let RuleViolation { rule, version, path, said } = violation;
+    fn place(
+        &self,
+        violation: RuleViolation,
+        proof: Option<Proof>,
+        evidence: Option<Evidence>,
+    ) -> Result<Violation, Off> {
+        let RuleViolation { rule, version, path, said, .. } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &said, path.is_none(), proof.as_ref(), &self.options);
+        let is_cleared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
+        let severity = if is_cleared { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
         let severity =
@@ -261,6 +375,7 @@ impl CrdUpgradeSafety {
             semantic: semantic.filter(|semantic| *semantic != severity),
             witnesses,
             affected: None,
+            evidence,
             help: lines.join("\n"),
             at: said.at,
             label: said.label,
@@ -304,6 +419,7 @@ impl CrdUpgradeSafety {
             semantic: None,
             witnesses: Vec::new(),
             affected: None,
+            evidence: None,
             help: format!(
                 "this is {tool}'s verdict; preset: documented or semantic says who breaks; what it is about: gantry rules {}",
                 presets::explained_by(flagged.validation)

@@ -29,6 +29,8 @@ pub enum Preset {
     Documented,
     /// What provably becomes of objects, whatever the documents say.
     Semantic,
+    /// The same, and of that what becomes of the objects of this cluster.
+    Evidence,
     /// kapp's own verdict.
     Kapp,
     /// OLM v1's: crdify with OLM's settings.
@@ -70,12 +72,13 @@ impl Options {
         let presets = [
             ("documented", Preset::Documented),
             ("semantic", Preset::Semantic),
+            ("evidence", Preset::Evidence),
             ("kapp", Preset::Kapp),
             ("olm-v1", Preset::OlmV1),
             ("crdify", Preset::Crdify),
         ];
         let about = "Whose verdict counts: the reference documents' (documented), what provably breaks objects \
-            (semantic), or exactly what kapp, OLM v1 or crdify would say.";
+            (semantic), what breaks the objects of this cluster (evidence), or exactly what kapp, OLM v1 or crdify would say.";
         let preset = reader.choice("preset", about, &presets, Preset::default());
         let about = "Whether a change that nobody can decide blocks (closed) or is only reported (open).";
         let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
@@ -96,7 +99,7 @@ impl Options {
     /// The tool that is to be reproduced, if one is.
     pub fn tool(&self) -> Option<Tool> {
         match self.preset {
-            Preset::Documented | Preset::Semantic => None,
+            Preset::Documented | Preset::Semantic | Preset::Evidence => None,
             Preset::Kapp => Some(Tool::Kapp),
             Preset::OlmV1 | Preset::Crdify => Some(Tool::Crdify(self.crdify.clone())),
         }
@@ -204,7 +207,9 @@ pub fn finding_names() -> Vec<&'static str> {
 /// Every name that a finding may have under a preset.
 fn rule_names(preset: Preset) -> Vec<&'static str> {
     match preset {
-        Preset::Documented | Preset::Semantic => rules::RULES.iter().map(|rule| rule.doc.name).collect(),
+        Preset::Documented | Preset::Semantic | Preset::Evidence => {
+            rules::RULES.iter().map(|rule| rule.doc.name).collect()
+        }
         Preset::Kapp => vec![
             kapp_tool::CHANGE_VALIDATOR,
             kapp_tool::NO_EXISTING_FIELD_REMOVED,

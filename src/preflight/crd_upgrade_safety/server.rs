@@ -54,7 +54,7 @@ pub fn judge(live: Option<&str>, desired: &str) -> Vec<RuleViolation> {
         None => desired,
     };
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
-    let violation = |version, path, said| RuleViolation { rule, version, path, said };
+    let violation = |version, path, said| RuleViolation { rule, version, path, node: Vec::new(), said };
     let refusals = match crd::judge(&desired, live.as_ref()) {
         Ok(judgement) => judgement.refusals,
         Err(problem) => {

@@ -159,6 +159,7 @@ impl Own {
             semantic: None,
             witnesses: Vec::new(),
             affected: None,
+            evidence: None,
             help: self.at.as_ref().map(|at| format!("the check is defined at {at}")).unwrap_or_default(),
             at,
             label: None,

@@ -232,6 +232,7 @@ fn violation(
         semantic: None,
         witnesses: Vec::new(),
         affected: None,
+        evidence: None,
         help,
         at,
         label: None,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::{AffectedObject, Finding, Report, Severity};
+use crate::report::{AffectedObject, Evidence, Finding, Report, Severity};
 use crate::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
@@ -99,6 +99,7 @@ struct Key<'a> {
     help: String,
     /// Objects that one version breaks and another does not would be hidden behind those of the first.
     affected: Option<&'a [AffectedObject]>,
+    evidence: Option<&'a Evidence>,
 }
 
 impl<'a> Key<'a> {
@@ -114,6 +115,7 @@ impl<'a> Key<'a> {
             message: said(&finding.message),
             help: said(&finding.help),
             affected: finding.affected.as_ref().map(|affected| &affected.objects[..]),
+            evidence: finding.evidence.as_ref(),
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn write(
     note("also", &also(cause), gutter, pen)?;
     let breaks: Vec<String> = finding.breaks.iter().map(|breaks| phrase(*breaks).to_owned()).collect();
     note("breaks", &breaks, gutter, pen)?;
-    note("objects", &objects(finding, options), gutter, pen)?;
+    note("objects", &[evidence(finding), objects(finding, options)].concat(), gutter, pen)?;
     note("proof", &proof(finding, options), gutter, pen)?;
     let not_written = (finding.not_written && finding.severity == Severity::Warning)
         .then(|| "a warning, because this deploy does not change the object".to_owned());
@@ -183,6 +183,25 @@ fn phrase(breaks: Breaks) -> &'static str {
         Breaks::Data => "data: values are dropped from objects when these are next written",
         Breaks::Behaviour => "behaviour: nothing is refused, but the same object means something else",
     }
+}
+
+/// What this cluster says of the change: how many objects suffer, and some of them by name.
+fn evidence(finding: &Finding) -> Vec<String> {
+    let Some(evidence) = &finding.evidence else { return Vec::new() };
+    let message = text::cut(&text::sanitize(&evidence.message), LONGEST_MESSAGE).into_owned();
+    let named = evidence.examples.iter().map(|example| {
+        let name = text::sanitize(&example.name);
+        let whole = match &example.namespace {
+            Some(namespace) => format!("  {}/{name}", text::sanitize(namespace)),
+            None => format!("  {name}"),
+        };
+        let whole = text::cut(&whole, LONGEST_MESSAGE).into_owned();
+        if example.from_manifest { format!("{whole} (a manifest of this deploy)") } else { whole }
+    });
+    let named: Vec<String> = named.collect();
+    let left = (evidence.affected_objects + evidence.affected_manifests).saturating_sub(named.len() as u64);
+    let more = (left > 0).then(|| format!("  … and {} more", text::thousands(left)));
+    std::iter::once(message).chain(named).chain(more).collect()
 }
 
 /// The first of the objects that exist and are affected: which, where in them, and what is there.

@@ -144,6 +144,8 @@ pub struct Said {
     pub breaks: Option<Vec<Breaks>>,
     /// Where the change of this keyword alone decides what becomes of objects.
     pub verdict: Option<Verdict>,
+    /// Whether it refuses updates for what they change, which no single object shows.
+    pub is_about_updates: bool,
 }
 
 impl Said {

@@ -62,6 +62,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
     let (live, desired) = (list(change.live), list(change.desired));
     let changes = compare(&live, &desired);
     let transition = changes.added.iter().any(|rule| rule.contains("oldSelf"));
+    let is_about_updates = transition || changes.other_cases.iter().any(|rule| rule.contains("oldSelf"));
     let harmless = changes.added.is_empty() && changes.other_cases.is_empty();
     let verdict = match (harmless, changes.removed.is_empty()) {
         (true, true) => Some(Verdict::Equal),
@@ -100,7 +101,8 @@ fn judge(pair: &NodePair) -> Option<Said> {
         parts.join("; "),
         effect.so
     );
-    Some(keyword_change::unknown(pair, change, &told, &effect).message(message))
+    let said = keyword_change::unknown(pair, change, &told, &effect).message(message);
+    Some(Said { is_about_updates, ..said })
 }
 
 fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {

@@ -1,0 +1,348 @@
+//! `preset: evidence`: an error that no object of this cluster and no manifest of the deploy suffers from is a warning.
+//!
+//! [`crate::preflight::objects`] says what happens to each object and what in the desired schema does it. Here each of
+//! those causes is laid to the violations that it comes from. What cannot be laid to any is laid to all of them: while
+//! anything happens to any object, at least one error stays. What objects cannot show stays as it is, too.
+
+use std::collections::BTreeSet;
+
+use super::compare::RuleViolation;
+use super::prover::Proof;
+use super::rules::{Judge, UNKNOWN_CHANGE};
+use crate::preflight::objects::Upgrade;
+use crate::preflight::objects::crd::Conversion;
+use crate::preflight::objects::question;
+use crate::preflight::objects::survey::{Listed, Surveyed, Unlisted};
+use crate::preflight::objects::tally::{Cause, EXAMPLES, Example, Fate, Managers, Sum, Tally};
+use crate::report::{Evidence, EvidenceManager, EvidenceObject, Examined, Severity, WitnessVerdict};
+use crate::resource::Step;
+use crate::text;
+
+/// Field managers that are named.
+const MANAGERS: usize = 5;
+
+/// Rules about whole CRDs that say what becomes of data.
+const PRUNING: &str = "PruningTurnedOn";
+const STORAGE: &str = "StorageVersionLosesFields";
+
+/// A violation as [`super::decide`] weighs it without objects.
+pub struct Weighed {
+    pub violation: RuleViolation,
+    pub proof: Option<Proof>,
+    /// Under `preset: semantic`.
+    pub severity: Severity,
+}
+
+impl Weighed {
+    fn rule(&self) -> &'static str {
+        self.violation.rule.doc.name
+    }
+
+    fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    fn is_of_whole_crd(&self) -> bool {
+        matches!(self.rule(), PRUNING | STORAGE)
+    }
+
+    /// Why objects that exist cannot show what this breaks; `None` if they can.
+    fn unseen(&self) -> Option<&'static str> {
+        if self.is_of_whole_crd() {
+            return None;
+        }
+        if !matches!(self.violation.rule.judge, Judge::Node(_) | Judge::Removed(_)) {
+            return Some("what it breaks does not show in the objects");
+        }
+        if self.rule() == UNKNOWN_CHANGE {
+            return Some("gantry does not know the keyword, so it cannot say what becomes of any object");
+        }
+        let witnesses = self.proof.iter().flat_map(|proof| &proof.witnesses);
+        let mut of_updates =
+            witnesses.filter(|witness| witness.live == WitnessVerdict::Accepted && witness.old_object.is_some());
+        if self.violation.said.is_about_updates || of_updates.next().is_some() {
+            return Some("it refuses certain updates, and which updates are still to come no stored object shows");
+        }
+        None
+    }
+
+    /// Whether looking at objects may make less of it.
+    pub fn is_open(&self) -> bool {
+        self.is_error() && self.unseen().is_none()
+    }
+}
+
+/// What was looked at, or why nothing was.
+pub enum Looked<'a> {
+    At { upgrade: &'a Upgrade, surveyed: &'a Surveyed, is_folder: bool, redact: bool },
+    Not(&'a str),
+}
+
+/// What the objects say of each violation of one CRD; nothing of what is no error.
+pub fn of(found: &[Weighed], looked: &Looked<'_>) -> Vec<Option<Evidence>> {
+    let blamed = match looked {
+        Looked::At { surveyed, .. } => blame(found, surveyed),
+        Looked::Not(_) => Vec::new(),
+    };
+    let one = |(index, weighed): (usize, &Weighed)| {
+        if !weighed.is_error() {
+            return None;
+        }
+        let verdict = match (weighed.unseen(), looked) {
+            (Some(reason), _) => Err(reason.to_owned()),
+            (None, Looked::Not(reason)) => Err((*reason).to_owned()),
+            (None, Looked::At { upgrade, surveyed, is_folder, redact }) => {
+                examine(weighed, index, upgrade, surveyed, *is_folder, *redact, &blamed)
+            }
+        };
+        Some(verdict.unwrap_or_else(not_examined))
+    };
+    found.iter().enumerate().map(one).collect()
+}
+
+fn not_examined(reason: String) -> Evidence {
+    Evidence {
+        examined: Examined::No,
+        message: format!("as under preset: semantic: {reason}"),
+        objects: 0,
+        affected_objects: 0,
+        manifests: 0,
+        affected_manifests: 0,
+        examples: Vec::new(),
+        managers: Vec::new(),
+    }
+}
+
+/// The causes of one list that are laid to each violation, by its index.
+type Blamed<'a> = Vec<Vec<BTreeSet<&'a Cause>>>;
+
+fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
+    let of_list = |list: &'a Listed| {
+        let mut causes: Vec<BTreeSet<&Cause>> = vec![BTreeSet::new(); found.len()];
+        for cause in list.tally.iter().flat_map(Tally::causes) {
+            for index in responsible(found, cause) {
+                causes[index].insert(cause);
+            }
+        }
+        causes
+    };
+    surveyed.lists.iter().map(of_list).collect()
+}
+
+/// The violations that a cause comes from, as far as that can be told; all errors where it cannot.
+fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
+    let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error());
+    let all = || errors().map(|(index, _)| index).collect::<Vec<usize>>();
+    let named =
+        |name: &'static str| errors().filter(move |(_, weighed)| weighed.rule() == name).map(|(index, _)| index);
+    if cause.fate == Fate::PrunedAtStorage {
+        let storage: Vec<usize> = named(STORAGE).collect();
+        return if storage.is_empty() { all() } else { storage };
+    }
+    let is_here = |weighed: &Weighed| {
+        weighed.violation.version.as_deref() == Some(&*cause.version) && weighed.violation.path.is_some()
+    };
+    let at = |node: &[Step]| {
+        let exact: Vec<usize> = found
+            .iter()
+            .enumerate()
+            .filter(|(_, weighed)| is_here(weighed) && weighed.violation.node == node)
+            // A new default is no refusal: what only says something else about objects explains it as well.
+            .filter(|(_, weighed)| weighed.is_error() || cause.fate == Fate::Defaulted)
+            .map(|(index, _)| index)
+            .collect();
+        let claims = |index: &usize| {
+            let claims = found[*index].violation.rule.claims;
+            cause.keyword.as_ref().is_some_and(|keyword| claims.iter().any(|claim| claim.keyword == keyword))
+        };
+        let claimed: Vec<usize> = exact.iter().copied().filter(claims).collect();
+        if claimed.is_empty() { exact } else { claimed }
+    };
+    let mut exact = Vec::new();
+    if let Some(field) = &cause.field {
+        exact = at(&[&cause.node[..], &["properties".into(), field.as_str().into()]].concat());
+    }
+    if exact.is_empty() && cause.fate != Fate::Unknown {
+        exact = at(&cause.node);
+    }
+    if exact.is_empty() {
+        let is_near = |weighed: &&Weighed| {
+            let node = &weighed.violation.node;
+            node.starts_with(&cause.node) || cause.node.starts_with(node)
+        };
+        let near = errors().filter(|(_, weighed)| is_here(weighed) && is_near(weighed)).map(|(index, _)| index);
+        exact = near.collect();
+    }
+    if exact.is_empty() {
+        exact = errors().filter(|(_, weighed)| is_here(weighed)).map(|(index, _)| index).collect();
+    }
+    if exact.is_empty() || cause.fate == Fate::Unknown {
+        exact = all();
+    }
+    if cause.fate == Fate::Pruned {
+        exact.extend(named(PRUNING));
+    }
+    exact.sort_unstable();
+    exact.dedup();
+    exact
+}
+
+/// What the objects say of one violation, or why they say nothing.
+fn examine(
+    weighed: &Weighed,
+    index: usize,
+    upgrade: &Upgrade,
+    surveyed: &Surveyed,
+    is_folder: bool,
+    redact: bool,
+    blamed: &Blamed<'_>,
+) -> Result<Evidence, String> {
+    if let Some(error) = &surveyed.error {
+        return Err(error.message.clone());
+    }
+    let webhook = [&upgrade.live, &upgrade.desired]
+        .into_iter()
+        .any(|crd| question::conversion(crd, &upgrade.live) == Conversion::Webhook);
+    let version = weighed.violation.version.as_deref().unwrap_or_default();
+    if weighed.is_of_whole_crd() && webhook {
+        return Err("only the conversion webhook knows what is stored".to_owned());
+    }
+    if surveyed.not_judged.iter().any(|unknown| weighed.is_of_whole_crd() || **unknown == *version) {
+        return Err(format!(
+            "what the conversion makes of the objects at {version} cannot be asked before it is in place"
+        ));
+    }
+    let looks_at = |list: &Listed| {
+        weighed.is_of_whole_crd() || list.judged.iter().any(|judged| **judged == *version) || list.read.is_err()
+    };
+    let of_version = |list: &Listed| !webhook || *list.version == *version;
+    let mut lists = surveyed.lists.iter().enumerate().filter(|(_, list)| of_version(list) && looks_at(list));
+    let (Some((number, list)), None) = (lists.next(), lists.next()) else {
+        return Err(format!("the objects were not compared with {version}: it is neither served nor stored"));
+    };
+    let objects = match (&list.read, redact) {
+        (Ok(objects), _) => *objects,
+        (Err(Unlisted::Webhook(_)), true) => {
+            return Err(format!("objects cannot be read at {version}: the conversion webhook fails"));
+        }
+        (Err(Unlisted::Webhook(said)), false) => {
+            return Err(format!("objects cannot be read at {version}: {}", text::cut(said, 400)));
+        }
+        (Err(Unlisted::Forbidden(error) | Unlisted::Other(error)), _) => return Err(error.message.clone()),
+    };
+    let Some(tally) = &list.tally else { return Err("the objects were not counted".to_owned()) };
+    if objects == 0 && is_folder {
+        return Err("the folder has no object of this kind".to_owned());
+    }
+    let causes = &blamed[number][index];
+    let sum = tally.sum(causes);
+    let suffers = sum.objects + sum.manifests > 0;
+    if let (Some((count, first)), false) = (&tally.unjudged, suffers) {
+        let more = if *count > 1 { format!(", and {} more of the kind", count - 1) } else { String::new() };
+        return Err(format!("a manifest of this deploy cannot be judged: {first}{more}"));
+    }
+    let writers = match weighed.violation.path.as_deref().unwrap_or_default().starts_with("^.status") {
+        true => &tally.status_writers,
+        false => &tally.writers,
+    };
+    let undecided = causes.iter().any(|cause| cause.fate == Fate::Undecided);
+    let converted = webhook && upgrade.live.storage().is_none_or(|storage| *storage.name != *version);
+    let managers = named(if suffers { &sum.managers } else { writers });
+    let mut message = sentence(weighed, objects, &sum, tally.manifests, undecided);
+    if converted {
+        message.push_str(&format!(", as the live conversion webhook shows them at {version}"));
+    }
+    message.push_str(&written_by(weighed, suffers, &managers));
+    Ok(Evidence {
+        examined: if suffers { Examined::Affected } else { Examined::NoneAffected },
+        message,
+        objects,
+        affected_objects: sum.objects,
+        manifests: tally.manifests,
+        affected_manifests: sum.manifests,
+        managers,
+        examples: sum.examples.into_iter().take(EXAMPLES).map(shown).collect(),
+    })
+}
+
+fn shown(example: Example) -> EvidenceObject {
+    let Example { namespace, name, from_manifest } = example;
+    EvidenceObject { namespace, name, from_manifest }
+}
+
+/// The managers with the most objects.
+fn named(managers: &Managers) -> Vec<EvidenceManager> {
+    let mut named: Vec<EvidenceManager> =
+        managers.iter().map(|(name, objects)| EvidenceManager { name: name.clone(), objects: *objects }).collect();
+    named.sort_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.name.cmp(&b.name)));
+    named.truncate(MANAGERS);
+    named
+}
+
+/// `0 of 1,234 objects set spec.x`
+fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecided: bool) -> String {
+    let path = weighed.violation.path.as_deref().unwrap_or_default();
+    let field = path.strip_prefix("^.").unwrap_or("");
+    let version = weighed.violation.version.as_deref().unwrap_or_default();
+    let counted = |count: u64, of: u64, word: &str| match (count, of) {
+        (0, 0) => format!("no {word} exists"),
+        (1, 1) => format!("the only {word}"),
+        // "0 of 1 objects set", as of any other number.
+        (count, of) => format!("{} of {} {word}s", text::thousands(count), text::thousands(of)),
+    };
+    let total = sum.objects + sum.manifests;
+    let is_one = if sum.manifests > 0 { sum.manifests == 1 } else { sum.objects == 1 };
+    let verb = |one: &str, many: &str| if is_one { one.to_owned() } else { many.to_owned() };
+    let does = match weighed.rule() {
+        "NoExistingFieldRemoved" => format!("{} {field}", verb("sets", "set")),
+        "NoRequiredFieldAdded" => {
+            let of = if field.is_empty() { "the object".to_owned() } else { field.to_owned() };
+            format!("{} a field that {version} newly requires in {of}", verb("lacks", "lack"))
+        }
+        PRUNING | STORAGE | "PreserveUnknownFieldsChange" => {
+            let below = if field.is_empty() { String::new() } else { format!(" below {field}") };
+            format!("{} a field{below}", verb("loses", "lose"))
+        }
+        _ if undecided => {
+            let of = if field.is_empty() { "its content".to_owned() } else { field.to_owned() };
+            format!("{} {of} that could not be judged, or that {version} refuses or changes", verb("has", "have"))
+        }
+        _ if field.is_empty() => format!("{} refused or changed by {version}", verb("is", "are")),
+        _ => format!("{} a value of {field} that {version} refuses or changes", verb("has", "have")),
+    };
+    let mut who = Vec::new();
+    if sum.objects > 0 || sum.manifests == 0 {
+        who.push(counted(sum.objects, objects, "object"));
+    }
+    if sum.manifests > 0 || manifests > 0 && total == 0 {
+        who.push(format!("{} of this deploy", counted(sum.manifests, manifests, "manifest")));
+    }
+    match (objects, manifests) {
+        (0, 0) => "no object of this kind exists".to_owned(),
+        (0, _) => {
+            format!("no object of this kind exists; {} {does}", who.last().map(String::as_str).unwrap_or_default())
+        }
+        _ => format!("{} {does}", who.join(" and ")),
+    }
+}
+
+/// Who writes the objects, or what suffers in them.
+fn written_by(weighed: &Weighed, suffers: bool, managers: &[EvidenceManager]) -> String {
+    if managers.is_empty() {
+        return String::new();
+    }
+    let one = |manager: &EvidenceManager| {
+        let objects = format!("{} object{}", text::thousands(manager.objects), plural(manager.objects));
+        format!("{} ({objects})", manager.name)
+    };
+    let names = managers.iter().map(one).collect::<Vec<_>>().join(", ");
+    match (suffers, weighed.rule()) {
+        (false, "NoExistingFieldRemoved") => format!("; their writers do not set it: {names}"),
+        (false, _) => format!("; they are written by {names}"),
+        (true, _) => format!("; written by {names}"),
+    }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
