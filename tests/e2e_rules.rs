@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{Gantry, Isolated, Output, Proxy, control_plane, isolated};
+use support::{Gantry, Isolated, Output, Proxy, Recorded, control_plane, isolated};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -357,4 +357,51 @@ fn built_in_kinds_are_unchanged_the_second_time() {
     let second = deploy();
     assert_eq!(second.code(0).report()["outcome"], "unchanged");
     assert_eq!(proxy.writes().len(), written);
+    assert_eq!(dry_runs(&proxy.requests()), Vec::<&str>::new(), "known without asking");
+}
+
+/// Which of the values that the server normalises a field has, it alone knows: asked by dry runs, and never for ever.
+#[test]
+fn what_the_server_drops_fills_in_or_writes_in_another_way_is_no_update() {
+    let cp = control_plane();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let proxy = Proxy::start(cp);
+    let gantry = |command: &str| {
+        let gantry = Gantry::new().kubeconfig(proxy.kubeconfig("admin")).cwd(&folder);
+        gantry.args([command, "-f", "normalised-kinds.yaml", "-o", "json", "--preflight", "CRDUpgradeSafety"]).run()
+    };
+    assert_eq!(gantry("deploy").code(0).report()["outcome"], "deployed");
+    let before = proxy.requests().len();
+    let report = gantry("deploy").code(0).report();
+    let changes = report["changes"].as_array().unwrap();
+    assert!(changes.len() > 40, "{}", changes.len());
+    let written: Vec<&Value> = changes.iter().filter(|c| c["action"] != "unchanged").map(|c| &c["object"]).collect();
+    assert!(written.is_empty(), "{written:#?}");
+    assert_eq!(report["outcome"], "unchanged");
+    // Each of them was asked of the server once at most, and nothing was written.
+    let asked = &proxy.requests()[before..];
+    assert!(asked.iter().all(|request| !request.is_write()));
+    let dry_runs = dry_runs(asked);
+    assert!(dry_runs.contains(&"/apis/autoscaling/v2/namespaces/odd/horizontalpodautoscalers/up"), "{dry_runs:?}");
+    assert_eq!(dry_runs.iter().collect::<BTreeSet<_>>().len(), dry_runs.len(), "{dry_runs:#?}");
+    // What may be a default and is a change is an update.
+    let work = tempfile::tempdir().unwrap();
+    let service = |selector: &str| {
+        let service = format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: less, namespace: odd}}\nspec: {{ports: [{{port: 80}}], selector: {selector}}}\n"
+        );
+        fs::write(work.path().join("service.yaml"), service).unwrap();
+        Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(work.path()).args(["deploy", "-f", "service.yaml"]).run()
+    };
+    service("{a: b, c: d}").code(0).stdout_contains("1 create");
+    service("{a: b}").code(0).stdout_contains("1 update");
+    service("{}").code(0).stdout_contains("1 update");
+    service("{}").code(0).stdout_contains("1 unchanged");
+    assert_eq!(cp.get("/api/v1/namespaces/odd/services/less").1["spec"].get("selector"), None);
+}
+
+/// The objects of which a dry run asked.
+fn dry_runs(requests: &[Recorded]) -> Vec<&str> {
+    let is_dry_run = |request: &&Recorded| request.method == "PATCH" && request.query.contains("dryRun=All");
+    requests.iter().filter(is_dry_run).map(|request| request.path.as_str()).collect()
 }

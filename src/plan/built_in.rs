@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use base64::Engine;
+
 use crate::json::Json;
 use crate::quantity::Quantity;
+use crate::validation::cel::{Timestamp, go_duration};
 
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
 /// write its default mean the same, so taking one for the other is never wrong.
@@ -188,4 +191,22 @@ pub fn same_quantity(a: &Json<'_>, b: &Json<'_>) -> bool {
         Quantity::parse(&text).ok().map(|quantity| quantity.nanos())
     };
     nanos(a).is_some_and(|a| nanos(b) == Some(a))
+}
+
+/// Whether two different scalars may be what somebody wrote and what the server made of it: one quantity, duration, point
+/// in time, or the same bytes in base64. A text that merely looks like it makes no harm: the server is asked.
+pub fn may_mean_the_same(a: &Json<'_>, b: &Json<'_>) -> bool {
+    if same_quantity(a, b) {
+        return true;
+    }
+    let (Json::Text(a), Json::Text(b)) = (a, b) else { return false };
+    let bytes = |text: &str| {
+        let compact: String = text.split_ascii_whitespace().collect();
+        base64::engine::general_purpose::STANDARD.decode(compact).ok()
+    };
+    let time = |text: &str| Some(Timestamp::from_rfc3339(text)?.total_nanos());
+    fn same<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+        a.is_some() && a == b
+    }
+    same(time(a), time(b)) || same(go_duration(a), go_duration(b)) || same(bytes(a), bytes(b))
 }

@@ -7,6 +7,7 @@ mod kinds;
 mod order;
 mod ownership;
 pub mod refusals;
+mod settle;
 pub mod unchanged;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ use crate::target::{self, Apply, OnRead, Pin, Read, Target, Wanted};
 pub use ahead::Ahead;
 pub use kinds::CrdHead;
 pub(crate) use kinds::is_built_in;
+use unchanged::Comparison;
 
 /// What a deploy does to one object.
 #[derive(
@@ -200,6 +202,8 @@ pub struct PlanOptions<'a> {
     pub goes_on_unread: bool,
     /// Kinds that are not served are told by a check, not by the plan.
     pub keep_unplaced: bool,
+    /// Asks the server about updates that may change nothing.
+    pub settles_doubts: bool,
 }
 
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
@@ -238,7 +242,10 @@ pub async fn build(
     }
 
     let schemas = kinds.schemas(&changes, target).await;
-    decide(&mut changes, &schemas, options.field_manager);
+    let doubtful = decide(&mut changes, &schemas, options.field_manager);
+    if options.settles_doubts {
+        settle::settle(&mut changes, &doubtful, target, options.field_manager).await;
+    }
     changes.sort_by_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
     Ok(Plan { changes, unplaced, assumed_namespace })
@@ -248,13 +255,13 @@ fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
     target::all(read).map(|live| live.into_iter().map(Ok).collect())
 }
 
-/// Fills in the action of each change, on all cores.
-fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) {
+/// Fills in the action of each change, on all cores. Gives the indices of the updates that may change nothing.
+fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) -> Vec<usize> {
     let schemas: BTreeMap<&Resource, Json<'_>> =
         schemas.iter().filter_map(|(resource, raw)| Some((resource, Json::parse_bounded(raw.json()).ok()?))).collect();
     let action = |change: &Change| {
         let Some(live) = &change.live else {
-            return if change.unread.is_some() { Action::Unknown } else { Action::Create };
+            return (if change.unread.is_some() { Action::Unknown } else { Action::Create }, false);
         };
         let schema = schemas.get(&change.resource);
         let facts = unchanged::Facts {
@@ -262,15 +269,21 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
             schema,
             built_in: schema.is_none() && kinds::is_built_in(&change.resource.group),
         };
-        match unchanged::is_unchanged(&change.desired.object, &change.desired.raw, &live.raw, &facts) {
-            true => Action::Unchanged,
-            false => Action::Update,
+        match unchanged::compare(&change.desired.object, &change.desired.raw, &live.raw, &facts) {
+            Comparison::Unchanged => (Action::Unchanged, false),
+            Comparison::Doubtful => (Action::Update, true),
+            Comparison::Changed => (Action::Update, false),
         }
     };
     let actions = in_parallel(changes, action);
-    for (change, action) in changes.iter_mut().zip(actions) {
+    let mut doubtful = Vec::new();
+    for (index, (change, (action, is_doubtful))) in changes.iter_mut().zip(actions).enumerate() {
         change.action = action;
+        if is_doubtful {
+            doubtful.push(index);
+        }
     }
+    doubtful
 }
 
 /// Two manifests that turn out to be one object once namespaces are filled in.

@@ -5,7 +5,8 @@
 //! that the server added (defaults) belong to no record of ours and do not matter. Inside an atomic list or map the
 //! record names only the whole, so there a live key that the manifest lacks counts as a change unless it is a known
 //! default, and an empty value of the manifest that live lacks counts as one unless the server is known to drop it: a
-//! needless apply is a no-op for the server, a skipped one would be silent.
+//! needless apply is a no-op for the server, a skipped one would be silent. Such a change is doubtful: what the server
+//! drops, fills in and normalises nobody but the server knows for every kind, so that it is asked (`settle.rs`).
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
@@ -30,14 +31,43 @@ pub struct Facts<'a> {
     pub built_in: bool,
 }
 
+/// What a deploy does to an object, as far as the two objects tell. Of several parts the last one here counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Comparison {
+    Unchanged,
+    /// They differ in nothing but what the server may drop, fill in or normalise.
+    Doubtful,
+    Changed,
+}
+
+use Comparison::{Changed, Doubtful, Unchanged};
+
+impl Comparison {
+    fn unless(is_changed: bool) -> Self {
+        if is_changed { Changed } else { Unchanged }
+    }
+}
+
+/// All parts together; the first that changed ends it.
+fn all(parts: impl IntoIterator<Item = Comparison>) -> Comparison {
+    let mut all = Unchanged;
+    for part in parts {
+        all = all.max(part);
+        if all == Changed {
+            break;
+        }
+    }
+    all
+}
+
 /// Whether a deploy of `desired` over `live` would leave the object as it is.
-pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts: &Facts<'_>) -> bool {
+pub fn compare(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts: &Facts<'_>) -> Comparison {
     // Most objects that change were last written by somebody else: that needs no tree of the whole object.
     let entry = match record_of(live, object, facts.field_manager) {
         Record::Ours(index) => Some(index),
-        Record::Others => return false,
+        Record::Others => return Changed,
         // The server keeps no record of an apply that owns nothing, such as that of a Namespace with only a name.
-        Record::OnlyOthers => return owns_nothing(desired, facts),
+        Record::OnlyOthers => return Comparison::unless(!owns_nothing(desired, facts)),
         // A folder of manifests may keep no such record: the values alone decide.
         Record::None => None,
     };
@@ -50,7 +80,7 @@ pub fn is_unchanged(object: &ObjectRef, desired: &RawObject, live: &RawObject, f
         }
         Cow::Borrowed(raw.json())
     });
-    let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return false };
+    let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return Changed };
     let owned = entry.and_then(|index| record(&live, index));
     let walk = Walk { facts, is_crd: object.is_crd(), group: object.group() };
     walk.granular(&desired, &live, owned, facts.schema, At::Object)
@@ -193,7 +223,7 @@ impl Walk<'_> {
         owned: Option<&Json<'_>>,
         schema: Option<&Json<'_>>,
         at: At<'_>,
-    ) -> bool {
+    ) -> Comparison {
         let owned = owned.map(Json::map);
         let owned = match owned {
             // A leaf of the record: a scalar, or a list or map that is owned as a whole.
@@ -219,37 +249,41 @@ impl Walk<'_> {
         owned: Option<&Map<'_>>,
         schema: Option<&Json<'_>>,
         at: At<'_>,
-    ) -> bool {
-        for (key, value) in desired.iter().filter(|(key, _)| at.is_ownable(key)) {
+    ) -> Comparison {
+        // A field of ours that the manifest no longer has is about to be removed.
+        let has = |key: &str| at.is_ownable(key) && desired.get(key).is_some();
+        if !owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has)) {
+            return Changed;
+        }
+        let fields = desired.iter().filter(|(key, _)| at.is_ownable(key));
+        all(fields.map(|(key, value)| {
             let below = at.below(key);
             let record = match owned {
                 // The record of an apply names the fields of the manifest, also those that the server drops.
                 Some(owned) => match owned.get(&format!("f:{key}")) {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
-                    None if at == At::Object && key == "status" => continue,
-                    None if below == At::Metadata && says_nothing(value) => continue,
+                    None if at == At::Object && key == "status" => return Unchanged,
+                    None if below == At::Metadata => return of_unrecorded_metadata(value),
                     // A list that is merged item by item is on record with its items, so that an empty one is not.
                     None if matches!(value, Json::List(_)) && self.dropped(key, value) && live.get(key).is_none() => {
-                        continue;
+                        return Unchanged;
                     }
-                    None => return false,
+                    None if is_blank(value) => return Doubtful,
+                    None => return Changed,
                 },
                 None => None,
             };
-            let same = match live.get(key) {
+            match live.get(key) {
                 // A list of a Go type that is not left out where it is empty.
-                Some(Json::Null) => self.dropped(key, value) || self.is_built_in_and_empty(value),
+                Some(Json::Null) if self.is_built_in_and_empty(value) => Unchanged,
+                Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
+                // What is on record as ours and is not there was dropped by the server: else it would be off the record.
+                Some(Json::Null) | None if record.is_some() || is_blank(value) => Doubtful,
+                Some(Json::Null) | None => Changed,
                 Some(live) => self.granular(value, live, record, child(schema, key), below),
-                None => self.dropped(key, value),
-            };
-            if !same {
-                return false;
             }
-        }
-        // A field of ours that the manifest no longer has is about to be removed.
-        let has = |key: &str| at.is_ownable(key) && desired.get(key).is_some();
-        owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has))
+        }))
     }
 
     fn list(
@@ -259,14 +293,16 @@ impl Walk<'_> {
         owned: &Map<'_>,
         schema: Option<&Json<'_>>,
         at: At<'_>,
-    ) -> bool {
+    ) -> Comparison {
         let items = member(schema, "items");
-        let mut seen = 0;
-        for item in desired {
+        if desired.len() != owned.iter().filter(|(step, _)| *step != ".").count() {
+            return Changed;
+        }
+        all(desired.iter().map(|item| {
             let found = owned.iter().find_map(|(record, children)| {
                 if let Some(value) = record.strip_prefix("v:") {
                     let value = Json::parse(value).ok()?;
-                    return (value == *item && live.contains(item)).then_some(true);
+                    return (value == *item && live.contains(item)).then_some(Unchanged);
                 }
                 let keys = Json::parse(record.strip_prefix("k:")?).ok()?;
                 let keys = keys.map()?;
@@ -280,45 +316,62 @@ impl Walk<'_> {
                 let children = without_defaulted_keys(children, item, keys);
                 Some(self.granular(item, live, Some(children.as_ref()), items, at))
             });
-            match found {
-                Some(true) => seen += 1,
-                _ => return false,
-            }
-        }
-        seen == owned.iter().filter(|(step, _)| *step != ".").count()
+            found.unwrap_or(Changed)
+        }))
     }
 
     /// A value that belongs to one manager as a whole: equal up to what the server defaults or normalises.
-    fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>, at: At<'_>) -> bool {
+    fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>, at: At<'_>) -> Comparison {
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => {
-                let wanted = desired.iter().all(|(key, value)| match live.get(key) {
-                    Some(Json::Null) | None => self.dropped(key, value),
+                let wanted = desired.iter().map(|(key, value)| match live.get(key) {
+                    Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
+                    Some(Json::Null) | None if self.facts.built_in || is_blank(value) => self.doubtful(),
+                    Some(Json::Null) | None => Changed,
                     Some(live) => self.whole(value, live, child(schema, key), at.below(key)),
                 });
-                wanted
-                    && live
-                        .iter()
-                        .filter(|(key, _)| desired.get(key).is_none())
-                        .all(|(key, value)| self.is_default(key, value, child(schema, key)))
+                let added = live.iter().filter(|(key, _)| desired.get(key).is_none());
+                let added = added.map(|(key, value)| match self.is_default(key, value, child(schema, key)) {
+                    true => Unchanged,
+                    false => self.doubtful(),
+                });
+                all(wanted.chain(added))
             }
             (Json::List(desired), Json::List(live)) => self.whole_list(desired, live, schema, at),
-            (a, b) if a == b => true,
+            (a, b) if a == b => Unchanged,
+            (Json::Null, _) => Doubtful,
             (Json::Int(_) | Json::Float(_), Json::Int(_) | Json::Float(_)) => {
-                built_in::number(desired) == built_in::number(live)
+                match built_in::number(desired) == built_in::number(live) {
+                    true => Unchanged,
+                    false if is_blank(desired) => Doubtful,
+                    false => Changed,
+                }
             }
             (a, b) => match at {
                 At::Below { parent, key } if self.facts.built_in && built_in::is_quantity(parent, key) => {
-                    built_in::same_quantity(a, b)
+                    Comparison::unless(!built_in::same_quantity(a, b))
                 }
-                _ => false,
+                // An empty value that the server fills in: `restartPolicy: ""`, `periodSeconds: 0`.
+                _ if matches!(a, Json::Text(text) if text.is_empty()) || built_in::may_mean_the_same(a, b) => Doubtful,
+                _ => Changed,
             },
         }
     }
 
-    fn whole_list(&self, desired: &[Json<'_>], live: &[Json<'_>], schema: Option<&Json<'_>>, at: At<'_>) -> bool {
+    fn whole_list(&self, desired: &[Json<'_>], live: &[Json<'_>], schema: Option<&Json<'_>>, at: At<'_>) -> Comparison {
         let items = member(schema, "items");
-        desired.len() == live.len() && desired.iter().zip(live).all(|(a, b)| self.whole(a, b, items, at))
+        if desired.len() > live.len() {
+            return Changed;
+        }
+        let of_items = all(desired.iter().zip(live).map(|(a, b)| self.whole(a, b, items, at)));
+        // Admission may have added some.
+        of_items.max(if desired.len() == live.len() { Unchanged } else { self.doubtful() })
+    }
+
+    /// A field on one side only, inside of what is owned as a whole. Of the versions of a CRD all is known that the server
+    /// drops and fills in.
+    fn doubtful(&self) -> Comparison {
+        if self.is_crd { Changed } else { Doubtful }
     }
 
     /// Whether the server keeps no trace of such a value: null everywhere, some empty values in its own types.
@@ -343,6 +396,19 @@ impl Walk<'_> {
     }
 }
 
+/// Whether nothing is said, however deep: the server may leave no trace of it.
+fn is_blank(value: &Json<'_>) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Bool(flag) => !flag,
+        Json::Int(number) => *number == 0,
+        Json::Float(number) => *number == 0.0,
+        Json::Text(text) => text.is_empty(),
+        Json::List(items) => items.is_empty(),
+        Json::Map(map) => map.iter().all(|(_, value)| is_blank(value)),
+    }
+}
+
 fn member<'j>(node: Option<&'j Json<'_>>, key: &str) -> Option<&'j Json<'j>> {
     node?.map()?.get(key)
 }
@@ -353,7 +419,14 @@ fn child<'s>(schema: Option<&'s Json<'_>>, key: &str) -> Option<&'s Json<'s>> {
 
 /// Metadata of which a manager owns nothing.
 fn says_nothing(metadata: &Json<'_>) -> bool {
-    metadata.map().is_some_and(|metadata| !metadata.iter().any(|(key, _)| At::Metadata.is_ownable(key)))
+    of_unrecorded_metadata(metadata) == Unchanged
+}
+
+/// Metadata of a manifest without a record of it.
+fn of_unrecorded_metadata(metadata: &Json<'_>) -> Comparison {
+    let Some(metadata) = metadata.map() else { return Changed };
+    let ownable = metadata.iter().filter(|(key, _)| At::Metadata.is_ownable(key));
+    all(ownable.map(|(_, value)| if is_blank(value) { Doubtful } else { Changed }))
 }
 
 /// Whether this is what the server makes of an absent value under this schema: its default, and the defaults of the

@@ -334,6 +334,7 @@ async fn look(
         field_manager: &settings.field_manager,
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
         keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
+        settles_doubts: true,
     };
     let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);

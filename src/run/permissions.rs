@@ -41,6 +41,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             field_manager: &settings.field_manager,
             goes_on_unread: true,
             keep_unplaced: false,
+            // An update that may change nothing asks for the same rights.
+            settles_doubts: false,
         };
         let plan = plan::build(manifests, Ahead::none(), &target, options, &|_, _| ()).await?;
         let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;

@@ -7,7 +7,7 @@ fn object(kind: &str) -> ObjectRef {
 }
 
 fn unchanged(kind: &str, desired: &Value, live: &Value, facts: &Facts<'_>) -> bool {
-    is_unchanged(&object(kind), &RawObject::from_value(desired), &RawObject::from_value(live), facts)
+    compare(&object(kind), &RawObject::from_value(desired), &RawObject::from_value(live), facts) == Unchanged
 }
 
 const BUILT_IN: Facts<'static> = Facts { field_manager: "gantry", schema: None, built_in: true };
@@ -104,7 +104,7 @@ fn a_selector_that_the_manifest_no_longer_has_is_a_change_but_for_the_kinds_that
     let of = |api_version: &str| {
         let object = ObjectRef { api_version: api_version.into(), ..object("X") };
         let live = live.to_string().replace("\"apiVersion\":\"v1\"", &format!("\"apiVersion\":\"{api_version}\""));
-        is_unchanged(&object, &desired, &RawObject::new(live), &BUILT_IN)
+        compare(&object, &desired, &RawObject::new(live), &BUILT_IN) == Unchanged
     };
     assert!(of("admissionregistration.k8s.io/v1"));
     assert!(!of("networking.k8s.io/v1"));
@@ -123,7 +123,7 @@ fn a_zero_that_means_something_in_a_crd_is_a_change() {
         "spec": {"versions": [{"name": "v1", "schema": {"type": "object"}}]}});
     let is_unchanged = |version: Value| {
         let desired = RawObject::from_value(&json!({"spec": {"versions": [version]}}));
-        is_unchanged(&crd, &desired, &RawObject::from_value(&live), &BUILT_IN)
+        compare(&crd, &desired, &RawObject::from_value(&live), &BUILT_IN) == Unchanged
     };
     assert!(is_unchanged(json!({"name": "v1", "deprecated": false, "schema":
         {"type": "object", "nullable": false, "description": "", "required": [], "properties": {}}})));
@@ -176,4 +176,43 @@ fn without_any_record_the_values_decide_and_with_anothers_it_is_an_update() {
     let others = json!({"metadata": {"managedFields": [{"manager": "kubectl", "operation": "Apply",
         "apiVersion": "v1", "fieldsV1": {"f:spec": {"f:a": {}}}}]}, "spec": {"a": 1}});
     assert!(!unchanged("X", &json!({"spec": {"a": 1}}), &others, &BUILT_IN));
+}
+
+#[test]
+fn what_only_the_server_knows_is_doubtful_and_what_is_certain_is_not() {
+    let record = |fields: Value| json!({"f:spec": fields});
+    let of = |fields: Value, desired: Value, live_spec: Value, facts: &Facts<'_>| {
+        let desired = RawObject::from_value(&json!({"spec": desired}));
+        compare(&object("X"), &desired, &RawObject::from_value(&live(&record(fields), &live_spec)), facts)
+    };
+    let custom = Facts { built_in: false, ..BUILT_IN };
+    for (fields, desired, live, of_built_in, of_custom) in [
+        // Dropped, filled in, written in another way.
+        (json!({"f:a": {}}), json!({"a": {}}), json!({}), Doubtful, Doubtful),
+        (json!({"f:a": {}}), json!({"a": {}}), json!({"a": {"b": 1}}), Doubtful, Doubtful),
+        (json!({"f:a": {}}), json!({"a": ""}), json!({"a": "Always"}), Doubtful, Doubtful),
+        (json!({"f:a": {}}), json!({"a": 0}), json!({"a": 10}), Doubtful, Doubtful),
+        (json!({"f:a": {}}), json!({"a": "1h"}), json!({"a": "60m0s"}), Doubtful, Doubtful),
+        (json!({"f:a": {}}), json!({"a": "eA\n=="}), json!({"a": "eA=="}), Doubtful, Doubtful),
+        (
+            json!({"f:a": {}}),
+            json!({"a": "2024-01-01T01:00:00.000000+01:00"}),
+            json!({"a": "2024-01-01T00:00:00.000000Z"}),
+            Doubtful,
+            Doubtful,
+        ),
+        (json!({"f:a": {}}), json!({"a": [1]}), json!({"a": [1, 2]}), Doubtful, Doubtful),
+        (json!({"f:a": {}}), json!({"a": {"b": 1}}), json!({"a": {}}), Doubtful, Changed),
+        // What is ours and is not there was dropped.
+        (json!({"f:a": {}}), json!({"a": true}), json!({}), Doubtful, Doubtful),
+        (json!({"f:x": {}}), json!({"x": 1, "a": true}), json!({"x": 1}), Changed, Changed),
+        (json!({"f:a": {}}), json!({"a": "x"}), json!({"a": "y"}), Changed, Changed),
+        (json!({"f:a": {}}), json!({"a": 2}), json!({"a": 1}), Changed, Changed),
+        (json!({"f:a": {}}), json!({"a": [1, 2]}), json!({"a": [1]}), Changed, Changed),
+        // One certain change decides.
+        (json!({"f:a": {}, "f:b": {}}), json!({"a": {}, "b": 2}), json!({"b": 1}), Changed, Changed),
+    ] {
+        assert_eq!(of(fields.clone(), desired.clone(), live.clone(), &BUILT_IN), of_built_in, "{desired} over {live}");
+        assert_eq!(of(fields, desired.clone(), live.clone(), &custom), of_custom, "{desired} over {live}");
+    }
 }

@@ -69,5 +69,5 @@ pub use expression::Expression;
 pub(crate) use lib_url::{Url as ParsedUrl, is_absolute_url};
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules, compile_rules_sharing};
 pub(crate) use rule::{compile_expression, parse_rule};
-pub(super) use time::Timestamp;
+pub(crate) use time::{Timestamp, go_duration};
 pub(crate) use types::{Kind, Type, escape, unescape};

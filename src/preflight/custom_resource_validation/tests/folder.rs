@@ -25,7 +25,13 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
     let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
     let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions { namespace: None, field_manager: "gantry", goes_on_unread: false, keep_unplaced: false };
+    let options = PlanOptions {
+        namespace: None,
+        field_manager: "gantry",
+        goes_on_unread: false,
+        keep_unplaced: false,
+        settles_doubts: false,
+    };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

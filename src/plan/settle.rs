@@ -1,0 +1,52 @@
+//! Doubtful updates: the manifest and the live object differ in nothing but what the server may make of the manifest.
+//!
+//! It drops empty values (`sessionAffinityConfig: {}`), fills in what is empty (`scaleUp: {}`), normalises others, and
+//! admission may do the same to any object. Whether such a manifest changes anything, the server alone knows: it is asked by
+//! a dry run of the very request, for these objects only. A deploy that writes an object which does not change would be
+//! harmless; one that says "1 update" for ever is not believed when it matters.
+
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
+use super::{Action, Change};
+use crate::resource::RawObject;
+use crate::target::Target;
+
+/// Requests under way at the same time.
+const AT_ONCE: usize = 8;
+
+/// Asks the server about the doubtful updates, given by their index, and notes those that change nothing. In doubt, or
+/// without an answer, an update stays one.
+pub async fn settle(changes: &mut [Change], doubtful: &[usize], target: &Target, field_manager: &str) {
+    let Target::Kube(server) = target else { return };
+    let asked = doubtful.iter().map(|index| {
+        let change = &changes[*index];
+        async move {
+            // Without force: what is not changed is no conflict.
+            let answer = server.dry_run(&change.request(&change.pin(), field_manager, false)).await;
+            let live = change.live.as_ref()?;
+            answer.is_ok_and(|answer| is_same(&answer, &live.raw)).then_some(*index)
+        }
+    });
+    let unchanged: Vec<usize> = stream::iter(asked).buffered(AT_ONCE).filter_map(std::future::ready).collect().await;
+    for index in unchanged {
+        changes[index].action = Action::Unchanged;
+    }
+}
+
+/// Whether a write would leave the object as it is, its records included. The server counts up the generation of some
+/// objects by values that it drops right after.
+fn is_same(answer: &RawObject, live: &RawObject) -> bool {
+    let [answer, live] = [answer, live].map(|object| {
+        let mut object = object.value();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.shift_remove("generation");
+        }
+        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+            entry.shift_remove("time");
+        }
+        object
+    });
+    answer == live
+}
