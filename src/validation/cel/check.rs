@@ -6,29 +6,69 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Call, Expr, Literal, Macro, MacroKind, Step};
-use super::constant::{literal_argument, unfit_index};
+use super::ast::{Call, Expr, Literal, Step};
+use super::constant::{is_validated, literal_argument, unfit_index};
+use super::estimate::{Id, Of, Sketch, estimate};
 use super::lib_string_format;
 use super::problem::{Parsed, Problem};
 use super::signature::{Signature, signatures};
 use super::types::{self, Kind};
-use super::typing::{BOOL, Bindings, INT, Ty};
+use super::typing::{BOOL, Bindings, INT, STRING, Ty};
 
-type Checked = Result<Ty, String>;
+/// A part of an expression that was checked.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub ty: Ty,
+    /// Its node in the sketch.
+    pub id: Id,
+}
+
+pub(super) type Checked = Result<Part, String>;
 
 /// The type of `expr`, whose names are resolved; the error is why the server refuses it. `optional_old` says that
 /// `oldSelf` is an optional.
 pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Ty> {
+    check_in(expr, variables(of, optional_old))
+}
+
+fn variables(of: &Arc<types::Type>, optional_old: bool) -> Vec<(&'static str, Ty)> {
     let this = Ty::of_schema(of);
     let old = if optional_old { Ty::optional(this.clone()) } else { this.clone() };
-    check_in(expr, vec![("self", this), ("oldSelf", old)])
+    vec![("self", this), ("oldSelf", old)]
 }
 
 /// The type of `expr`, whose names are resolved, with these variables in scope.
 pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Parsed<Ty> {
+    let (ty, checker) = run(expr, scope, false)?;
+    match checker.broken {
+        Some(problem) => Err(problem.into()),
+        None => Ok(ty),
+    }
+}
+
+/// What there is to know of an expression of which the types are right.
+#[derive(Debug)]
+pub(crate) struct Checkup {
+    pub ty: Ty,
+    /// Why no program can be made of it, if so.
+    pub broken: Option<String>,
+    /// What it may cost at most, as the server estimates it.
+    pub cost: Parsed<u64>,
+}
+
+/// The same as [`check`], and more.
+pub(crate) fn check_up(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Checkup> {
+    let (ty, checker) = run(expr, variables(of, optional_old), true)?;
+    let cost = estimate(&checker.sketch, &checker.bindings, of);
+    Ok(Checkup { ty, broken: checker.broken, cost })
+}
+
+fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Parsed<(Ty, Checker<'e>)> {
     let mut checker = Checker {
         scope,
         bindings: Bindings::default(),
+        sketch: Sketch::new(is_sketched),
+        broken: None,
         literals: Vec::new(),
         in_format: 0,
         formats: Vec::new(),
@@ -38,14 +78,18 @@ pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Parsed<
     let checked = checker.whole(expr);
     match checker.bindings.is_exhausted() {
         true => Err(Problem::limit("the types of the expression are too large".to_owned())),
-        false => Ok(checked?),
+        false => Ok((checked?, checker)),
     }
 }
 
-struct Checker<'e> {
+pub(super) struct Checker<'e> {
     /// The variables in scope, the innermost last.
-    scope: Vec<(&'e str, Ty)>,
-    bindings: Bindings,
+    pub scope: Vec<(&'e str, Ty)>,
+    pub bindings: Bindings,
+    /// What the estimate of the cost is made from.
+    pub sketch: Sketch<'e>,
+    /// The first constant of which the server can make no program.
+    broken: Option<String>,
     /// The types of the elements of each literal list or map: they have to be the same.
     literals: Vec<Vec<Ty>>,
     /// How many calls of `format` are around: inside of them elements may differ.
@@ -55,29 +99,27 @@ struct Checker<'e> {
     /// The types of what is in literals inside of calls of `format`.
     formatted: BTreeMap<*const Expr, Ty>,
     /// Variables whose type is not known yet where they are used.
-    named: Vec<(&'e str, Ty)>,
+    pub named: Vec<(&'e str, Ty)>,
 }
 
 impl<'e> Checker<'e> {
-    fn whole(&mut self, expr: &'e Expr) -> Checked {
-        let ty = self.expr(expr)?;
+    fn whole(&mut self, expr: &'e Expr) -> Result<Ty, String> {
+        let ty = self.expr(expr)?.ty;
         self.literals()?;
         self.formats()?;
         self.named()?;
         Ok(self.bindings.close(&ty))
     }
 
-    fn expr(&mut self, expr: &'e Expr) -> Checked {
+    /// Notes a part of that type.
+    pub fn part(&mut self, ty: Ty, of: impl FnOnce() -> Of<'e>) -> Part {
+        let id = self.sketch.add(&ty, of);
+        Part { ty, id }
+    }
+
+    pub fn expr(&mut self, expr: &'e Expr) -> Checked {
         match expr {
-            Expr::Literal(literal) => Ok(match literal {
-                Literal::Null => Ty::Null,
-                Literal::Bool(_) => BOOL,
-                Literal::Int(_) => INT,
-                Literal::Uint(_) => Ty::Scalar("uint"),
-                Literal::Double(_) => Ty::Scalar("double"),
-                Literal::String(_) => Ty::Scalar("string"),
-                Literal::Bytes(_) => Ty::Scalar("bytes"),
-            }),
+            Expr::Literal(literal) => Ok(self.literal(literal)),
             Expr::Variable(name) => {
                 let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| known == name) else {
                     return Err(format!("undeclared reference to '{name}'"));
@@ -86,20 +128,20 @@ impl<'e> Checker<'e> {
                 if matches!(ty, Ty::Variable(_) | Ty::Of("type", _)) {
                     self.named.push((name, ty.clone()));
                 }
-                Ok(ty)
+                Ok(self.part(ty, || Of::Name(name)))
             }
-            Expr::TypeName(name) => Ok(Ty::of_type(name)),
+            Expr::TypeName(name) => Ok(self.part(Ty::of_type(name), || Of::Name(name))),
             Expr::Path { root, steps } => {
-                let mut ty = self.expr(root)?;
+                let mut part = self.expr(root)?;
                 for step in steps {
-                    ty = self.step(ty, step)?;
+                    part = self.step(part, step)?;
                 }
-                Ok(ty)
+                Ok(part)
             }
             Expr::Has { operand, field } => {
                 let operand = self.expr(operand)?;
-                self.field(operand, field, false)?;
-                Ok(BOOL)
+                self.field_type(&operand.ty, field, false)?;
+                Ok(self.part(BOOL, || Of::Has(operand.id)))
             }
             Expr::Not(operand) => {
                 let operand = self.expr(operand)?;
@@ -110,10 +152,9 @@ impl<'e> Checker<'e> {
                 self.overload("-_", false, vec![operand])
             }
             Expr::And(operands) | Expr::Or(operands) => {
-                for operand in operands {
-                    self.condition(operand)?;
-                }
-                Ok(BOOL)
+                let operands =
+                    operands.iter().map(|operand| self.condition(operand)).collect::<Result<Vec<_>, String>>()?;
+                Ok(self.part(BOOL, || Of::Logic(operands)))
             }
             Expr::Conditional { cases, otherwise } => {
                 let cases = cases
@@ -139,6 +180,20 @@ impl<'e> Checker<'e> {
             Expr::Call(call) => self.call(call),
             Expr::Macro(of) => self.run_macro(of),
         }
+    }
+
+    pub fn literal(&mut self, literal: &Literal) -> Part {
+        let ty = match literal {
+            Literal::Null => Ty::Null,
+            Literal::Bool(_) => BOOL,
+            Literal::Int(_) => INT,
+            Literal::Uint(_) => Ty::Scalar("uint"),
+            Literal::Double(_) => Ty::Scalar("double"),
+            Literal::String(_) => Ty::Scalar("string"),
+            Literal::Bytes(_) => Ty::Scalar("bytes"),
+        };
+        let id = self.sketch.constant(&ty, literal);
+        Part { ty, id }
     }
 
     /// The type that all elements of a literal have. In the end they have to be equal.
@@ -179,32 +234,39 @@ impl<'e> Checker<'e> {
     }
 
     fn list(&mut self, items: &'e [(Expr, bool)]) -> Checked {
-        let mut types = Vec::with_capacity(items.len());
+        let (mut types, mut ids) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
         for (item, optional) in items {
-            types.push(self.element(item, *optional)?);
+            let item = self.element(item, *optional)?;
+            types.push(item.ty);
+            ids.push(item.id);
         }
-        Ok(Ty::list(self.elements(types)))
+        let ty = Ty::list(self.elements(types));
+        Ok(self.part(ty, || Of::List(ids)))
     }
 
     fn map(&mut self, entries: &'e [(Expr, Expr, bool)]) -> Checked {
-        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let (mut keys, mut values, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for (key, value, optional) in entries {
-            keys.push(self.element(key, false)?);
-            values.push(self.element(value, *optional)?);
+            let key = self.element(key, false)?;
+            let value = self.element(value, *optional)?;
+            keys.push(key.ty);
+            values.push(value.ty);
+            ids.push((key.id, value.id));
         }
         let keys = self.elements(keys);
-        Ok(Ty::map(keys, self.elements(values)))
+        let ty = Ty::map(keys, self.elements(values));
+        Ok(self.part(ty, || Of::Map(ids)))
     }
 
     /// An element of a literal, or what is in it if it is an optional one (`[?x]`).
     fn element(&mut self, expr: &'e Expr, optional: bool) -> Checked {
-        let ty = self.expr(expr)?;
+        let Part { ty, id } = self.expr(expr)?;
         if self.in_format > 0 {
             self.formatted.insert(expr, ty.clone());
         }
         match (optional, ty.in_optional()) {
-            (false, _) => Ok(ty),
-            (true, Some(inner)) => Ok(inner.clone()),
+            (false, _) => Ok(Part { ty, id }),
+            (true, Some(inner)) => Ok(Part { ty: inner.clone(), id }),
             // That what is no more than dynamic is refused is an error of the server's own.
             (true, None) => Err(mismatch(&Ty::optional(ty.clone()), &ty)),
         }
@@ -222,21 +284,30 @@ impl<'e> Checker<'e> {
         Ok(())
     }
 
-    fn step(&mut self, ty: Ty, step: &'e Step) -> Checked {
+    fn step(&mut self, operand: Part, step: &'e Step) -> Checked {
         match step {
-            Step::Field { name, optional } => self.field(ty, name, *optional),
+            Step::Field { name, optional: false } => {
+                let ty = self.field_type(&operand.ty, name, false)?;
+                Ok(self.part(ty, || Of::Field { operand: operand.id, name }))
+            }
+            Step::Field { name, optional: true } => {
+                let ty = self.field_type(&operand.ty, name, true)?;
+                let name = self.sketch.constant(&STRING, &Literal::String(name.clone()));
+                let args = vec![operand.id, name];
+                Ok(self.part(ty, || Of::Call { args, is_member: false, overloads: Vec::new() }))
+            }
             Step::Index { index: expr, optional } => {
                 let index = self.expr(expr)?;
                 if let Some(name) = unfit_index(expr) {
-                    return Err(format!("invalid qualifier type: {name}"));
+                    self.broken.get_or_insert_with(|| format!("invalid qualifier type: {name}"));
                 }
-                self.overload(if *optional { "_[?_]" } else { "_[_]" }, false, vec![ty, index])
+                self.overload(if *optional { "_[?_]" } else { "_[_]" }, false, vec![operand, index])
             }
         }
     }
 
-    fn field(&mut self, operand: Ty, name: &str, optional: bool) -> Checked {
-        let operand = self.bindings.resolve(&operand);
+    fn field_type(&mut self, operand: &Ty, name: &str, optional: bool) -> Result<Ty, String> {
+        let operand = self.bindings.resolve(operand);
         let (target, in_optional) = match operand.in_optional() {
             Some(inner) => (inner.clone(), true),
             None => (operand, false),
@@ -255,12 +326,13 @@ impl<'e> Checker<'e> {
         Ok(self.bindings.resolve(&ty))
     }
 
-    fn condition(&mut self, expr: &'e Expr) -> Result<(), String> {
-        let ty = self.expr(expr)?;
-        self.assert(ty, &BOOL)
+    pub fn condition(&mut self, expr: &'e Expr) -> Result<Id, String> {
+        let Part { ty, id } = self.expr(expr)?;
+        self.assert(ty, &BOOL)?;
+        Ok(id)
     }
 
-    fn assert(&mut self, ty: Ty, wanted: &Ty) -> Result<(), String> {
+    pub fn assert(&mut self, ty: Ty, wanted: &Ty) -> Result<(), String> {
         match self.bindings.assign(std::slice::from_ref(wanted), std::slice::from_ref(&ty)) {
             true => Ok(()),
             false => Err(mismatch(&self.bindings.close(wanted), &self.bindings.close(&ty))),
@@ -274,7 +346,7 @@ impl<'e> Checker<'e> {
             args.push(self.expr(arg)?);
         }
         self.in_format -= usize::from(call.function == "format");
-        let (ty, only) = self.resolved(&call.function, call.member, args)?;
+        let (part, only) = self.resolved(&call.function, call.member, args)?;
         if let Some(signature) = only {
             call.signature.get_or_init(|| signature);
         }
@@ -283,157 +355,59 @@ impl<'e> Checker<'e> {
         {
             self.formats.push((template, items));
         }
-        literal_argument(call)?;
-        Ok(ty)
+        if let Err(problem) = literal_argument(call) {
+            match is_validated(call) {
+                true => return Err(problem),
+                false => _ = self.broken.get_or_insert(problem),
+            }
+        }
+        Ok(part)
     }
 
     /// The result of a function. Of several overloads that fit the result is that of the first, or `dyn`.
-    fn overload(&mut self, name: &str, member: bool, args: Vec<Ty>) -> Checked {
+    pub fn overload(&mut self, name: &str, member: bool, args: Vec<Part>) -> Checked {
         self.resolved(name, member, args).map(|(result, _)| result)
     }
 
     /// The same, and the overload if only one fits.
-    fn resolved(
+    pub fn resolved(
         &mut self,
         name: &str,
         member: bool,
-        args: Vec<Ty>,
-    ) -> Result<(Ty, Option<&'static Signature>), String> {
-        let mut result: Option<(Ty, Option<&'static Signature>)> = None;
+        args: Vec<Part>,
+    ) -> Result<(Part, Option<&'static Signature>), String> {
+        let (types, ids): (Vec<Ty>, Vec<Id>) = args.into_iter().map(|part| (part.ty, part.id)).unzip();
+        let mut result: Option<Ty> = None;
+        let mut overloads = Vec::new();
         for signature in signatures(name, member) {
-            if signature.args.len() != args.len() {
+            if signature.args.len() != types.len() {
                 continue;
             }
             let variables: Vec<Ty> = (0..signature.variables).map(|_| self.bindings.fresh()).collect();
             let wanted: Vec<Ty> = signature.args.iter().map(|arg| instance(arg, &variables)).collect();
-            if self.bindings.assign(&args, &wanted) {
+            if self.bindings.assign(&types, &wanted) {
                 let of_this = self.bindings.resolve(&instance(&signature.result, &variables));
+                overloads.push(signature);
                 result = Some(match result {
-                    None => (of_this, Some(signature)),
-                    Some((before, _)) if before == of_this => (before, None),
-                    Some(_) => (Ty::Dyn, None),
+                    None => of_this,
+                    Some(before) if before == of_this => before,
+                    Some(_) => Ty::Dyn,
                 });
             }
         }
-        result.ok_or_else(|| {
-            let shown: Vec<String> = args.iter().map(|arg| self.bindings.close(arg).to_string()).collect();
+        let Some(ty) = result else {
+            let shown: Vec<String> = types.iter().map(|arg| self.bindings.close(arg).to_string()).collect();
             let applied = match (member, shown.split_first()) {
                 (true, Some((target, rest))) => format!("{target}.({})", rest.join(", ")),
                 _ => format!("({})", shown.join(", ")),
             };
-            format!("found no matching overload for '{name}' applied to '{applied}'")
-        })
-    }
-
-    fn run_macro(&mut self, of: &'e Macro) -> Checked {
-        let target = self.expr(&of.target)?;
-        if matches!(of.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
-            return self.optional_macro(of, target);
-        }
-        let elements = self.range(&target, of.variables.len() == 2)?;
-        let depth = self.scope.len();
-        let variables = of.variables.iter().map(String::as_str);
-        self.scope.extend(variables.zip([elements.0.clone(), elements.1]));
-        let result = self.comprehension(of, target, elements.0);
-        self.scope.truncate(depth);
-        let result = result?;
-        Ok(self.bindings.resolve(&result))
-    }
-
-    /// What a macro does in its loop, with its variables in scope.
-    fn comprehension(&mut self, of: &'e Macro, target: Ty, first: Ty) -> Checked {
-        if matches!(of.kind, MacroKind::All | MacroKind::Exists) {
-            self.condition(&of.body)?;
-            return Ok(BOOL);
-        }
-        if of.kind == MacroKind::ExistsOne {
-            let body = self.expr(&of.body)?;
-            self.overload("_?_:_", false, vec![body, INT, INT])?;
-            return Ok(BOOL);
-        }
-        let result = match of.kind {
-            MacroKind::Map | MacroKind::MapEntry => Ty::map(self.bindings.fresh(), self.bindings.fresh()),
-            _ => Ty::list(self.bindings.fresh()),
+            return Err(format!("found no matching overload for '{name}' applied to '{applied}'"));
         };
-        // What these macros expand to names the variable besides.
-        if let (MacroKind::Filter | MacroKind::Map, Some(name)) = (of.kind, of.variables.first()) {
-            self.named.push((name, first.clone()));
-        }
-        // A filter has its condition for a body.
-        let condition = match of.kind {
-            MacroKind::Filter => Some(self.expr(&of.body)?),
-            _ => of.filter.as_ref().map(|filter| self.expr(filter)).transpose()?,
+        let only = match overloads.as_slice() {
+            [only] => Some(*only),
+            _ => None,
         };
-        let grown = match of.kind {
-            MacroKind::Filter => self.overload("_+_", false, vec![result.clone(), Ty::list(first)])?,
-            MacroKind::Map => {
-                let value = self.expr(&of.body)?;
-                self.overload("cel.@mapInsert", false, vec![result.clone(), first, value])?
-            }
-            MacroKind::MapEntry => {
-                let entry = self.expr(&of.body)?;
-                self.overload("cel.@mapInsert", false, vec![result.clone(), entry])?
-            }
-            _ => {
-                let value = self.expr(&of.body)?;
-                self.overload("_+_", false, vec![result.clone(), Ty::list(value)])?
-            }
-        };
-        let step = match condition {
-            Some(condition) => self.overload("_?_:_", false, vec![condition, grown, result.clone()])?,
-            None => grown,
-        };
-        self.assert(step, &result)?;
-        let result = self.bindings.resolve(&result);
-        match of.kind {
-            MacroKind::SortBy => {
-                let (ty, only) = self.resolved("@sortByAssociatedKeys", true, vec![target, result])?;
-                if let Some(signature) = only {
-                    of.signature.get_or_init(|| signature);
-                }
-                Ok(ty)
-            }
-            _ => Ok(result),
-        }
-    }
-
-    /// The types of a macro's variables.
-    fn range(&mut self, target: &Ty, two: bool) -> Result<(Ty, Ty), String> {
-        let target = self.bindings.resolve(target);
-        Ok(match &target {
-            Ty::Of("list", of) => {
-                let element = of.first().cloned().unwrap_or(Ty::Dyn);
-                if two { (INT, element) } else { (element, Ty::Dyn) }
-            }
-            Ty::Of("map", of) => (of.first().cloned().unwrap_or(Ty::Dyn), of.get(1).cloned().unwrap_or(Ty::Dyn)),
-            Ty::Dyn | Ty::Variable(_) => {
-                self.bindings.assign(&[Ty::Dyn], std::slice::from_ref(&target));
-                (Ty::Dyn, Ty::Dyn)
-            }
-            other => {
-                return Err(format!(
-                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
-                ));
-            }
-        })
-    }
-
-    fn optional_macro(&mut self, of: &'e Macro, target: Ty) -> Checked {
-        let condition = self.overload("hasValue", true, vec![target.clone()])?;
-        let value = self.overload("value", true, vec![target])?;
-        let name = of.variables.first().map(String::as_str).unwrap_or_default();
-        // What the macro expands to names the variable besides.
-        self.named.push((name, value.clone()));
-        self.scope.push((name, value));
-        let body = self.expr(&of.body);
-        self.scope.pop();
-        let body = self.bindings.resolve(&body?);
-        let some = match of.kind {
-            MacroKind::OptMap => self.overload("optional.of", false, vec![body])?,
-            _ => body,
-        };
-        let none = self.overload("optional.none", false, Vec::new())?;
-        self.overload("_?_:_", false, vec![condition, some, none])
+        Ok((self.part(ty, || Of::Call { args: ids, is_member: member, overloads }), only))
     }
 }
 

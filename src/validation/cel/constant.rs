@@ -20,6 +20,15 @@ pub(super) fn literal_argument(call: &Call) -> Result<(), String> {
     }
 }
 
+/// Whether the server looks at the literal while it checks types; at others it looks when it makes a program of the rule.
+pub(super) fn is_validated(call: &Call) -> bool {
+    match call.function.as_str() {
+        "matches" => true,
+        "duration" | "timestamp" => matches!(call.args.as_slice(), [Expr::Literal(_)]),
+        _ => false,
+    }
+}
+
 /// The functions that the server evaluates when it compiles a rule, where their argument is a constant.
 const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];

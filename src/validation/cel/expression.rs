@@ -42,7 +42,7 @@ impl Expression {
     fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, String> {
         let compiled = |source| -> Parsed<(Expr, Ty)> {
             let mut expr = parse(source)?;
-            resolve_in(&mut expr, variables, &Patterns::default())?;
+            resolve_in(&mut expr, variables, &Patterns::default())?.working()?;
             let ty = check_in(&expr, variables.iter().map(|name| (*name, Ty::Dyn)).collect())?;
             Ok((expr, ty))
         };

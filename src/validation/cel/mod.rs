@@ -22,12 +22,14 @@
 pub(crate) mod ast;
 mod budget;
 mod check;
+mod check_macros;
 mod comprehension;
 mod constant;
 mod convert;
 mod cost;
 mod engine;
 mod equal;
+mod estimate;
 mod eval;
 #[cfg(test)]
 mod exhaustion;
@@ -67,7 +69,8 @@ pub use budget::Budget;
 pub use engine::Engine;
 pub use expression::Expression;
 pub(crate) use lib_url::{Url as ParsedUrl, is_absolute_url};
+pub(crate) use problem::Problem;
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules, compile_rules_sharing};
-pub(crate) use rule::{compile_expression, parse_rule};
+pub(crate) use rule::{Compiled, compile_expression, parse_rule};
 pub(crate) use time::{Timestamp, go_duration};
 pub(crate) use types::{Kind, Type, escape, unescape};

@@ -202,20 +202,19 @@ impl Parser {
         if minuses == 0 {
             return self.postfix();
         }
-        // The sign belongs to the literal: only so can the smallest integer be written.
+        // The sign belongs to the literal: only so can the smallest integer be written. Of several signs none does.
         let negative = match self.peek() {
+            _ if minuses > 1 => None,
             Some(Kind::MinInt) => Some(Literal::Int(i64::MIN)),
             Some(Kind::Literal(Literal::Int(value))) => Some(Literal::Int(-value)),
             Some(Kind::Literal(Literal::Double(value))) => Some(Literal::Double(-value)),
             _ => None,
         };
-        let (operand, minuses) = match negative {
-            Some(literal) => {
-                self.at += 1;
-                (self.selections(Expr::Literal(literal))?, minuses - 1)
-            }
-            None => (self.postfix()?, minuses),
-        };
+        if let Some(literal) = negative {
+            self.at += 1;
+            return self.selections(Expr::Literal(literal));
+        }
+        let operand = self.postfix()?;
         Ok(if minuses % 2 == 0 { operand } else { Expr::Negate(Box::new(operand)) })
     }
 

@@ -32,6 +32,8 @@ const TYPES: &[&str] = &[
 pub(crate) struct Names<'v> {
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
+    /// The first pattern of which the server can make no program.
+    pub broken: Option<String>,
     /// The variables that there are.
     variables: &'v [&'static str],
     scope: Vec<String>,
@@ -50,12 +52,20 @@ pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Parsed<Names<'sta
 
 /// Resolves the names in `expr`, in which these variables can be named.
 pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str], patterns: &Patterns) -> Parsed<Names<'v>> {
-    let mut names = Names { uses_old: false, variables, scope: Vec::new(), patterns: patterns.clone() };
+    let mut names = Names { uses_old: false, broken: None, variables, scope: Vec::new(), patterns: patterns.clone() };
     names.visit(expr)?;
     Ok(names)
 }
 
 impl Names<'_> {
+    /// The same, or why the server can make no program of the expression.
+    pub(crate) fn working(self) -> Parsed<Self> {
+        match self.broken {
+            Some(problem) => Err(problem.into()),
+            None => Ok(self),
+        }
+    }
+
     fn visit(&mut self, expr: &mut Expr) -> Parsed<()> {
         match expr {
             Expr::Literal(_) | Expr::TypeName(_) => Ok(()),
@@ -119,7 +129,12 @@ impl Names<'_> {
                     (call.function.as_str(), call.args.get(1))
                 {
                     if let Err(syntax::Problem::Refused(text)) = syntax::check(pattern) {
-                        return Err(text.into());
+                        // The patterns of the language itself are looked at before any program is made.
+                        if call.function == "matches" {
+                            return Err(text.into());
+                        }
+                        self.broken.get_or_insert(text);
+                        return Ok(());
                     }
                     re2::check(pattern).map_err(Problem::limit)?;
                     call.pattern = Some(self.patterns.get(pattern));

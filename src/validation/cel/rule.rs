@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::ast::Expr;
 use super::budget::Budget;
-use super::check::check;
+use super::check::{Checkup, check, check_up};
 use super::convert::{misfit, typed};
 use super::eval::Evaluation;
 use super::fault::Fault;
@@ -143,17 +143,20 @@ pub(crate) fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
     }
     let resolved = |source| -> Parsed<Expr> {
         let mut expr = parse(source)?;
-        resolve(&mut expr, &Patterns::default())?;
+        resolve(&mut expr, &Patterns::default())?.working()?;
         Ok(expr)
     };
     resolved(source).map(Some).map_err(|problem| problem.text)
 }
 
-/// An expression of a rule that the server compiles.
+/// An expression of which the types are right, as the server finds it when a CRD is written.
 pub(crate) struct Compiled {
-    pub expr: Expr,
-    pub ty: Ty,
+    ty: Ty,
     pub uses_old: bool,
+    /// Why the server can make no program of it, if so.
+    pub broken: Option<String>,
+    /// What it may cost at most, as the server estimates it.
+    pub cost: Parsed<u64>,
 }
 
 impl Compiled {
@@ -169,16 +172,11 @@ impl Compiled {
 }
 
 /// Compiles an expression about a value of that type. `optional_old` says that `oldSelf` is an optional.
-pub(crate) fn compile_expression(
-    source: &str,
-    of: &Arc<Type>,
-    optional_old: bool,
-    patterns: &Patterns,
-) -> Parsed<Compiled> {
+pub(crate) fn compile_expression(source: &str, of: &Arc<Type>, optional_old: bool) -> Parsed<Compiled> {
     let mut expr = parse(source)?;
-    let uses_old = resolve(&mut expr, patterns)?.uses_old;
-    let ty = check(&expr, of, optional_old)?;
-    Ok(Compiled { expr, ty, uses_old })
+    let names = resolve(&mut expr, &Patterns::default())?;
+    let Checkup { ty, broken, cost } = check_up(&expr, of, optional_old)?;
+    Ok(Compiled { ty, uses_old: names.uses_old, broken: names.broken.or(broken), cost })
 }
 
 /// The expression, which has to be of the type `wanted`, and whether it uses `oldSelf`.
@@ -189,8 +187,13 @@ fn expression(
     wanted: &Ty,
     patterns: &Patterns,
 ) -> Result<(Expr, bool), String> {
-    let Compiled { expr, ty, uses_old } =
-        compile_expression(source, of, optional_old, patterns).map_err(|problem| problem.text)?;
+    let checked = || -> Parsed<(Expr, Ty, bool)> {
+        let mut expr = parse(source)?;
+        let uses_old = resolve(&mut expr, patterns)?.working()?.uses_old;
+        let ty = check(&expr, of, optional_old)?;
+        Ok((expr, ty, uses_old))
+    };
+    let (expr, ty, uses_old) = checked().map_err(|problem| problem.text)?;
     match ty == *wanted {
         true => Ok((expr, uses_old)),
         false => Err(format!("the expression must evaluate to {wanted}, not {ty}")),

@@ -13,6 +13,7 @@ const TEXT: &str = include_str!("signatures.txt");
 /// One overload of a function.
 #[derive(Debug)]
 pub(crate) struct Signature {
+    pub name: &'static str,
     /// The types of the arguments, the target first. Type variables are numbered from 0.
     pub args: Vec<Ty>,
     pub result: Ty,
@@ -95,7 +96,7 @@ fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
     scan.rest = result;
     let result = scan.ty()?;
     let is_guarded = !UNGUARDED.contains(&name);
-    Some((name, member, Signature { args: types, result, variables: variables.len(), is_guarded }))
+    Some((name, member, Signature { name, args: types, result, variables: variables.len(), is_guarded }))
 }
 
 /// The types that functions are members of, those with parameters left out.

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::budget::Budget;
-use super::check::check;
+use super::check::{Checkup, check_up};
 use super::convert::typed;
 use super::eval::Evaluation;
 use super::fault::Fault;
@@ -74,14 +74,17 @@ fn go_quote(text: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// What we say of an expression, and the steps that it took.
-fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64) {
+/// What we say of an expression, the steps that it took, and what it may cost at most.
+fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64, String) {
     let of = Type::compile(schema, false);
-    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default()).map(|_| expr));
-    let expr = match parsed.and_then(|expr| check(&expr, &of, optional_old).map(|_| expr)) {
-        Ok(expr) => expr,
-        Err(why) => return (format!("refused: {why}"), 0),
+    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.working().map(|_| expr));
+    let checked = parsed.and_then(|expr| check_up(&expr, &of, optional_old).map(|checkup| (expr, checkup)));
+    let (expr, estimate) = match checked {
+        Ok((_, Checkup { broken: Some(why), .. })) => return (format!("refused: {why}"), 0, String::new()),
+        Ok((expr, checkup)) => (expr, checkup.cost),
+        Err(why) => return (format!("refused: {why}"), 0, String::new()),
     };
+    let estimate = estimate.map_or_else(|problem| problem.text, |cost| cost.to_string());
     let mut budget = Budget::new(STEPS);
     let run = |budget: &mut Budget| {
         let this = typed(object, &of);
@@ -95,7 +98,7 @@ fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (
         Err(Fault::Error(why) | Fault::Abort(why)) => format!("error: {}", why.replace('\n', " ")),
         Err(Fault::Undecided(why)) => format!("undecided: {why}"),
     };
-    (said, STEPS - budget.remaining())
+    (said, STEPS - budget.remaining(), estimate)
 }
 
 /// How many expressions the tables of a folder hold, and where we differ from them.
@@ -112,8 +115,9 @@ fn differences(folder: &str) -> (usize, Vec<String>) {
         for line in read(folder, &name).lines() {
             let Some((source, wanted)) = line.split_once(" ⇒ ") else { continue };
             all += 1;
+            let (wanted, wanted_estimate) = wanted.rsplit_once(" ≤ ").unwrap_or((wanted, ""));
             let (value, cost) = wanted.rsplit_once(" · ").unwrap_or((wanted, "0"));
-            let (ours, steps) = evaluate(source, &schema, &object, name == "optional.txt");
+            let (ours, steps, estimate) = evaluate(source, &schema, &object, name == "optional.txt");
             let agrees = match value.starts_with("refused: ") {
                 // Why is said in other words.
                 true => ours.starts_with("refused: "),
@@ -124,6 +128,8 @@ fn differences(folder: &str) -> (usize, Vec<String>) {
             } else if steps < cost.parse::<u64>().expect("a cost") {
                 // A rule that is too expensive for the server may not pass here.
                 wrong.push(format!("{name}: {source}\n  {steps} steps, the server counts {cost}"));
+            } else if estimate != wanted_estimate {
+                wrong.push(format!("{name}: {source}\n  at most {estimate}, the server says {wanted_estimate}"));
             }
         }
     }

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
+
+use super::estimate::Extent;
 
 /// The type of a schema node as rules see it.
 #[derive(Debug, Clone)]
@@ -15,6 +17,8 @@ pub(crate) struct Type {
     pub(crate) nullable: bool,
     /// The node's `type`, as the server names it in messages; empty where there is none.
     pub(crate) name: String,
+    /// How large values can be, as the server estimates it.
+    pub(crate) extent: Extent,
 }
 
 #[derive(Debug, Clone)]
@@ -60,6 +64,10 @@ impl Type {
         let flag = |key: &str| schema.get(key) == Some(&Json::Bool(true));
         let name = schema.get("type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let embedded = flag("x-kubernetes-embedded-resource");
+        let implied = match (resource || embedded) && !declares_metadata(schema) {
+            true => IMPLIED,
+            false => &[],
+        };
         let kind = if flag("x-kubernetes-int-or-string") {
             Kind::IntOrString
         } else {
@@ -69,12 +77,18 @@ impl Type {
                 "number" => Kind::Double,
                 "string" => string(schema.get("format").and_then(Json::as_str)),
                 "array" => list(schema),
-                "object" => object(schema, resource || embedded),
+                "object" => object(schema, resource || embedded, !implied.is_empty()),
                 _ if flag("x-kubernetes-preserve-unknown-fields") => Kind::Unknown,
                 _ => Kind::Untyped,
             }
         };
-        Arc::new(Type { kind, nullable: flag("nullable"), name })
+        let extent = Extent::of(&kind, schema, implied);
+        Arc::new(Type { kind, nullable: flag("nullable"), name, extent })
+    }
+
+    /// A text of which the schema says nothing.
+    fn text() -> Arc<Type> {
+        Type::compile(&json!({"type": "string"}), false)
     }
 
     /// Whether rules can name a value of this type. Fields of other types do not exist for them.
@@ -121,7 +135,7 @@ fn list(schema: &Json) -> Kind {
     Kind::List { items: Type::compile(items, false), kind }
 }
 
-fn object(schema: &Json, resource: bool) -> Kind {
+fn object(schema: &Json, resource: bool, implied: bool) -> Kind {
     let properties = schema.get("properties").and_then(Json::as_object);
     if !resource
         && properties.is_none_or(|properties| properties.is_empty())
@@ -134,18 +148,28 @@ fn object(schema: &Json, resource: bool) -> Kind {
         .flatten()
         .map(|(name, property)| (name.clone(), Type::compile(property, false)))
         .collect();
-    if resource {
-        let text = || Arc::new(Type { kind: Kind::String, nullable: false, name: "string".to_owned() });
+    if implied {
         // Whatever the schema says of metadata, rules see these two of its fields.
-        let metadata = BTreeMap::from([("name".to_owned(), text()), ("generateName".to_owned(), text())]);
-        types.insert("apiVersion".to_owned(), text());
-        types.insert("kind".to_owned(), text());
-        types.insert(
-            "metadata".to_owned(),
-            Arc::new(Type { kind: Kind::Object(metadata), nullable: false, name: "object".to_owned() }),
-        );
+        let metadata = json!({"type": "object", "properties":
+            {"name": {"type": "string"}, "generateName": {"type": "string"}}});
+        types.insert("apiVersion".to_owned(), Type::text());
+        types.insert("kind".to_owned(), Type::text());
+        types.insert("metadata".to_owned(), Type::compile(&metadata, false));
     }
     Kind::Object(types)
+}
+
+/// What rules see of every resource.
+const IMPLIED: &[&str] = &["apiVersion", "kind", "metadata"];
+
+/// Whether a resource declares all of that itself: then its own declarations are what rules see.
+fn declares_metadata(schema: &Json) -> bool {
+    let is = |pointer: &str, wanted: &str| schema.pointer(pointer).is_some_and(|of| of["type"] == wanted);
+    is("/properties/kind", "string")
+        && is("/properties/apiVersion", "string")
+        && is("/properties/metadata", "object")
+        && is("/properties/metadata/properties/name", "string")
+        && is("/properties/metadata/properties/generateName", "string")
 }
 
 /// Words that cannot be identifiers.

@@ -262,6 +262,19 @@ impl Bindings {
         }
     }
 
+    /// What the outermost of a type stands for.
+    pub(crate) fn head<'t>(&'t self, ty: &'t Ty) -> &'t Ty {
+        let mut at = ty;
+        // A variable never stands for itself.
+        while let Ty::Variable(variable) = at {
+            match self.find(*variable) {
+                Some(bound) => at = bound,
+                None => return &Ty::Dyn,
+            }
+        }
+        at
+    }
+
     /// The type that values of both types have, if there is one.
     pub(crate) fn join(&mut self, one: Ty, other: Ty) -> Option<Ty> {
         let fits = self.assign(std::slice::from_ref(&one), std::slice::from_ref(&other));

@@ -24,7 +24,7 @@ pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors
     }
     let Some(raw) = schema.raw.0 else { return };
     // The root of a resource is judged as an embedded one would be.
-    let with_root = (schema.default.is_some() && !schema.embedded).then(|| {
+    let with_root = (!schema.embedded).then(|| {
         let mut raw = raw.clone();
         raw["x-kubernetes-embedded-resource"] = true.into();
         raw
@@ -136,13 +136,18 @@ impl Walk<'_> {
     }
 
     fn default(&mut self, default: &Value, node: &Node, in_metadata_of: Option<&Resource>, path: &Path) {
-        let is_metadata_valid = match in_metadata_of {
-            Some(resource) => self.in_metadata(default, resource, path),
-            None => self.alone(default, node, path),
+        let brought_into_form;
+        let default = match in_metadata_of {
+            Some(resource) if self.in_metadata(default, resource, path) => default,
+            Some(_) => return,
+            None => match self.alone(default, node, path) {
+                Some(default) => {
+                    brought_into_form = default;
+                    &brought_into_form
+                }
+                None => return,
+            },
         };
-        if !is_metadata_valid {
-            return;
-        }
         let mut checker = Checker::default();
         let found = checker.value(node, default, &Path::Root, None).errors;
         self.errors.undecided.extend(checker.undecided.into_iter().map(|open| below(open, path)));
@@ -170,8 +175,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A default that is not part of metadata; says whether what metadata is in it is valid.
-    fn alone(&mut self, default: &Value, node: &Node, path: &Path) -> bool {
+    /// A default that is not part of metadata, with what metadata is in it as the server understands it, if that is valid.
+    fn alone(&mut self, default: &Value, node: &Node, path: &Path) -> Option<Value> {
         if self.require_pruned {
             let mut pruned = default.clone();
             prune::prune_part(&mut pruned, node);
@@ -182,12 +187,12 @@ impl Walk<'_> {
         let mut coerced = default.clone();
         if let Err(error) = objectmeta::coerce(&mut coerced, node, false, Malformed::Refused) {
             self.extend(vec![*error], path);
-            return false;
+            return None;
         }
         let found = objectmeta::check_embedded(&coerced, node);
         let is_valid = found.is_empty();
         self.extend(found, path);
-        is_valid
+        is_valid.then_some(coerced)
     }
 
     /// A default inside of the metadata of a resource.

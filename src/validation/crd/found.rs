@@ -21,6 +21,15 @@ pub struct Refusal {
     pub at: Vec<Step>,
 }
 
+impl Refusal {
+    /// An error about something at or below `path`.
+    pub(super) fn of(path: &Path, error: FieldError) -> Self {
+        let mut at = Vec::new();
+        steps(path, &mut at);
+        Refusal { error, at }
+    }
+}
+
 /// Refusals, in the order in which they are found.
 #[derive(Debug, Default)]
 pub struct Errors {
@@ -54,9 +63,7 @@ impl Errors {
 
     /// An error about something at or below `path`.
     pub fn add(&mut self, path: &Path, error: FieldError) {
-        let mut at = Vec::new();
-        steps(path, &mut at);
-        self.list.push(Refusal { error, at });
+        self.list.push(Refusal::of(path, error));
     }
 
     pub fn append(&mut self, other: Errors) {

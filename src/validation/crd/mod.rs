@@ -9,17 +9,18 @@
 //!  └─► schema                         every keyword
 //!       ├─► structural                declared outside of what only validates
 //!       ├─► defaults                  valid, and pruned
-//!       └─► rules                     CEL compiles
+//!       └─► rules, cost               CEL compiles, and costs no more than it may
 //! ```
 //!
 //! Messages are the server's own, with these differences: the order of errors, which is fixed here and random there; the
 //! words for what is wrong with an expression of CEL, behind "compilation failed: "; the reason for which a certificate
-//! cannot be parsed. A rule's estimated cost is not judged.
+//! cannot be parsed.
 //!
 //! Whatever cannot be decided here is in [`Judgement::undecided`], never among the refusals.
 
 mod approval;
 mod conversion;
+mod cost;
 mod decode;
 mod defaults;
 mod found;

@@ -1,10 +1,11 @@
 //! The schema of a version: every keyword, whether it is structural, its defaults and its rules.
 
+use super::cost::Costs;
 use super::found::Errors;
 use super::model::Validation;
 use super::options::Options;
 use super::props::Props;
-use super::rules::{self, Scope};
+use super::rules::{Rules, Scope};
 use super::{defaults, selectable, show, structural};
 use crate::validation::path::Path;
 
@@ -38,16 +39,17 @@ pub fn check(validation: &Validation, has_status: bool, options: &Options, path:
             }
         }
     }
-    let mut walk = Walk { options, errors, rule_errors: Errors::default() };
+    let mut walk = Walk { options, errors, rule_errors: Errors::default(), costs: Costs::default() };
     let place = Place { allows_defaults: true, ..Place::default() };
     walk.node(schema, true, root, &place, &scope);
-    let rule_errors = walk.rule_errors;
+    let Walk { rule_errors, costs, .. } = walk;
     errors.append(rule_errors);
     if errors.list.len() == before
         && let Some(problem) = unsupported
     {
         errors.invalid(root, "", problem);
     }
+    costs.judge(root, errors);
 }
 
 /// With a status subresource the root says little, so that the status can be judged by itself.
@@ -161,6 +163,7 @@ struct Walk<'w, 'o> {
     options: &'w Options<'o>,
     errors: &'w mut Errors,
     rule_errors: Errors,
+    costs: Costs,
 }
 
 impl Walk<'_, '_> {
@@ -176,7 +179,13 @@ impl Walk<'_, '_> {
         // Rules over a schema that is wrong would be refused for that.
         if self.errors.list.len() == before && !schema.rules.is_empty() && scope.is_some() {
             let path = &Path::Name(path, "x-kubernetes-validations");
-            rules::check(schema, scope, place.uncorrelated.as_deref(), path, &mut self.rule_errors);
+            let mut rules = Rules {
+                uncorrelated: place.uncorrelated.as_deref(),
+                any_cost: self.options.any_rule_cost,
+                costs: &mut self.costs,
+                errors: &mut self.rule_errors,
+            };
+            rules.check(schema, scope, path);
         }
     }
 
@@ -226,7 +235,7 @@ impl Walk<'_, '_> {
             if let Some(entry) = &additional.schema {
                 let why = "inside additionalProperties applying to object metadata".to_owned();
                 let inner = if place.in_metadata { place.without_defaults(why) } else { place.clone() };
-                self.node(entry, false, path, &inner, &scope.entry(entry));
+                self.node(entry, false, path, &inner, &scope.entry(schema, entry));
             }
         }
         let properties = &Path::Name(path, "properties");
@@ -236,7 +245,7 @@ impl Walk<'_, '_> {
         };
         for (name, property) in schema.properties.iter() {
             let path = &Path::Key(properties, name);
-            let scope = &scope.property(name, property);
+            let scope = &scope.property(schema, name, property);
             if (is_root || schema.embedded) && matches!(*name, "metadata" | "kind" | "apiVersion") {
                 let mut inner = Place { in_metadata: true, ..inner.clone() };
                 if is_root {
@@ -252,7 +261,7 @@ impl Walk<'_, '_> {
             let inner = if schema.list_type == Some("map") { place.clone() } else { place.uncorrelated(path) };
             let path = &Path::Name(path, "items");
             if let Some(item) = &items.schema {
-                self.node(item, false, path, &inner, &scope.item(item));
+                self.node(item, false, path, &inner, &scope.item(schema, item));
             }
             for (at, item) in items.schemas.iter().enumerate() {
                 self.node(item, false, &Path::Index(path, at), &inner, &Scope::none());

@@ -83,6 +83,105 @@ fn rules_that_do_not_compile_are_refused() {
     assert!(of("self == oldSelf").is_empty());
 }
 
+const TOO_MUCH: &str = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, \
+                        and strings are declared)";
+
+/// A list of texts, with this rule.
+fn listed(rule: &str, max_items: u64, max_length: u64) -> Value {
+    json!({"type": "array", "maxItems": max_items, "items": {"type": "string", "maxLength": max_length},
+        "x-kubernetes-validations": [{"rule": rule}]})
+}
+
+#[test]
+fn a_rule_that_may_cost_too_much_is_refused() {
+    let rule = "self.all(x, self.all(y, x == y))";
+    let with = |factor: &str| {
+        format!(
+            "{X}.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of {factor} \
+             {TOO_MUCH}"
+        )
+    };
+    let named = format!(
+        "{X}.x-kubernetes-validations[0].rule: Forbidden: contributed to estimated rule cost total exceeding cost limit \
+         for entire OpenAPIv3 schema"
+    );
+    let total = format!(
+        "spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire \
+         OpenAPIv3 schema exceeds budget by factor of more than 100x {TOO_MUCH}"
+    );
+    assert_eq!(errors_of(listed(rule, 1_000, 10)), [""; 0]);
+    assert_eq!(errors_of(listed(rule, 1_200, 10)), [with("1.296600x")]);
+    assert_eq!(errors_of(listed(rule, 2_000, 10)), [with("3.6x")]);
+    let unbounded = json!({"type": "array", "items": {"type": "string"},
+        "x-kubernetes-validations": [{"rule": rule}]});
+    assert_eq!(errors_of(unbounded), [with("more than 100x"), named, total]);
+}
+
+#[test]
+fn the_cost_of_a_message_counts_once_and_that_of_a_rule_for_each_value() {
+    let rules = json!([{"rule": "true", "messageExpression": "self.replace('', 'abcdefghij')"}]);
+    let text = |max_length: u64| json!({"type": "string", "maxLength": max_length, "x-kubernetes-validations": rules});
+    let within = |schema: Value| json!({"type": "array", "maxItems": 1_000, "items": schema});
+    assert_eq!(errors_of(within(text(10_000_000))), [""; 0]);
+    let found = errors_of(within(text(20_000_000)));
+    assert!(found.len() == 1 && found[0].contains("messageExpression: Forbidden: estimated messageExpression cost"));
+    let rules = json!([{"rule": "self.contains('a')"}]);
+    let text = |max_length: u64| json!({"type": "string", "maxLength": max_length, "x-kubernetes-validations": rules});
+    assert_eq!(errors_of(within(text(20_000))), [""; 0]);
+    let found = errors_of(within(text(50_000)));
+    assert!(found.len() == 1 && found[0].contains("items.x-kubernetes-validations[0].rule: Forbidden: estimated rule"));
+}
+
+/// Rules that are cheap enough one by one; of more than four only the most expensive ones are named.
+#[test]
+fn what_all_rules_cost_together_is_limited_and_the_most_expensive_ones_are_named() {
+    let rule = "self.all(x, self.all(y, x == y))";
+    let lists = |count: u64| {
+        let lists = (0..count).map(|at| (format!("l{at:02}"), listed(rule, 1_000 + at, 10)));
+        crd(json!({"type": "object", "properties": lists.collect::<serde_json::Map<_, _>>()}))
+    };
+    assert_eq!(errors(&lists(10), None), [""; 0]);
+    let found = errors(&lists(12), None);
+    let named: Vec<&str> = found.iter().filter_map(|error| error.split(".properties[l").nth(1)?.get(..2)).collect();
+    assert_eq!(named, ["11", "10", "09", "08"]);
+    assert_eq!(found.len(), 5);
+    assert!(
+        found[4].contains("cost total for entire OpenAPIv3 schema exceeds budget by factor of 1.0"),
+        "{}",
+        found[4]
+    );
+}
+
+/// The server excuses single rules of a schema that stays as it is, but not what they cost together.
+#[test]
+fn an_unchanged_schema_may_keep_a_rule_that_costs_too_much() {
+    let with = |max_items, max_length| {
+        let list = listed("self.all(x, self.all(y, x == y))", max_items, max_length);
+        let mut crd = crd(json!({"type": "object", "properties": {"x": list}}));
+        // Another version, so that each has a schema of its own.
+        let mut other = crd["spec"]["versions"][0].clone();
+        (other["name"], other["storage"]) = ("v2".into(), false.into());
+        other["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({"type": "object"});
+        crd["spec"]["versions"].as_array_mut().expect("versions").push(other);
+        crd
+    };
+    let (costly, changed) = (with(2_000, 10), with(2_000, 11));
+    assert_eq!(errors(&costly, None).len(), 1);
+    assert_eq!(errors(&costly, Some(&costly)), [""; 0]);
+    assert_eq!(errors(&changed, Some(&costly)).len(), 1);
+    let beyond = with(20_000, 10);
+    assert_eq!(errors(&beyond, Some(&beyond)).len(), 2);
+}
+
+#[test]
+fn constants_that_no_program_can_be_made_of_are_refused_after_types_that_are_wrong() {
+    let of = |rule: &str| errors_of(json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]})).join("");
+    let broken = of("int('a') == 1 && self.find('[') == ''");
+    assert!(broken.contains("program instantiation failed: "), "{broken}");
+    assert!(of("int('a') == 1 && self + 1 == ''").contains("compilation failed: "));
+    assert!(of("duration('a') == duration('1s')").contains("compilation failed: "));
+}
+
 #[test]
 fn defaults_have_to_be_valid_and_pruned() {
     assert_eq!(errors_of(json!({"type": "string", "default": "ab", "maxLength": 1})).len(), 1);
@@ -90,6 +189,26 @@ fn defaults_have_to_be_valid_and_pruned() {
         errors_of(json!({"type": "object", "default": {"a": 1}})),
         [format!("{X}.default: Invalid value: {{\"a\":1}}: must not have unknown fields")]
     );
+}
+
+/// The server leaves empty names out of metadata before it looks at a default.
+#[test]
+fn defaults_are_judged_with_their_metadata_as_the_server_understands_it() {
+    let embedded = |default: Value| {
+        json!({"type": "object", "x-kubernetes-embedded-resource": true, "default": default,
+            "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "minLength": 3}}}}})
+    };
+    let resource = |name: &str| json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": name}});
+    assert_eq!(errors_of(embedded(resource(""))), [""; 0]);
+    assert_eq!(errors_of(embedded(resource("ab"))).len(), 1);
+    let with_kind = |default: &str| {
+        let mut crd = crd(json!({"type": "object"}));
+        let properties = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+        properties["kind"] = json!({"type": "string", "default": default});
+        errors(&crd, None)
+    };
+    assert_eq!(with_kind("A").len(), 1, "no defaults there");
+    assert!(with_kind("a b")[0].contains("must result in valid metadata: kind: Invalid value"));
 }
 
 #[test]

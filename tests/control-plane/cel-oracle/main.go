@@ -3,7 +3,8 @@
 //	go run ./cel-oracle ../fixtures/cel
 //
 // rewrites each *.txt of the folder: every line `EXPRESSION ⇒ …` gets the result that the API server's environment
-// gives for the object in object.json under the schema in schema.json, `self` and `oldSelf` both, and what it cost.
+// gives for the object in object.json under the schema in schema.json, `self` and `oldSelf` both, what it cost, and behind
+// `≤` what the server estimates that it may cost for any object.
 // In optional.txt `oldSelf` is an optional, as it is for rules with `optionalOldSelf`. Lines without an expression
 // (empty, or a comment) stay.
 //
@@ -23,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -117,6 +119,39 @@ func typeText(t *types.Type) string {
 type oracle struct {
 	env           *cel.Env
 	self, oldSelf ref.Val
+	of            *apiservercel.DeclType
+}
+
+// How large the values of the schema can be, as the server tells the estimator of cel-go.
+type sizes struct {
+	of *apiservercel.DeclType
+}
+
+func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	if len(node.Path()) == 0 {
+		return nil
+	}
+	at := s.of
+	for _, step := range node.Path()[1:] {
+		switch field, isField := at.Fields[step]; {
+		case step == "@items" || step == "@values":
+			at = at.ElemType
+		case step == "@keys":
+			at = at.KeyType
+		case isField:
+			at = field.Type
+		default:
+			return nil
+		}
+		if at == nil {
+			return nil
+		}
+	}
+	return &checker.SizeEstimate{Max: uint64(at.MaxElements)}
+}
+
+func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
 }
 
 func newOracle(folder string, isOptional bool) oracle {
@@ -141,7 +176,7 @@ func newOracle(folder string, isOptional bool) oracle {
 		DeclTypes:         []*apiservercel.DeclType{of},
 	})
 	check(err)
-	return oracle{env: set.NewExpressionsEnv(), self: self, oldSelf: oldSelf}
+	return oracle{env: set.NewExpressionsEnv(), self: self, oldSelf: oldSelf, of: of}
 }
 
 func (o oracle) evaluate(expression string) (said string) {
@@ -165,11 +200,13 @@ func (o oracle) evaluate(expression string) (said string) {
 	if err != nil {
 		return "refused: " + oneLine(err.Error())
 	}
+	estimate, err := o.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes{o.of}})
+	check(err)
 	value, details, err := program.Eval(map[string]any{"self": o.self, "oldSelf": o.oldSelf})
 	if err != nil {
-		return fmt.Sprintf("error: %s", oneLine(err.Error()))
+		return fmt.Sprintf("error: %s ≤ %d", oneLine(err.Error()), estimate.Max)
 	}
-	return fmt.Sprintf("%s · %d", show(value), *details.ActualCost())
+	return fmt.Sprintf("%s · %d ≤ %d", show(value), *details.ActualCost(), estimate.Max)
 }
 
 func oneLine(text string) string {
