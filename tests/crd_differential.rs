@@ -5,15 +5,16 @@
 //! an older server would have left them.
 //!
 //! `GANTRY_DIFFERENTIAL=<CRDs>[,<seed>]` sets the length of the run. `GANTRY_CRDS=<folder>` takes the CRDs of a folder, too.
+//! `GANTRY_CRD_ORACLE=<program>` asks the server's own packages instead of a server (docs/testing.md): for long runs.
 
 mod generator;
+mod judges;
 mod support;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use gantry::validation::crd::judge;
 use generator::{Random, crds};
+use judges::{Answer, Oracle, Tally, as_live};
 use serde::Deserialize;
 use serde_json::Value;
 use support::{control_plane, eventually, isolated};
@@ -32,105 +33,25 @@ fn setting() -> (usize, u64) {
     (count.parse().expect(wrong), seed.parse().expect(wrong))
 }
 
-#[derive(Default)]
-struct Tally {
-    taken: usize,
-    refused: usize,
-    messages: usize,
-    /// The server could not answer: it stumbles over some CRDs itself.
-    unanswered: usize,
-    /// Refused for the estimated cost of rules, which is not judged here.
-    costly: usize,
-    undecided: usize,
-    /// Refused by both, and the server's words are not compared.
-    other_words: usize,
-    disagreements: Vec<String>,
-}
-
-/// Of a default the server says in Go's words why its metadata cannot be decoded, and of a rule that does not compile it says
-/// so at each default that meets it.
-const OTHER_WORDS: [&str; 3] = ["json: cannot unmarshal ", "parsing time ", "rule compile error: "];
-
-impl Tally {
-    fn compare(&mut self, what: &str, new: &Value, old: Option<&Value>, answer: Result<(u16, Value), String>) {
-        let Some((_, answer)) = answer.ok().filter(|(status, _)| matches!(status, 200 | 201 | 422)) else {
-            self.unanswered += 1;
-            return;
-        };
-        let judgement = judge(new, old).unwrap_or_else(|problem| panic!("{problem}: {new}"));
-        self.undecided += usize::from(!judgement.undecided.is_empty());
-        let mut balances: BTreeMap<(String, String, String), i32> = BTreeMap::new();
-        for refusal in &judgement.refusals {
-            let error = &refusal.error;
-            let key = (error.path.clone(), error.kind.reason().to_owned(), comparable(&error.body()));
-            *balances.entry(key).or_default() += 1;
-        }
-        let causes = answer["details"]["causes"].as_array().cloned().unwrap_or_default();
-        let has_other_words = |cause: &Value| {
-            let message = cause["message"].as_str().unwrap_or_default();
-            OTHER_WORDS.iter().any(|words| message.contains(words))
-        };
-        if causes.iter().any(has_other_words) && !judgement.refusals.is_empty() {
-            self.other_words += 1;
-            self.refused += 1;
-            return;
-        }
-        let of_cost = |message: &str| message.contains("exceeds budget") || message.contains("exceeding cost limit");
-        let mut is_costly = false;
-        for cause in &causes {
-            let text = |key: &str| cause[key].as_str().unwrap_or_default();
-            if of_cost(text("message")) {
-                is_costly = true;
-                continue;
-            }
-            let key = (text("field").to_owned(), text("reason").to_owned(), comparable(text("message")));
-            *balances.entry(key).or_default() -= 1;
-        }
-        self.costly += usize::from(is_costly);
-        self.messages += causes.len();
-        *(if causes.is_empty() { &mut self.taken } else { &mut self.refused }) += 1;
-        for ((field, reason, message), balance) in balances.into_iter().filter(|(_, balance)| *balance != 0) {
-            let who = if balance > 0 { "only we say" } else { "only the server says" };
-            let old = old.map(|old| old["spec"].to_string()).unwrap_or_default();
-            self.disagreements
-                .push(format!("{what}: {who} {field}: {reason} {message}\n  new {}\n  old {old}", new["spec"]));
-        }
-    }
-
-    fn judge(&self, what: &str) {
-        println!(
-            "{what}: {} taken, {} refused in {} messages; {} not answered, {} too costly, {} undecided, {} of other words; \
-             {} disagreements",
-            self.taken,
-            self.refused,
-            self.messages,
-            self.unanswered,
-            self.costly,
-            self.undecided,
-            self.other_words,
-            self.disagreements.len()
-        );
-        let shown = &self.disagreements[..self.disagreements.len().min(10)];
-        assert!(shown.is_empty(), "{}", shown.join("\n"));
+/// Asks for a create.
+fn created(oracle: &mut Option<Oracle>, crd: &Value) -> Answer {
+    match oracle {
+        Some(oracle) => oracle.ask(crd, None),
+        None => survived(control_plane().try_post(&format!("{CRDS}?dryRun=All"), crd), crd),
     }
 }
 
-/// A message without what is not compared: the words for what is wrong with an expression of CEL, and Go's own words about
-/// certificates and metadata that cannot be decoded.
-fn comparable(message: &str) -> String {
-    let cut = ["compilation failed: ", "failed to parse certificate: "];
-    let end = cut.iter().filter_map(|text| message.find(text).map(|at| at + text.len())).min();
-    let message = end.map_or(message, |end| &message[..end]);
-    // Of versions that are quoted whole the defaults are quoted as they were decoded.
-    match message.strip_prefix("Invalid value: [{\"Name\":") {
-        Some(quoted) => format!("versions: {}", quoted.rsplit("}]: ").next().unwrap_or_default()),
-        None => message.to_owned(),
+/// The answer of a server that has to be there afterwards, too.
+fn survived(answer: Answer, crd: &Value) -> Answer {
+    if answer.is_err() {
+        eventually(&format!("the server answers after {crd}"), || control_plane().is_ready().then_some(()));
     }
+    answer
 }
 
 #[test]
 fn new_crds_are_judged_as_the_server_does() {
-    let (api, group) = (control_plane().api(), isolated().group);
+    let (mut oracle, group) = (Oracle::named(), isolated().group);
     let (count, seed) = setting();
     let mut tally = Tally::default();
     for at in 0..count {
@@ -139,7 +60,7 @@ fn new_crds_are_judged_as_the_server_does() {
         for _ in 0..random.below(4) {
             crds::break_crd(&mut random, &mut crd);
         }
-        let answer = api.try_post(&format!("{CRDS}?dryRun=All"), &crd);
+        let answer = created(&mut oracle, &crd);
         tally.compare("new", &crd, None, answer);
     }
     tally.judge("new CRDs");
@@ -148,51 +69,96 @@ fn new_crds_are_judged_as_the_server_does() {
 
 #[test]
 fn changed_crds_are_judged_as_the_server_does() {
-    let (cp, group) = (control_plane(), isolated().group);
+    let (mut oracle, group) = (Oracle::named(), isolated().group);
     let (count, seed) = setting();
     let mut tally = Tally::default();
     for at in 0..count.div_ceil(UPDATES) {
         let mut random = Random::new(seed.wrapping_mul(2_000_003).wrapping_add(at as u64));
         let base = crds::crd(&mut random, &group, &format!("Old{at}"));
-        if cp.post(CRDS, &base).0 != 201 {
-            continue;
-        }
-        let path = format!("{CRDS}/{}", base["metadata"]["name"].as_str().expect("a name"));
-        let is_established = |crd: &Value| {
-            let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-        };
-        let mut live = eventually("the CRD is established", || Some(cp.get(&path).1).filter(is_established));
-        if random.chance(50) {
-            // As an older server left it.
-            let mut stored = live.clone();
-            for _ in 0..1 + random.below(2) {
-                crds::break_crd(&mut random, &mut stored);
-            }
-            stored["metadata"] = live["metadata"].clone();
-            cp.store(&path.replacen(CRDS, REGISTRY, 1), &stored);
-            live = cp.get(&path).1;
-        }
+        let Some(mut live) = Live::of(&mut random, base, &mut oracle) else { continue };
         for _ in 0..UPDATES {
-            let mut new = live.clone();
+            let mut new = live.crd.clone();
             for _ in 0..random.below(3) {
                 crds::break_crd(&mut random, &mut new);
             }
-            new["metadata"]["name"] = live["metadata"]["name"].clone();
-            let answer = cp.try_put(&format!("{path}?dryRun=All"), &new);
-            tally.compare("changed", &new, Some(&live), answer);
+            new["metadata"]["name"] = live.crd["metadata"]["name"].clone();
+            let answer = live.updated(&mut oracle, &mut new);
+            tally.compare("changed", &new, Some(&live.crd), answer);
         }
-        assert_eq!(cp.delete(&path).0, 200);
+        live.end(&oracle);
     }
     tally.judge("changed CRDs");
     assert!(tally.taken > 0 && tally.refused > 0, "both were tried");
+}
+
+/// A CRD of which updates are tried. Half of them are as an older server left them: wrong by today's rules.
+struct Live {
+    crd: Value,
+    path: String,
+}
+
+impl Live {
+    fn of(random: &mut Random, base: Value, oracle: &mut Option<Oracle>) -> Option<Self> {
+        let path = format!("{CRDS}/{}", base["metadata"]["name"].as_str().expect("a name"));
+        let mut live = match oracle {
+            Some(oracle) => {
+                oracle.ask(&base, None).ok().filter(|(status, _)| *status == 200)?;
+                as_live(&base)
+            }
+            None => {
+                (control_plane().post(CRDS, &base).0 == 201).then_some(())?;
+                eventually("the CRD is established", || Some(control_plane().get(&path).1).filter(is_established))
+            }
+        };
+        if random.chance(50) {
+            let mut stored = live.clone();
+            for _ in 0..1 + random.below(2) {
+                crds::break_crd(random, &mut stored);
+            }
+            stored["metadata"] = live["metadata"].clone();
+            live = stored;
+            if oracle.is_none() {
+                control_plane().store(&path.replacen(CRDS, REGISTRY, 1), &live);
+                live = control_plane().get(&path).1;
+            }
+        }
+        Some(Self { crd: live, path })
+    }
+
+    /// Asks for an update.
+    fn updated(&mut self, oracle: &mut Option<Oracle>, new: &mut Value) -> Answer {
+        if let Some(oracle) = oracle {
+            return oracle.ask(new, Some(&self.crd));
+        }
+        let path = format!("{}?dryRun=All", self.path);
+        eventually("the server's controllers leave the CRD alone", || {
+            let answer = survived(control_plane().try_put(&path, new), new);
+            if !matches!(answer, Ok((409, _))) {
+                return Some(answer);
+            }
+            self.crd = control_plane().get(&self.path).1;
+            new["metadata"]["resourceVersion"] = self.crd["metadata"]["resourceVersion"].clone();
+            None
+        })
+    }
+
+    fn end(&self, oracle: &Option<Oracle>) {
+        if oracle.is_none() {
+            assert_eq!(control_plane().delete(&self.path).0, 200);
+        }
+    }
+}
+
+fn is_established(crd: &Value) -> bool {
+    let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 /// The CRDs of a folder, in a development run.
 #[test]
 fn given_crds_are_judged_as_the_server_does() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
-    let mut tally = Tally::default();
+    let (mut tally, mut oracle) = (Tally::default(), Oracle::named());
     let mut crds = Vec::new();
     read(folder.as_ref(), &mut crds);
     for crd in &mut crds {
@@ -202,7 +168,7 @@ fn given_crds_are_judged_as_the_server_does() {
         if let Some(crd) = crd.as_object_mut() {
             crd.shift_remove("status");
         }
-        let answer = control_plane().try_post(&format!("{CRDS}?dryRun=All"), crd);
+        let answer = created(&mut oracle, crd);
         tally.compare("given", crd, None, answer);
     }
     tally.judge(&format!("{} CRDs of {}", crds.len(), Path::new(&folder).display()));

@@ -114,6 +114,66 @@ pub const RULES: &[&str] = &[
     "self.map(x, self.map(y, self.map(z, x))).size() > 0",
     "'a'.matches(self)",
 ];
+/// Rules of which the cost takes some thought to estimate.
+pub const COSTLY: &[&str] = &[
+    "self.all(a, self.all(b, self.all(c, a == b || b == c)))",
+    "self.all(x, self.exists_one(y, x == y))",
+    "self.map(x, x).map(y, y).all(z, z == z)",
+    "self.all(i, v, v == self[i])",
+    "self.transformList(i, v, v).all(x, x == x)",
+    "self.transformMap(k, v, v).all(k, k != '')",
+    "self.exists(k, v, k == v)",
+    "self.filter(x, x.a == x.b).size() == 0",
+    "self.all(x, self.exists(y, y.a == x.b && x.list[0] == y.k))",
+    "self.all(x, x.k.contains(x.a) || x.a in self.map(y, y.k))",
+    "self.sortBy(x, x.a).size() > 0",
+    "self.distinct().size() == self.size()",
+    "self.sort() == self",
+    "self.flatten().all(x, x == x)",
+    "sets.contains(self, self.map(x, x))",
+    "self.reverse().slice(0, 2).size() == 2",
+    "lists.range(self.size()).all(i, self[i] == self[0])",
+    "self.optMap(x, x).hasValue()",
+    "self.?a.optMap(x, x + x).optFlatMap(y, optional.of(y)).orValue('') == ''",
+    "self[?0].orValue('a') == 'a'",
+    "(has(self.a) ? [self.a] : []).all(x, x.size() > 1)",
+    "(self.size() > 3 ? self : self.replace('', 'xyz')).matches('^a{1,10}$')",
+    "self.replace('a', 'bbbb').replace('b', '').split('c').join('dd').size() > 3",
+    "self.split(',', 3).all(x, x.trim().upperAscii() == x)",
+    "self.findAll('a+').all(x, x.find('b') == '')",
+    "self.find('a') + self.lowerAscii() < self.upperAscii()",
+    "string(bytes(self)) == self",
+    "strings.quote(self) == self",
+    "'%s %s'.format([self, self]) == self",
+    "dyn(self) == dyn('a')",
+    "dyn(self).all(x, x == x)",
+    "dyn(self).a == dyn(self)[0]",
+    "type(self) == string ? self.contains('a') : self > 3",
+    "quantity(self) == quantity('1')",
+    "isQuantity(self) && quantity(self).compareTo(quantity('1')) == 0",
+    "url(self) == url(self)",
+    "isIP(self) && ip(self) == ip('10.0.0.1') && ip.isCanonical(self)",
+    "cidr(self).containsIP('10.0.0.1') && cidr(self).containsCIDR(self)",
+    "format.dns1123Label().validate(self).hasValue()",
+    "format.named('uuid') == format.named(self)",
+    "semver(self).major() == 1 && semver(self) == semver('1.0.0')",
+    "self.max() == self.min()",
+    "self.lastIndexOf('a') == self.indexOf('b')",
+    "self.all(x, x.isSorted() && x.sum() == x.max())",
+    "{'a': self, 'b': self}.all(k, k == 'a')",
+    "[self, self + self, 'a'].all(x, x.startsWith(self))",
+    "[[self]].all(x, x.all(y, y == self))",
+    "has(self.a) && has(self.b) && self.a == self.b && self.list.all(x, x == self.a)",
+    "self.list.all(x, self.c.all(y, x == y))",
+    "!(self.a in ['x', 'y']) || self.a == oldSelf.a",
+    "oldSelf.hasValue() && oldSelf.value() == self",
+    "oldSelf.orValue(self).all(x, x == self[0])",
+    "self == oldSelf || self.all(x, oldSelf.exists(y, x == y))",
+    "self.metadata.name.size() + self.metadata.generateName.size() < 300 && self.kind != self.apiVersion",
+    "self.getFullYear() == timestamp(string(self)).getFullYear()",
+    "string(self).size() > 3",
+    "self.items.all(x, x == x)",
+];
 const KEYWORDS: &[&str] = &[
     "$ref",
     "$schema",
@@ -209,6 +269,11 @@ fn root(random: &mut Random) -> Value {
     if random.chance(30) {
         fields.insert("m".to_owned(), json!({"type": "object", "additionalProperties": schema(random)}));
     }
+    if random.chance(40) {
+        let mut ruled = super::ruled_schema(random);
+        loosen(random, &mut ruled);
+        fields.insert("r".to_owned(), ruled);
+    }
     if random.chance(15) {
         fields.insert(
             "e".to_owned(),
@@ -225,6 +290,41 @@ fn root(random: &mut Random) -> Value {
     root
 }
 
+/// Takes limits away or makes them larger, so that rules may cost more, and gives some of what has a default another size.
+fn loosen(random: &mut Random, schema: &mut Value) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    for keyword in ["maxItems", "maxLength", "maxProperties"] {
+        if keywords.contains_key(keyword) && random.chance(70) {
+            match random.chance(35) {
+                true => keywords.shift_remove(keyword),
+                false => keywords.insert(keyword.to_owned(), json!(limit(random))),
+            };
+        }
+    }
+    if let Some(properties) = keywords.get("properties").and_then(Value::as_object).cloned()
+        && random.chance(40)
+    {
+        let required: Vec<&String> = properties.keys().filter(|_| random.chance(60)).collect();
+        let mut all = keywords.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        all.extend(required.into_iter().map(|name| json!(name)));
+        keywords.insert("required".to_owned(), json!(all));
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(below) = keywords.get_mut(keyword) {
+            loosen(random, below);
+        }
+    }
+    for below in keywords.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        loosen(random, below);
+    }
+}
+
+/// How many there may be, of every order of magnitude.
+fn limit(random: &mut Random) -> i64 {
+    let scale = 10_i64.pow(random.below(7) as u32);
+    scale * (1 + random.below(9) as i64)
+}
+
 fn list(random: &mut Random) -> Value {
     match random.below(3) {
         0 => json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
@@ -236,7 +336,12 @@ fn list(random: &mut Random) -> Value {
 
 /// Changes something in a CRD, for the worse most of the time.
 pub fn break_crd(random: &mut Random, crd: &mut Value) {
-    if random.chance(70) {
+    if random.chance(12) {
+        let places = schemas(crd);
+        if let Some(schema) = places.get(random.below(places.len())).and_then(|place| crd.pointer_mut(place)) {
+            loosen(random, schema);
+        }
+    } else if random.chance(70) {
         break_schema(random, crd);
     } else if random.chance(55) {
         break_version(random, crd);
@@ -467,6 +572,10 @@ fn keyword_value(random: &mut Random, keyword: &str, schema_of: &Map<String, Val
             4 => json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
             _ => schema(random),
         },
+        "maxItems" | "maxLength" | "maxProperties" if random.chance(50) => match random.chance(3) {
+            true => random.pick(&[json!(i64::MAX), json!(i64::MIN), json!(i64::MAX / 4 + 1)]).clone(),
+            false => json!(limit(random)),
+        },
         "maxItems" | "maxLength" | "maxProperties" | "minItems" => json!(random.below(12) as i64 - 1),
         "maximum" | "minimum" | "multipleOf" => random.pick(&[json!(1), json!(0.5), json!(-3)]).clone(),
         "pattern" => json!(match random.chance(60) {
@@ -489,13 +598,25 @@ fn keyword_value(random: &mut Random, keyword: &str, schema_of: &Map<String, Val
 }
 
 fn validation(random: &mut Random) -> Value {
-    let mut validation = json!({"rule": random.pick(RULES)});
+    let rules = if random.chance(60) { RULES } else { COSTLY };
+    let mut validation = json!({"rule": random.pick(rules)});
     if random.chance(25) {
         validation["message"] = json!(random.pick(TEXTS));
     }
     if random.chance(25) {
-        validation["messageExpression"] =
-            json!(random.pick(&["'a'", "self", "string(self)", "1", " ", "'a' +", "self.a", "foo"]));
+        validation["messageExpression"] = json!(random.pick(&[
+            "'a'",
+            "self",
+            "string(self)",
+            "1",
+            " ",
+            "'a' +",
+            "self.a",
+            "foo",
+            "self.replace('', 'abcdefgh') + self.replace('a', 'b')",
+            "self.map(x, x + 'abc').join(', ')",
+            "self.map(x, self.map(y, x + y).join('')).join('')",
+        ]));
     }
     if random.chance(15) {
         validation["reason"] = json!(random.pick(&["FieldValueInvalid", "FieldValueForbidden", "Other", ""]));
