@@ -366,6 +366,43 @@ fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
 }
 
 #[test]
+fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
+    let bed = Bed::new();
+    let policy = |port: u16| {
+        let spec = json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": port}]}]}});
+        bed.object("networking.k8s.io/v1", "NetworkPolicy", "a", spec)
+    };
+    // The server adds `protocol: TCP` to the port, in a list that one manager owns as a whole.
+    bed.live("team-a", "Update", &policy(80));
+    bed.live("team-a", "Apply", &bed.config_map("b", json!({"x": "1"})));
+    bed.write(&[policy(80), bed.config_map("b", json!({"x": "2"}))]);
+    let run = bed.deploy(&[]);
+    let only = "field manager \"team-a\" owns fields that differ from the manifests only by what the server filled in, in 1 object:";
+    run.code(1).stdout_contains(only).stdout_contains("it changes no value of them");
+    run.stdout_contains("field manager \"team-a\" owns what the manifests change in 1 object:");
+    let object = format!("networkpolicy.networking.k8s.io/a -n {}: .spec.ingress", bed.names.namespace);
+    run.stdout_contains(&object);
+    let asked = bed.gantry(control_plane().kubeconfig("admin"), &["check", "--preflight", "AdmissionDryRun"]).run();
+    asked
+        .code(3)
+        .stdout_contains("owns what differs from the manifest only by what the server filled in: .spec.ingress");
+
+    // It is true: a forced deploy changes no value.
+    let path = control_plane().path_of(&policy(80));
+    let before = control_plane().get(&path).1["spec"].clone();
+    bed.deploy(&["--force-conflicts"]).code(0).stderr_contains("only by what the server filled in");
+    assert_eq!(control_plane().get(&path).1["spec"], before);
+    // Another port is another matter.
+    bed.write(&[policy(81)]);
+    bed.live("team-b", "Apply", &bed.config_map("c", json!({"x": "1"})));
+    let changed = control_plane().server_side_apply(&path, "team-b&force=true", &policy(82));
+    assert_eq!(changed.0, 200, "{}", changed.1);
+    let run = bed.deploy(&[]);
+    run.code(1).stdout_contains("field manager \"team-b\" owns what the manifests change in 1 object:");
+    run.contains_nowhere("only by what the server filled in");
+}
+
+#[test]
 fn an_object_of_a_client_side_tool_is_taken_over_once() {
     let bed = Bed::new();
     let live = bed.config_map("a", json!({"changed": "1", "same": "1", "theirs": "1"}));

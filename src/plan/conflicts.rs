@@ -184,7 +184,7 @@ fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_>) -> Vec
     let mut conflicts: Vec<FieldConflict> = lost
         .into_iter()
         .flat_map(|((manager, operation), fields)| {
-            fields.into_iter().map(move |field| FieldConflict { manager: manager.clone(), operation, field })
+            fields.into_iter().map(move |field| FieldConflict::new(manager.clone(), operation, field))
         })
         .collect();
     conflicts.sort();
@@ -236,12 +236,16 @@ fn schema_of<'s>(crd: &'s Json<'s>, version: &str) -> Option<&'s Json<'s>> {
 /// Objects, each with the fields of it that one manager owns.
 type Shares<'a> = Vec<(&'a Change, Vec<&'a str>)>;
 
-/// Says who owns what, a problem for each manager.
+/// What is in conflict and would not change.
+pub const ONLY_DEFAULTS: &str = "fields that differ from the manifests only by what the server filled in,";
+const ONLY_DEFAULTS_HELP: &str = "take them over once with --force-conflicts: it changes no value of them";
+
+/// Says who owns what: a problem for each manager, and another for its fields that would not change.
 pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
-    let mut managers: BTreeMap<(&str, Operation), Shares<'_>> = BTreeMap::new();
+    let mut managers: BTreeMap<(&str, Operation, bool), Shares<'_>> = BTreeMap::new();
     for (change, conflicts) in conflicts {
-        for FieldConflict { manager, operation, field } in *conflicts {
-            let objects = managers.entry((manager, *operation)).or_default();
+        for FieldConflict { manager, operation, field, only_defaults } in *conflicts {
+            let objects = managers.entry((manager, *operation, *only_defaults)).or_default();
             match objects.last_mut() {
                 Some((last, fields)) if std::ptr::eq(*last, *change) => fields.push(field),
                 _ => objects.push((change, vec![field])),
@@ -250,9 +254,10 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
     }
     managers
         .into_iter()
-        .map(|((manager, operation), objects)| {
+        .map(|((manager, operation, only_defaults), objects)| {
             let count = text::count(objects.len(), "object");
-            let mut message = format!("field manager {manager:?} owns what the manifests change in {count}:");
+            let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifests change" };
+            let mut message = format!("field manager {manager:?} owns {what} in {count}:");
             for (change, fields) in objects.iter().take(OBJECTS_SHOWN) {
                 message.push_str(&format!("\n  {}: {}", change.desired.object, shown(fields)));
             }
@@ -260,6 +265,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
                 message.push_str(&format!("\n  … and {} more", objects.len() - OBJECTS_SHOWN));
             }
             let help = match client_side_tool(manager, operation) {
+                _ if only_defaults => ONLY_DEFAULTS_HELP.to_owned(),
                 Some(tool) => format!(
                     "they were last deployed by {tool}; if gantry is to deploy them from now on, take them over once \
                      with --force-conflicts"

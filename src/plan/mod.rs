@@ -4,6 +4,7 @@ mod ahead;
 mod built_in;
 pub mod conflicts;
 mod kinds;
+pub mod only_defaults;
 mod order;
 mod ownership;
 pub mod refusals;

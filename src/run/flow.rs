@@ -17,7 +17,7 @@ use crate::cli::{DeployArgs, FlowArgs, InputArgs};
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
-use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, refusals};
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, only_defaults, refusals};
 use crate::preflight::admission_dry_run::FIELD_CONFLICT;
 use crate::preflight::own::{self, Surroundings};
 use crate::preflight::registry;
@@ -353,10 +353,9 @@ async fn look(
     let Ran { reports, problems, notices } = checks::run(enabled, &plan, target, options).await;
     report.checks = reports;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
-    let mut ahead = Hindrances {
-        conflicts: conflicts::foresee(&plan, target, &settings.field_manager).await,
-        ..Hindrances::default()
-    };
+    let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
+    only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
+    let mut ahead = Hindrances { conflicts, ..Hindrances::default() };
     // Of a deploy that is blocked nobody wants to know how far it would have come.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         ahead.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;

@@ -16,6 +16,15 @@ pub struct FieldConflict {
     pub operation: Operation,
     /// As the API server writes it: `.spec.template.spec.containers[name="a"].image`.
     pub field: String,
+    /// The manifest differs in nothing but what the server fills in or writes in another way: to take the field over changes
+    /// no value. `false` where nobody asked.
+    pub only_defaults: bool,
+}
+
+impl FieldConflict {
+    pub fn new(manager: impl Into<String>, operation: Operation, field: impl Into<String>) -> Self {
+        Self { manager: manager.into(), operation, field: field.into(), only_defaults: false }
+    }
 }
 
 /// Tools that write with plain updates what they deploy, and leave it alone until they are run again.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::depend::Dependence;
 use super::{Found, quota, refusal};
 use crate::apply::pin::{self, Moved};
-use crate::plan::{Action, Change};
+use crate::plan::{Action, Change, only_defaults};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use crate::resource::RawObject;
@@ -92,6 +92,10 @@ async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Res
     let mut tries = TRIES;
     loop {
         let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;
+        if let Err(DryRunError::Conflict(mut conflicts)) = answer {
+            only_defaults::mark_each(change, &mut conflicts, server, context.field_manager).await;
+            return Err(DryRunError::Conflict(conflicts));
+        }
         if !matches!(answer, Err(DryRunError::Changed)) {
             return answer;
         }

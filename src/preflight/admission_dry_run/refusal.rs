@@ -92,6 +92,9 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
     }
 }
 
+/// What is in conflict and would not change.
+const ONLY_DEFAULTS: &str = "what differs from the manifest only by what the server filled in";
+
 const DENIED_HELP: &str = "change the object so that it is admitted, or ask whoever owns the rule";
 
 fn is_namespace(refusal: &Refusal) -> bool {
@@ -109,22 +112,26 @@ fn the_object(object: &Value) -> Vec<Step> {
 /// One finding for each manager whose fields the manifest changes.
 fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violations: &mut Vec<Violation>) {
     let object = plan.changes[index].desired.raw.value();
-    let mut managers: Vec<(&str, Operation)> = Vec::new();
+    let mut managers: Vec<(&str, Operation, bool)> = Vec::new();
     for conflict in conflicts {
-        let manager = (conflict.manager.as_str(), conflict.operation);
+        let manager = (conflict.manager.as_str(), conflict.operation, conflict.only_defaults);
         if !managers.contains(&manager) {
             managers.push(manager);
         }
     }
-    for (manager, operation) in managers {
-        let of_manager = conflicts.iter().filter(|c| c.manager == manager && c.operation == operation);
+    for (manager, operation, only_defaults) in managers {
+        let of_manager = conflicts
+            .iter()
+            .filter(|c| c.manager == manager && c.operation == operation && c.only_defaults == only_defaults);
         let fields: Vec<&str> = of_manager.map(|conflict| conflict.field.as_str()).collect();
         let mut shown = fields.iter().take(FIELDS_SHOWN).copied().collect::<Vec<_>>().join(", ");
         if fields.len() > FIELDS_SHOWN {
             shown.push_str(&format!(", … and {} more", fields.len() - FIELDS_SHOWN));
         }
-        let message = format!("field manager {manager:?} owns what the manifest changes: {shown}");
+        let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifest changes" };
+        let message = format!("field manager {manager:?} owns {what}: {shown}");
         let help = match client_side_tool(manager, operation) {
+            _ if only_defaults => "take it over once with --force-conflicts: that changes no value".to_owned(),
             Some(tool) => format!("it was last deployed by {tool}; take it over once with --force-conflicts"),
             None => format!("leave these fields to {manager:?}, or take them over with --force-conflicts"),
         };

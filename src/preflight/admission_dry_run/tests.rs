@@ -147,11 +147,7 @@ fn each_field_is_a_finding_by_the_rule_that_it_breaks() {
 #[test]
 fn a_manager_is_named_once_with_its_fields() {
     let plan = plan(vec![change(Action::Update, object("v1", "ConfigMap", "c", "n"), "configmaps", Some(json!({})))]);
-    let conflict = |manager: &str, operation, field: &str| FieldConflict {
-        manager: manager.into(),
-        operation,
-        field: field.into(),
-    };
+    let conflict = |manager: &str, operation, field: &str| FieldConflict::new(manager, operation, field);
     let mut conflicts: Vec<_> = (0..12).map(|n| conflict("x", Operation::Apply, &format!(".data.k{n:02}"))).collect();
     conflicts.push(conflict("helm", Operation::Update, ".data.a"));
     let mut violations = Vec::new();

@@ -69,11 +69,8 @@ pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) ->
         let mut taken = Vec::new();
         conflicting(live, intent, &other.fields, &mut Vec::new(), &mut taken);
         for path in taken {
-            conflicts.push(FieldConflict {
-                manager: other.text("manager").into(),
-                operation: other.operation(),
-                field: format!(".{}", path.join(".")),
-            });
+            let field = format!(".{}", path.join("."));
+            conflicts.push(FieldConflict::new(other.text("manager"), other.operation(), field));
             other.fields.remove(&path);
         }
     }
@@ -256,8 +253,7 @@ mod tests {
     fn another_managers_field_is_a_conflict_unless_it_is_equal_or_forced() {
         let live = applied(&json!({}), &config_map(json!({"x": "1", "y": "1"})));
         let desired = config_map(json!({"x": "2", "y": "1"}));
-        let (manager, field) = ("gantry".into(), ".data.x".into());
-        let conflict = FieldConflict { manager, operation: Operation::Apply, field };
+        let conflict = FieldConflict::new("gantry", Operation::Apply, ".data.x");
         assert_eq!(apply(&live, &desired, "other", false).unwrap_err(), [conflict]);
 
         let forced = apply(&live, &desired, "other", true).unwrap();

@@ -216,11 +216,7 @@ pub(super) fn conflicts(status: &Status) -> Vec<FieldConflict> {
     let causes = status.details.iter().filter(|_| status.code == 409).flat_map(|details| &details.causes);
     causes
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| FieldConflict {
-            manager: manager(&cause.message),
-            operation: operation(&cause.message),
-            field: words(&cause.field),
-        })
+        .map(|cause| FieldConflict::new(manager(&cause.message), operation(&cause.message), words(&cause.field)))
         .collect()
 }
 
@@ -357,9 +353,8 @@ mod tests {
 
     #[tokio::test]
     async fn field_conflicts_name_field_and_manager() {
-        let expected = [(".data.a", r#"kube\"ctl\x1b"#, Operation::Update), (".data.b", "helm", Operation::Apply)].map(
-            |(field, manager, operation)| FieldConflict { manager: manager.into(), operation, field: field.into() },
-        );
+        let expected = [(".data.a", r#"kube\"ctl\x1b"#, Operation::Update), (".data.b", "helm", Operation::Apply)]
+            .map(|(field, manager, operation)| FieldConflict::new(manager, operation, field));
         assert_eq!(answered(&at(), conflict).await.err(), Some(ApplyError::Conflict(expected.into())));
         assert_eq!(manager(r#"conflict with "a \"b\" \\" using apps/v1"#), r#"a "b" \"#);
         assert_eq!(manager("conflict with subresource"), "conflict with subresource");

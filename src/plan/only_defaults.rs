@@ -1,0 +1,163 @@
+//! Conflicts about nothing: the manifest differs from another manager's field, and the difference is the server's doing.
+//!
+//! Whoever writes with plain updates is on record for what the server filled in, too. A manifest that leaves it out
+//! (`protocol: TCP` of a port in a NetworkPolicy) then is in conflict over a list that means the same. Which values are the
+//! server's, it alone knows: it is asked by a dry run of the apply with force. Where that leaves a field as it is live, taking
+//! the field over changes who owns it and nothing else.
+
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
+use super::Plan;
+use super::conflicts::Foreseen;
+use crate::target::kube::KubeTarget;
+use crate::target::{FieldConflict, Target};
+
+/// Requests under way at the same time.
+const AT_ONCE: usize = 8;
+/// More objects in conflict are not named, so that nothing is said of their fields.
+const MOST_ASKED: usize = 50;
+
+/// Marks the conflicts that are about nothing but what the server fills in. Without an answer none is.
+pub async fn mark(plan: &Plan, foreseen: &mut [Foreseen], target: &Target, field_manager: &str) {
+    let Target::Kube(server) = target else { return };
+    let asked = foreseen.iter_mut().take(MOST_ASKED).map(|found| async move {
+        let change = &plan.changes[found.change];
+        mark_each(change, &mut found.conflicts, server, field_manager).await;
+    });
+    stream::iter(asked).buffer_unordered(AT_ONCE).collect::<()>().await;
+}
+
+/// The same for the conflicts of one object.
+pub async fn mark_each(
+    change: &super::Change,
+    conflicts: &mut [FieldConflict],
+    server: &KubeTarget,
+    field_manager: &str,
+) {
+    let Some(live) = &change.live else { return };
+    let Ok(forced) = server.dry_run(&change.request(&change.pin(), field_manager, true)).await else { return };
+    let (live, forced) = (live.raw.value(), forced.value());
+    for conflict in conflicts {
+        conflict.only_defaults = is_same_at(&conflict.field, &live, &forced);
+    }
+}
+
+/// Whether two objects have the same value at a field, as the server writes it: `.spec.ports[port=80,protocol="TCP"].name`.
+/// A field that is not found in both is none that is known to be the same.
+fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
+    if field.is_empty() {
+        return a == b;
+    }
+    if let Some(rest) = field.strip_prefix('.') {
+        let (Some(of_a), Some(of_b)) = (a.as_object(), b.as_object()) else { return false };
+        // A name may hold dots and brackets: every one that the path may begin with is tried, the longest first.
+        let fits = |name: &&String| {
+            rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let name = of_a.keys().filter(|name| of_b.contains_key(*name)).filter(fits).max_by_key(|name| name.len());
+        return name.is_some_and(|name| is_same_at(&rest[name.len()..], &of_a[name], &of_b[name]));
+    }
+    let (Some((selector, rest)), Some(of_a), Some(of_b)) = (selector(field), a.as_array(), b.as_array()) else {
+        return false;
+    };
+    let find = |list: &[Value]| list.iter().position(|item| selector.fits(item));
+    match (&selector, find(of_a), find(of_b)) {
+        (Selector::Index(index), ..) => {
+            of_a.get(*index).zip(of_b.get(*index)).is_some_and(|(a, b)| is_same_at(rest, a, b))
+        }
+        (_, Some(a), Some(b)) => is_same_at(rest, &of_a[a], &of_b[b]),
+        _ => false,
+    }
+}
+
+/// How an item of a list is told from the others.
+enum Selector {
+    Index(usize),
+    /// `="x"`
+    Value(Value),
+    /// `port=80,protocol="TCP"`
+    Keys(Vec<(String, Value)>),
+}
+
+impl Selector {
+    fn fits(&self, item: &Value) -> bool {
+        match self {
+            Self::Index(_) => false,
+            Self::Value(value) => item == value,
+            Self::Keys(keys) => keys.iter().all(|(key, value)| item.get(key) == Some(value)),
+        }
+    }
+}
+
+/// The selector that the path begins with, and what follows it.
+fn selector(path: &str) -> Option<(Selector, &str)> {
+    let mut rest = path.strip_prefix('[')?;
+    if let Some((index, behind)) = rest.split_once(']')
+        && let Ok(index) = index.parse()
+    {
+        return Some((Selector::Index(index), behind));
+    }
+    let mut keys = Vec::new();
+    loop {
+        let (key, text) = rest.split_once('=')?;
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let value = values.next()?.ok()?;
+        rest = &text[values.byte_offset()..];
+        if key.is_empty() {
+            return Some((Selector::Value(value), rest.strip_prefix(']')?));
+        }
+        keys.push((key.to_owned(), value));
+        match rest.strip_prefix(']') {
+            Some(behind) => return Some((Selector::Keys(keys), behind)),
+            None => rest = rest.strip_prefix(',')?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_names_and_keys_that_hold_anything() {
+        let a = json!({"metadata": {"annotations": {"a.b/c": "x", "a": {"b/c": 1}, "x[y]": 1}}, "spec": {
+            "ports": [{"port": 80, "protocol": "TCP", "name": "a"}, {"port": 80, "protocol": "UDP", "name": "u"}],
+            "names": [{"name": "a]b\"c.d", "v": 1}], "set": ["x", 7], "list": [1, 2]}});
+        let mut b = a.clone();
+        for field in [
+            ".metadata.annotations.a.b/c",
+            ".metadata.annotations.x[y]",
+            ".spec.ports[port=80,protocol=\"UDP\"].name",
+            ".spec.names[name=\"a]b\\\"c.d\"].v",
+            ".spec.set[=\"x\"]",
+            ".spec.set[=7]",
+            ".spec.list[1]",
+            ".spec.list",
+        ] {
+            assert!(is_same_at(field, &a, &b), "{field}");
+        }
+        for field in
+            [".spec.none", ".spec.ports[port=81].name", ".spec.list[2]", ".spec.list.x", ".spec.set[=8]", "spec"]
+        {
+            assert!(!is_same_at(field, &a, &b), "{field}");
+        }
+        b["metadata"]["annotations"]["a.b/c"] = json!("y");
+        b["spec"]["ports"][1]["name"] = json!("v");
+        b["spec"]["names"][0]["v"] = json!(2);
+        b["spec"]["list"] = json!([1, 3]);
+        for (field, is_same) in [
+            (".metadata.annotations.a.b/c", false),
+            (".spec.ports[port=80,protocol=\"TCP\"].name", true),
+            (".spec.ports[port=80,protocol=\"UDP\"].name", false),
+            (".spec.names[name=\"a]b\\\"c.d\"].v", false),
+            (".spec.list[0]", true),
+            (".spec.list[1]", false),
+            (".spec.list", false),
+        ] {
+            assert_eq!(is_same_at(field, &a, &b), is_same, "{field}");
+        }
+    }
+}
