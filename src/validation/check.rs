@@ -69,8 +69,8 @@ impl Checker {
         let mut found = Found::default();
         let has_type_check = node.types != Types::Any || node.format.is_some();
         let Some((kind, implied_format)) = kind_of(value) else {
-            if node.types != Types::Any && !node.nullable {
-                found.add(wrong_type(path, node.types.names(), "null"));
+            if !node.is_of_null() && !node.nullable {
+                found.add(wrong_type(path, node.type_names(), "null"));
             } else {
                 found.matches += 1;
             }
@@ -397,7 +397,7 @@ fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str
             return Some((format.name(), implied));
         }
     }
-    if fits { None } else { Some((node.types.names(), kind.name())) }
+    if fits { None } else { Some((node.type_names(), kind.name())) }
 }
 
 fn wrong_type(path: &Path, wanted: &str, got: &str) -> FieldError {

@@ -121,6 +121,9 @@ impl<'a> Compiler<'a> {
             },
             ..Node::default()
         };
+        if node.types == Types::Unheard {
+            node.unheard_type = self.text(map, "type")?.map(Into::into);
+        }
         let format = self.text(map, "format")?;
         let format_of = if self.of_defaults { formats::Format::of_default } else { formats::Format::of };
         node.format = format.and_then(|name| format_of(name, node.types));
@@ -211,7 +214,7 @@ impl<'a> Compiler<'a> {
             "integer" => Types::One(Type::Integer),
             "number" => Types::One(Type::Number),
             "boolean" => Types::One(Type::Boolean),
-            _ if self.of_defaults => Types::Any,
+            _ if self.of_defaults => Types::Unheard,
             other => return self.fail("type", format!("unknown type {other:?}")),
         })
     }

@@ -45,21 +45,22 @@ pub enum Types {
     Any,
     One(Type),
     IntOrString,
+    /// One that does not exist, so that no value has it. Only defaults are judged by it; the schema is refused.
+    Unheard,
 }
 
 impl Types {
     pub fn contains(self, kind: Type) -> bool {
         match self {
-            Self::Any => false,
+            Self::Any | Self::Unheard => false,
             Self::One(own) => own == kind,
             Self::IntOrString => matches!(kind, Type::Integer | Type::String),
         }
     }
 
-    /// As the server lists them.
-    pub fn names(self) -> &'static str {
+    fn names(self) -> &'static str {
         match self {
-            Self::Any => "",
+            Self::Any | Self::Unheard => "",
             Self::One(own) => own.name(),
             Self::IntOrString => "integer,string",
         }
@@ -124,6 +125,8 @@ pub struct Combined {
 #[derive(Debug, Default)]
 pub struct Node {
     pub types: Types,
+    /// The name of the type if it is one that does not exist.
+    pub unheard_type: Option<Box<str>>,
     pub nullable: bool,
     pub preserve_unknown: bool,
     pub embedded: bool,
@@ -161,6 +164,16 @@ pub struct Node {
 }
 
 impl Node {
+    /// The types that values may have, as the server lists them.
+    pub fn type_names(&self) -> &str {
+        self.unheard_type.as_deref().unwrap_or(self.types.names())
+    }
+
+    /// Whether null has the type, whatever else the schema says.
+    pub fn is_of_null(&self) -> bool {
+        self.types == Types::Any || self.unheard_type.as_deref() == Some("null")
+    }
+
     /// The node that describes the value under `key`, if any does.
     pub fn child(&self, key: &str) -> Option<&Node> {
         self.properties.get(key).or_else(|| self.additional.schema())

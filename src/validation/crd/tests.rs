@@ -186,6 +186,10 @@ fn constants_that_no_program_can_be_made_of_are_refused_after_types_that_are_wro
 fn defaults_have_to_be_valid_and_pruned() {
     assert_eq!(errors_of(json!({"type": "string", "default": "ab", "maxLength": 1})).len(), 1);
     assert_eq!(
+        errors_of(json!({"type": "text", "default": "a"}))[0],
+        format!("{X}.default: Invalid value: \"string\":  in body must be of type text: \"string\"")
+    );
+    assert_eq!(
         errors_of(json!({"type": "object", "default": {"a": 1}})),
         [format!("{X}.default: Invalid value: {{\"a\":1}}: must not have unknown fields")]
     );

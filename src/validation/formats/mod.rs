@@ -26,7 +26,9 @@ impl Format {
     /// The format `name` on a schema of these types, if the server enforces it there.
     pub fn of(name: &str, types: Types) -> Option<Self> {
         let check = match types {
-            Types::Any | Types::IntOrString | Types::One(Type::String) => Some(check_of(&name.replace('-', ""))?),
+            Types::Any | Types::Unheard | Types::IntOrString | Types::One(Type::String) => {
+                Some(check_of(&name.replace('-', ""))?)
+            }
             Types::One(Type::Integer) if matches!(name, "int32" | "int64") => None,
             Types::One(Type::Number) if matches!(name, "float" | "double") => None,
             _ => return None,
