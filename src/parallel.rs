@@ -1,7 +1,18 @@
-//! Work over many items on all cores, with the answers in the items' order.
+//! Work for processors: over many items on all cores, with the answers in the items' order, and apart from the threads that
+//! wait for the network.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `work` on a thread of its own, so that it holds up nobody who waits for the network or for Ctrl-C. `None` where the run
+/// ends before it is done.
+pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Some(done),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
+    }
+}
 
 /// `work` over all items, on all cores, the answers in the items' order.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {

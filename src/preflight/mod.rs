@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::rule::RuleDoc;
 use crate::date::Date;
+use crate::parallel::apart;
 use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::report::{Affected, Breaks, Coverage, Evidence, Severity, Suppressed, Verdict, Witness};
@@ -40,8 +41,8 @@ pub struct Context<'a> {
     pub target: &'a Target,
     /// The name under which the deploy will apply.
     pub field_manager: &'a str,
-    /// What all checks of this run look up.
-    pub lookups: &'a (dyn Fn() -> Vec<Lookup> + Sync),
+    /// What finds out what all checks of this run look up.
+    pub lookups: &'a (dyn Fn() -> Vec<FindLookups> + Sync),
     /// Whether the deploy will take fields from other managers.
     pub force_conflicts: bool,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
@@ -56,6 +57,19 @@ pub struct Context<'a> {
     pub stage: &'a Stage,
     /// What the user should hear of and what is no finding.
     pub notices: &'a Notices,
+}
+
+impl Context<'_> {
+    /// What all checks of this run look up.
+    ///
+    /// # Errors
+    /// The run ends before it is found out.
+    pub async fn look_ahead(&self) -> Result<Vec<Lookup>, CouldNotCheck> {
+        let work = (self.lookups)();
+        let found = apart(move || work.into_iter().flat_map(|find| find()).collect()).await;
+        let message = "interrupted while finding out what the checks look up";
+        found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })
+    }
 }
 
 /// What one check has to say beside its answer.
@@ -243,6 +257,9 @@ impl From<Found> for Answer {
 
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;
 
+/// Finds out what a check will look up; may take a second of processor time and more.
+pub type FindLookups = Box<dyn FnOnce() -> Vec<Lookup> + Send>;
+
 /// A preflight check with its configuration read.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
@@ -252,9 +269,10 @@ pub trait Check: Send + Sync {
         objects::Wants::default()
     }
 
-    /// What it will look up, so that the right to it can be asked for beforehand. Sends no request.
-    fn lookups(&self, _plan: &Plan, _proofs: &proofs::Proofs) -> Vec<Lookup> {
-        Vec::new()
+    /// What it will look up, so that the right to it can be asked for beforehand. Sends no request. To compare CRDs and to
+    /// prove something of them is left to the work that is returned: it is done on a thread of its own.
+    fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>) -> FindLookups {
+        Box::new(Vec::new)
     }
 
     /// Whether it judges what is live. Where some of that cannot be read such a check does not run.

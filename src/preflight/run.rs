@@ -56,7 +56,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
-    let lookups = || checks.iter().flat_map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
+    let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
@@ -229,4 +229,69 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
         }));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use super::super::{CheckFuture, FindLookups};
+    use super::*;
+    use crate::target::dir::DirTarget;
+    use crate::ui::progress::Progress;
+
+    /// Asks what all checks look up, which is found out once the other check has run.
+    struct Asking(Mutex<Option<Receiver<()>>>);
+
+    impl Check for Asking {
+        fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+            Box::pin(async move { context.look_ahead().await.map(|_| Answer::checked(Vec::new(), Vec::new())) })
+        }
+
+        fn lookups(&self, _: &Plan, _: &Arc<Proofs>) -> FindLookups {
+            let other = self.0.lock().unwrap().take().expect("asked once");
+            Box::new(move || {
+                other.recv_timeout(Duration::from_secs(60)).expect("the other check is held up");
+                Vec::new()
+            })
+        }
+    }
+
+    struct Other(Sender<()>);
+
+    impl Check for Other {
+        fn run<'a>(&'a self, _: Context<'a>) -> CheckFuture<'a> {
+            Box::pin(async move {
+                self.0.send(()).expect("somebody waits");
+                Ok(Answer::checked(Vec::new(), Vec::new()))
+            })
+        }
+    }
+
+    #[test]
+    fn what_takes_long_to_find_out_holds_up_no_other_check() {
+        let (tell, told) = channel();
+        let enabled = |name: &str, check: Box<dyn Check>| Enabled { name: name.into(), mode: Mode::Error, check };
+        let checks =
+            [enabled("Asking", Box::new(Asking(Mutex::new(Some(told))))), enabled("Other", Box::new(Other(tell)))];
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
+        let stage = Progress::none().stage("checking", None);
+        let options = RunOptions {
+            warn_only: false,
+            redact: false,
+            field_manager: "gantry",
+            force_conflicts: false,
+            waivers: Waivers { list: &[], today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH) },
+            own_checks: &[],
+            stage: &stage,
+        };
+        let plan = Plan::default();
+        // One thread, as few as there can be.
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ran = runtime.block_on(run(&checks, &plan, &target, options));
+        assert!(ran.reports.iter().all(|report| report.status == CheckStatus::Passed), "{:#?}", ran.reports);
+    }
 }

@@ -5,16 +5,18 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 
 use super::flow::{complete, connection, overrides, read_input, until};
 use super::{Host, loader};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
-use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, upgraded_crds};
-use crate::preflight::crd_upgrade_safety::Proven;
+use crate::parallel::apart;
+use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
+
 use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
 use crate::preflight::proofs::Proofs;
-use crate::preflight::{Check, Lookup, registry};
+use crate::preflight::{Check, FindLookups, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::{self, Atom};
 use crate::resource::Live;
@@ -87,7 +89,7 @@ async fn print(
         Some((entry.build)(&selected.config))
     });
     let checks: Vec<Box<dyn Check>> = checks.collect();
-    let needs = needs_of(plan, target, &lookups(&checks, plan), Occasion::Always).await?;
+    let needs = needs_of(plan, target, &lookups(&checks, plan).await, Occasion::Always).await?;
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
@@ -113,7 +115,7 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
 }
 
 /// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
-fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
+async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     let with = |action, live: fn(&Change) -> Option<Live>| {
         let changes = plan.changes.iter().map(|change| Change { action, live: live(change), ..change.clone() });
         Plan { changes: changes.collect(), ..Plan::default() }
@@ -123,14 +125,19 @@ fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
         let raw = change.desired.raw.clone();
         Some(Live { raw, uid: String::new(), resource_version: String::new() })
     });
-    let mut lookups: Vec<Lookup> = Vec::new();
-    for plan in [plan, &before, &after] {
-        let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
-        for lookup in checks.iter().flat_map(|check| check.lookups(plan, &proofs)) {
+    // What a proof spares today, the next upgrade may need.
+    let proofs = Arc::new(Proofs::none());
+    let plans = [plan, &before, &after];
+    let work: Vec<FindLookups> =
+        plans.iter().flat_map(|plan| checks.iter().map(|check| check.lookups(plan, &proofs))).collect();
+    let find_all = move || {
+        let mut lookups: Vec<Lookup> = Vec::new();
+        for lookup in work.into_iter().flat_map(|find| find()) {
             if !lookups.contains(&lookup) {
                 lookups.push(lookup);
             }
         }
-    }
-    lookups
+        lookups
+    };
+    apart(find_all).await.unwrap_or_default()
 }

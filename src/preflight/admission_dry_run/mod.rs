@@ -21,10 +21,12 @@ mod shape;
 mod tests;
 mod unasked;
 
+use std::sync::Arc;
+
 use self::ask::Asked;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, Found, Lookup};
+use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
 use crate::plan::Plan;
 use crate::report::redact;
 use crate::target::Target;
@@ -74,7 +76,8 @@ impl Check for AdmissionDryRun {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
-        unasked::lookups(plan)
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        let lookups = unasked::lookups(plan);
+        Box::new(move || lookups)
     }
 }

@@ -20,9 +20,11 @@ mod scope;
 mod tests;
 mod unserved;
 
+use std::sync::Arc;
+
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Check, CheckFuture, Context, Found, Lookup};
+use super::{Check, CheckFuture, Context, FindLookups, Found};
 use crate::plan::Plan;
 
 const NAME: &str = "APIAvailability";
@@ -52,8 +54,9 @@ impl Check for ApiAvailability {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
-        named_by::lookups(&plan.changes)
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        let lookups = named_by::lookups(&plan.changes);
+        Box::new(move || lookups)
     }
 
     fn tells_unplaced(&self) -> bool {

@@ -20,6 +20,7 @@ mod workload;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
@@ -30,7 +31,7 @@ use self::service::{Service, unlisted};
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Found, Lookup, Subject, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
 use crate::config::ConfigReader;
 use crate::plan::{Change, Plan};
 use crate::report::Severity;
@@ -131,13 +132,11 @@ impl Check for ConversionWebhook {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Proofs) -> Vec<Lookup> {
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        let changes = plan.changes.iter().enumerate();
+        let crds: Vec<(usize, Change)> =
+            changes.filter(|(_, c)| c.desired.object.is_crd()).map(|(index, c)| (index, c.clone())).collect();
         let mut lookups = Vec::new();
-        for (index, change) in plan.changes.iter().enumerate() {
-            if change.desired.object.is_crd() {
-                lookups_of(index, change, &mut lookups);
-            }
-        }
         if let Some(change) = workload::first(plan) {
             lookups.push(Lookup::list(change, Resource::crd()));
         }
@@ -146,7 +145,11 @@ impl Check for ConversionWebhook {
             let any = Lookup::list(change, service::services());
             Lookup { namespace: Some(namespace.to_owned()), verb: "get", ..any }
         }));
-        lookups
+        Box::new(move || {
+            let mut of_crds = Vec::new();
+            crds.iter().for_each(|(index, change)| lookups_of(*index, change, &mut of_crds));
+            of_crds.into_iter().chain(lookups).collect()
+        })
     }
 }
 

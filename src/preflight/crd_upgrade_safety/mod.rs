@@ -25,7 +25,6 @@ mod versions;
 mod words;
 
 use std::collections::BTreeMap;
-use std::panic;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -43,9 +42,9 @@ use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup, Subject, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
 use crate::config::ConfigReader;
-use crate::parallel::in_parallel;
+use crate::parallel::{apart, in_parallel};
 use crate::plan::Plan;
 use crate::problem::Location;
 use crate::proof::Limits;
@@ -117,16 +116,19 @@ impl Check for CrdUpgradeSafety {
         Wants { tallied: self.asks_objects(), ..Wants::default() }
     }
 
-    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
+    fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
         if !self.asks_objects() {
-            return Vec::new();
+            return Box::new(Vec::new);
         }
-        let list = |pair: &Pair| {
-            let Ok(Compared::ByRules(found)) = self.compare(pair, proofs) else { return None };
-            let is_open = found.iter().any(Weighed::is_open);
-            objects::compare(pair, proofs).ok().flatten().filter(|_| is_open)?.lookup()
-        };
-        in_parallel(&Pair::all(&plan.changes), list).into_iter().flatten().collect()
+        let (check, pairs, proofs) = (self.clone(), Pair::all(&plan.changes), Arc::clone(proofs));
+        Box::new(move || {
+            let list = |pair: &Pair| {
+                let Ok(Compared::ByRules(found)) = check.compare(pair, &proofs) else { return None };
+                let is_open = found.iter().any(Weighed::is_open);
+                objects::compare(pair, &proofs).ok().flatten().filter(|_| is_open)?.lookup()
+            };
+            in_parallel(&pairs, list).into_iter().flatten().collect()
+        })
     }
 
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
@@ -139,22 +141,18 @@ impl Check for CrdUpgradeSafety {
             let check = self.clone();
             let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
             // A worker parses one pair, compares it and drops it before it takes the next.
-            let compared = apart(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await?;
+            let compared = apart(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await;
+            let compared = compared.ok_or_else(interrupted)?;
             let evidence = self.evidence(&pairs, &compared, &context).await?;
             let written = Written::all(&context.plan.changes);
             let check = self.clone();
-            apart(move || check.answer(&pairs, compared, evidence, &written)).await
+            apart(move || check.answer(&pairs, compared, evidence, &written)).await.ok_or_else(interrupted)
         })
     }
 }
 
-/// Comparing is work for processors. It must not hold up the threads that wait for the network.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, CouldNotCheck> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
-        Err(_) => Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
-    }
+fn interrupted() -> CouldNotCheck {
+    CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }
 }
 
 /// What comparing one pair of CRDs gives.
@@ -207,14 +205,15 @@ impl CrdUpgradeSafety {
                     return Ok(evidence::of(found, &Looked::Not("objects cannot show it")));
                 }
                 let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
-                let upgrade = match apart(move || objects::compare(&pairs[index], &proofs)).await? {
-                    Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
-                    Ok(_) => {
-                        let reason = "no object is read or written at a version that changes";
-                        return Ok(evidence::of(found, &Looked::Not(reason)));
-                    }
-                    Err(error) => return Ok(evidence::of(found, &Looked::Not(&error.message))),
-                };
+                let upgrade =
+                    match apart(move || objects::compare(&pairs[index], &proofs)).await.ok_or_else(interrupted)? {
+                        Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
+                        Ok(_) => {
+                            let reason = "no object is read or written at a version that changes";
+                            return Ok(evidence::of(found, &Looked::Not(reason)));
+                        }
+                        Err(error) => return Ok(evidence::of(found, &Looked::Not(&error.message))),
+                    };
                 let surveyed = context.objects.of(&upgrade, context).await;
                 let is_folder = matches!(context.target, Target::Dir(_));
                 let redact = context.redact;

@@ -422,3 +422,34 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
         }
     }
 }
+
+/// Proves nothing, and counts how often it was asked.
+#[derive(Debug)]
+struct Counting(Arc<std::sync::atomic::AtomicUsize>);
+
+impl prover::Prover for Counting {
+    fn prove(&self, _: &Question<'_>, _: crate::proof::Limits) -> Option<VersionProof> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        None
+    }
+}
+
+#[test]
+fn nothing_is_proven_before_the_work_of_finding_lookups_is_done() {
+    let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "maxLength": 5}));
+    let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
+    for name in ["CRDUpgradeSafety", "CustomResourceValidation"] {
+        let options = Options { preset: Preset::Evidence, ..Options::default() };
+        let check: Box<dyn Check> = match name {
+            "CRDUpgradeSafety" => Box::new(CrdUpgradeSafety::new(options)),
+            _ => (crate::preflight::custom_resource_validation::ENTRY.build)(&crate::config::ConfigMap::default()),
+        };
+        let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let proofs = Arc::new(Proofs::new(Counting(Arc::clone(&asked)), 1));
+        let count = || asked.load(std::sync::atomic::Ordering::SeqCst);
+        let find = check.lookups(&plan, &proofs);
+        assert_eq!(count(), 0, "{name}");
+        let lookups = find();
+        assert_eq!((count(), lookups.len()), (1, 1), "{name}: {lookups:?}");
+    }
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Found, rules};
-use crate::parallel::in_parallel;
+use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::objects::crd::{Compiled, Conversion, Crd};
 use crate::preflight::objects::judge::is_notice;
@@ -110,11 +110,9 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
         })
         .collect();
     let (manager, redact) = (Arc::from(context.field_manager), context.redact);
-    // Judging is work for processors. It must not hold up the threads that wait for the network.
-    match tokio::task::spawn_blocking(move || judge_all(work, &manager, redact)).await {
-        Ok(judged) => found.extend(judged),
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => found
+    match apart(move || judge_all(work, &manager, redact)).await {
+        Some(judged) => found.extend(judged),
+        None => found
             .unchecked
             .push(CouldNotCheck { message: "interrupted while judging custom resources".into(), help: None }),
     }

@@ -25,9 +25,9 @@ use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
 use crate::config::ConfigReader;
-use crate::parallel::in_parallel;
+use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, Plan};
 use crate::report::Coverage;
 use crate::resource::Step;
@@ -162,24 +162,26 @@ impl Check for CustomResourceValidation {
         }
     }
 
-    fn lookups(&self, plan: &Plan, proofs: &Proofs) -> Vec<Lookup> {
-        let upgrades = in_parallel(&Pair::all(&plan.changes), |pair| objects::compare(pair, proofs))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let listed = upgrades.flat_map(|upgrade| {
-            let everywhere = !upgrade.live.namespaced || self.options.namespaces.is_empty();
-            let namespaces = match everywhere {
-                true => vec![None],
-                false => self.options.namespaces.iter().cloned().map(Some).collect(),
-            };
-            let list = upgrade.lookup();
-            list.into_iter().flat_map(move |list| {
-                let of = |namespace: &Option<String>| Lookup { namespace: namespace.clone(), ..list.clone() };
-                namespaces.iter().map(of).collect::<Vec<_>>()
-            })
-        });
-        listed.chain(manifests::lookups(&plan.changes, &|_| true)).collect()
+    fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
+        let of_manifests = manifests::lookups(&plan.changes, &|_| true);
+        let (pairs, proofs) = (Pair::all(&plan.changes), Arc::clone(proofs));
+        let namespaces = self.options.namespaces.clone();
+        Box::new(move || {
+            let upgrades = in_parallel(&pairs, |pair| objects::compare(pair, &proofs)).into_iter().flatten().flatten();
+            let listed = upgrades.flat_map(|upgrade| {
+                let everywhere = !upgrade.live.namespaced || namespaces.is_empty();
+                let namespaces = match everywhere {
+                    true => vec![None],
+                    false => namespaces.iter().cloned().map(Some).collect(),
+                };
+                let list = upgrade.lookup();
+                list.into_iter().flat_map(move |list| {
+                    let of = |namespace: &Option<String>| Lookup { namespace: namespace.clone(), ..list.clone() };
+                    namespaces.iter().map(of).collect::<Vec<_>>()
+                })
+            });
+            listed.chain(of_manifests).collect()
+        })
     }
 
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
@@ -212,13 +214,8 @@ async fn upgrades(
     proofs: Arc<Proofs>,
 ) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
     let pairs = Pair::all(changes);
-    // Comparing is work for processors. It must not hold up the threads that wait for the network.
-    let compared =
-        tokio::task::spawn_blocking(move || in_parallel(&pairs, |pair| objects::compare(pair, &proofs))).await;
-    let compared = match compared {
-        Ok(compared) => compared,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => return Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }),
+    let Some(compared) = apart(move || in_parallel(&pairs, |pair| objects::compare(pair, &proofs))).await else {
+        return Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None });
     };
     let mut upgrades = Vec::new();
     let mut unchecked = Vec::new();

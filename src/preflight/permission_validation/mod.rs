@@ -71,7 +71,8 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     if matches!(target, Target::Dir(_)) {
         return Ok(Answer::Skipped("a folder has no users: there are no rights to ask for".to_owned()));
     }
-    let needs = needs_of(plan, target, &(context.lookups)(), Occasion::Now).await.map_err(not_reviewed)?;
+    let lookups = context.look_ahead().await?;
+    let needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
     let held = Held::review(target, &requests(&needs)).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
