@@ -1,5 +1,6 @@
 //! Collects the surroundings of the process, calls the library, ends with its exit code.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal};
 use std::process::ExitCode;
@@ -45,7 +46,10 @@ fn main() -> ExitCode {
             .map(|(name, value)| (name.into_string(), value.into_string()))
             .map(|variable| match variable {
                 (Ok(name), Ok(value)) => Ok((name, value)),
-                (name, _) => Err(name.unwrap_or_else(|name| name.to_string_lossy().into_owned())),
+                (name, value) => {
+                    let name = name.unwrap_or_else(|name| name.to_string_lossy().into_owned());
+                    Err((name, value.map_or_else(|value| value, OsString::from)))
+                }
             })
             .partition(Result::is_ok);
         let mut host = Host {

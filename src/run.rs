@@ -6,6 +6,7 @@ mod output;
 mod permissions;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -35,8 +36,8 @@ pub struct Host {
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
     pub environment: BTreeMap<String, String>,
-    /// The names of the variables whose name or value is not UTF-8, and which are therefore not in `environment`.
-    pub unreadable_environment: Vec<String>,
+    /// The variables whose name or value is not UTF-8, and which are therefore not in `environment`.
+    pub unreadable_environment: BTreeMap<String, OsString>,
     pub working_directory: PathBuf,
     /// In UTC: what expires is measured by it.
     pub today: Date,

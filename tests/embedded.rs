@@ -70,7 +70,7 @@ impl Embedded {
             stdout_is_terminal: false,
             stderr_is_terminal: answer.is_some(),
             environment: BTreeMap::from([("TERM".into(), "dumb".into())]),
-            unreadable_environment: Vec::new(),
+            unreadable_environment: BTreeMap::new(),
             working_directory: self.work.path().to_owned(),
             today: Date::parse("2026-01-01").unwrap(),
             stop,

@@ -44,6 +44,22 @@ fn a_variable_that_is_not_utf_8() {
 }
 
 #[test]
+fn a_home_whose_name_is_not_utf_8() {
+    let server = Mock::start(|_| None);
+    let bed = bed(CONFIG_MAP);
+    for (variable, below) in [("HOME", ".config/gantry"), ("XDG_CONFIG_HOME", "gantry")] {
+        let home = bed.folder.path().join(OsStr::from_bytes(b"st\xffging"));
+        fs::create_dir_all(home.join(below)).unwrap();
+        let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\nzzz: 1\n";
+        fs::write(home.join(below).join("config.yaml"), config).unwrap();
+        let run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).env(variable, &home).run();
+        run.code(2).stderr_contains("error: unknown key \"zzz\"").stderr_contains("config.yaml:3:1\n");
+        fs::remove_dir_all(&home).unwrap();
+    }
+    assert!(server.asked().is_empty());
+}
+
+#[test]
 fn a_process_that_may_open_few_files() {
     let server = Mock::start(|_| None);
     let bed = bed(&many(40));

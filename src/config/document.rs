@@ -4,7 +4,7 @@
 //! documents hold much that is not gantry's; those keys are named once and left alone.
 
 use std::collections::BTreeMap;
-use std::path::Path as FilePath;
+use std::path::{Component, Path as FilePath};
 
 use figment::value::{Dict, Value};
 
@@ -29,6 +29,8 @@ pub(super) struct Text<'a> {
     pub within: &'a [Step],
     /// Where relative paths in the document start.
     pub folder: &'a FilePath,
+    /// The folder that it came with and that it may not name a file to write outside of.
+    pub confined_to: Option<&'a FilePath>,
 }
 
 /// What a document gave.
@@ -45,6 +47,33 @@ impl Reading {
         self.problems.extend(other.problems);
         self.notices.extend(other.notices);
     }
+}
+
+/// The first output to a file that is not below `folder`.
+fn outside<'v>(kind: Kind, value: &'v serde_json::Value, folder: &FilePath) -> Option<&'v str> {
+    let outputs = value.as_array().filter(|_| kind == Kind::Outputs)?;
+    outputs
+        .iter()
+        .filter_map(serde_json::Value::as_str)
+        .find(|output| output.split_once('=').is_some_and(|(_, file)| !is_below(FilePath::new(file), folder)))
+}
+
+/// Whether a path, taken from `folder`, leads to a file below it, links followed.
+fn is_below(path: &FilePath, folder: &FilePath) -> bool {
+    let is_plain = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
+    if !path.components().all(is_plain) {
+        return false;
+    }
+    let Ok(root) = folder.canonicalize() else { return false };
+    for path in root.join(path).ancestors() {
+        match path.canonicalize() {
+            Ok(real) => return real.starts_with(&root),
+            // A link to what is not there yet is followed when it is written.
+            Err(_) if path.is_symlink() => return false,
+            Err(_) => {}
+        }
+    }
+    false
 }
 
 /// Reads one document. An empty one gives nothing.
@@ -199,6 +228,12 @@ impl Reader<'_> {
         let mut value = entry.value.to_value();
         if let Err(why) = key.check(&value) {
             return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
+        }
+        if let Some(output) = self.text.confined_to.and_then(|folder| outside(key.kind, &value, folder)) {
+            let message = format!("{}: {output:?} is outside of the folder of this file", key.path);
+            let help = "the file came with the folder and may not have others overwritten; name a file below it, or use -o, \
+                or -c FILE";
+            return self.problem(&entry.value.span, message, Some(help.into()));
         }
         self.start_at_folder(key.kind, &mut value);
         let place = self.place(&entry.value.span);

@@ -1,6 +1,7 @@
 //! The last two layers: the `GANTRY_*` environment and the flags.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -55,9 +56,12 @@ impl Named {
 
 /// The layer of the environment, and the checks that it names. An empty variable is the same as none; one that is not
 /// UTF-8 would be left out without a word.
-pub(super) fn environment(variables: &BTreeMap<String, String>, unreadable: &[String]) -> (Reading, Option<Named>) {
+pub(super) fn environment(
+    variables: &BTreeMap<String, String>,
+    unreadable: &BTreeMap<String, OsString>,
+) -> (Reading, Option<Named>) {
     let mut reading = Reading::default();
-    for name in unreadable.iter().filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
+    for name in unreadable.keys().filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
         let is_known = name == PREFLIGHT_VARIABLE || KEYS.iter().any(|key| key.variable().as_ref() == Some(name));
         reading.problems.push(match is_known {
             true => Problem::new(format!("{name}: the value is not UTF-8")).help("set it again, or unset it"),
@@ -170,7 +174,10 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> (Reading, Option<Named>) {
-        environment(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(), &[])
+        environment(
+            &pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            &BTreeMap::new(),
+        )
     }
 
     fn problems(pairs: &[(&str, &str)]) -> Vec<String> {

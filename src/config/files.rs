@@ -1,6 +1,7 @@
 //! Config files: where they are looked for, and how they become documents.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,17 @@ use super::layer::Layer;
 pub const PROJECT_FILE: &str = "gantry.yaml";
 
 /// The user's own file, where the environment says that configuration goes.
-pub(super) fn user_file(environment: &BTreeMap<String, String>, windows: bool) -> Option<PathBuf> {
-    let folder = |name: &str| environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+///
+/// A folder may have a name that is not UTF-8.
+pub(super) fn user_file(
+    environment: &BTreeMap<String, String>,
+    not_utf_8: &BTreeMap<String, OsString>,
+    windows: bool,
+) -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let path = environment.get(name).map(PathBuf::from).or_else(|| not_utf_8.get(name).map(PathBuf::from));
+        path.filter(|path| !path.as_os_str().is_empty())
+    };
     let configuration = if windows {
         folder("APPDATA")?
     } else {
@@ -43,7 +53,8 @@ pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf
 
 /// Reads every document of the file at `path`; `name` is what the user knows it by, relative to the working directory.
 /// A file that is not there is an error where the user named it (`-c`), else nothing.
-pub(super) fn read(layer: Layer, name: &Path, path: &Path) -> Reading {
+/// With `confined_to`, it names no file to write outside of that folder.
+pub(super) fn read(layer: Layer, name: &Path, path: &Path, confined_to: Option<&Path>) -> Reading {
     let mut reading = Reading::default();
     let shown = name.display().to_string();
     let text = match read_text(path) {
@@ -65,6 +76,7 @@ pub(super) fn read(layer: Layer, name: &Path, path: &Path) -> Reading {
             lines_before: count_lines(&text[..bytes.start]),
             within: &[],
             folder,
+            confined_to,
         }));
     }
     reading
@@ -139,12 +151,12 @@ mod tests {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
         };
         let home = environment(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "relative"), ("APPDATA", "/roaming")]);
-        assert_eq!(user_file(&home, false), Some("/home/ada/.config/gantry/config.yaml".into()));
-        assert_eq!(user_file(&home, true), Some("/roaming/gantry/config.yaml".into()));
-        assert_eq!(user_file(&environment(&[("HOME", "")]), false), None);
+        assert_eq!(user_file(&home, &BTreeMap::new(), false), Some("/home/ada/.config/gantry/config.yaml".into()));
+        assert_eq!(user_file(&home, &BTreeMap::new(), true), Some("/roaming/gantry/config.yaml".into()));
+        assert_eq!(user_file(&environment(&[("HOME", "")]), &BTreeMap::new(), false), None);
         if cfg!(unix) {
             let xdg = environment(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "/xdg")]);
-            assert_eq!(user_file(&xdg, false), Some("/xdg/gantry/config.yaml".into()));
+            assert_eq!(user_file(&xdg, &BTreeMap::new(), false), Some("/xdg/gantry/config.yaml".into()));
         }
     }
 

@@ -28,6 +28,7 @@ mod tighten;
 mod waivers;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,8 +54,8 @@ pub use waivers::Waiver;
 pub struct Loader {
     /// The process's environment.
     pub environment: BTreeMap<String, String>,
-    /// The names of the variables that are not UTF-8.
-    pub unreadable_environment: Vec<String>,
+    /// The variables that are not UTF-8.
+    pub unreadable_environment: BTreeMap<String, OsString>,
     /// Where `gantry.yaml` is looked for, upwards; relative paths start here.
     pub working_directory: PathBuf,
     /// The files of `-c`, in their order.
@@ -156,7 +157,7 @@ impl Loader {
     ) -> bool {
         let canonical = |path: PathBuf| path.canonicalize().ok();
         let project = files::project_file(&self.working_directory).and_then(|(_, path)| canonical(path));
-        let user = files::user_file(&self.environment, cfg!(windows)).and_then(canonical);
+        let user = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows)).and_then(canonical);
         let named = self.files.iter().filter_map(|name| canonical(self.working_directory.join(name)));
         let known: BTreeSet<PathBuf> = named.chain(project.clone()).chain(user).collect();
         let mut came_along = false;
@@ -173,7 +174,7 @@ impl Loader {
 
     /// Every file that configuration is read from, whether it is there or not.
     pub fn every_file(&self) -> impl Iterator<Item = PathBuf> {
-        let user = files::user_file(&self.environment, cfg!(windows));
+        let user = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows));
         let project = files::project_file(&self.working_directory).map(|(_, path)| path);
         let named = self.files.iter().map(|name| self.working_directory.join(name));
         user.into_iter().chain(project).chain(named)
@@ -181,14 +182,19 @@ impl Loader {
 
     fn read_files(&self) -> document::Reading {
         let mut reading = document::Reading::default();
-        if let Some(path) = files::user_file(&self.environment, cfg!(windows)) {
-            reading.add(files::read(Layer::User, &path, &path));
+        if let Some(path) = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows)) {
+            reading.add(files::read(Layer::User, &path, &path, None));
         }
         if let Some((name, path)) = files::project_file(&self.working_directory) {
-            reading.add(files::read(Layer::Project, &name, &path));
+            // Who names it with -c, too, vouches for it.
+            let canonical = |path: &Path| path.canonicalize().ok();
+            let is_named =
+                self.files.iter().any(|name| canonical(&self.working_directory.join(name)) == canonical(&path));
+            let folder = path.parent().filter(|_| !is_named);
+            reading.add(files::read(Layer::Project, &name, &path, folder));
         }
         for name in &self.files {
-            reading.add(files::read(Layer::File, name, &self.working_directory.join(name)));
+            reading.add(files::read(Layer::File, name, &self.working_directory.join(name), None));
         }
         reading
     }
@@ -204,6 +210,7 @@ fn read_among_manifests(origin: &Origin) -> document::Reading {
         lines_before: source.text.get(..origin.bytes.start).map_or(0, files::count_lines),
         within: &origin.within,
         folder: Path::new(""),
+        confined_to: None,
     })
 }
 

@@ -484,6 +484,36 @@ fn the_project_file_cannot_name_a_kubeconfig() {
 }
 
 #[test]
+fn the_project_file_names_no_report_outside_of_its_folder() {
+    for path in ["/tmp/report.json", "../report.json", "out/../../report.json"] {
+        let body = format!("output: [human, json={path}]\n");
+        let problems = Bed::new().file("gantry.yaml", &body).problems();
+        let refused = format!("gantry.yaml:3:9: output: \"json={path}\" is outside of the folder of this file");
+        assert!(problems[0].starts_with(&refused), "{problems:?}");
+        // Whoever names the file says so.
+        let named = Bed::new().with("mine.yaml", &body).settings();
+        assert_eq!(named.output.len(), 2, "{path}");
+        let mut bed = Bed::new().file("gantry.yaml", &body);
+        bed.loader.files = vec!["gantry.yaml".into()];
+        assert_eq!(bed.settings().output.len(), 2, "{path}");
+    }
+    let bed = Bed::new().file("gantry.yaml", "output: [json=./out/report.json]\n");
+    assert_eq!(bed.settings().output[0].file, Some(Path::new("./out/report.json").into()));
+    assert_eq!(Bed::new().file("gantry.yaml", "output: [json=report.json]\n").settings().output.len(), 1);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_in_the_project_leads_no_report_out_of_it() {
+    for (link, to, output) in [("out", "..", "out/report.json"), ("report.json", "../not-there", "report.json")] {
+        let bed = Bed::new().file("gantry.yaml", &format!("output: [json={output}]\n"));
+        std::os::unix::fs::symlink(to, bed.loader.working_directory.join(link)).unwrap();
+        let problems = bed.problems();
+        assert!(problems[0].contains("is outside of the folder of this file"), "{link}: {problems:?}");
+    }
+}
+
+#[test]
 fn paths_start_at_the_file_that_names_them() {
     let mut bed = Bed::new().file("gantry.yaml", "target: dir:live\noutput: [human, json=out/report.json]\n");
     let deep = bed.loader.working_directory.join("deep");

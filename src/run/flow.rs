@@ -1,6 +1,7 @@
 //! `deploy` and `check`: one flow, and `deploy` goes on after the report.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Write;
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -240,8 +241,13 @@ fn configure(
 fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Host) -> Vec<PathBuf> {
     let manifests = input.sources().iter().map(|source| PathBuf::from(&source.name));
     let kubeconfig = settings.kubeconfig.iter().cloned();
-    let from_environment = host.environment.get("KUBECONFIG").into_iter().flat_map(std::env::split_paths);
-    let at_home = host.environment.get("HOME").map(|home| Path::new(home).join(".kube").join("config"));
+    let variable = |name: &str| {
+        let text = host.environment.get(name).map(OsString::from);
+        text.or_else(|| host.unreadable_environment.get(name).cloned())
+    };
+    let listed = variable("KUBECONFIG").unwrap_or_default();
+    let from_environment = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
+    let at_home = variable("HOME").map(|home| Path::new(&home).join(".kube").join("config"));
     let files = manifests.chain(loader.every_file()).chain(kubeconfig).chain(from_environment).chain(at_home);
     files.map(|file| host.working_directory.join(file)).collect()
 }
