@@ -103,6 +103,14 @@ pub struct Node<'a> {
     repairs: Repairs<'a>,
 }
 
+/// Which of live's rules are asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Those that look at nothing that the desired rule does not look at.
+    Covered,
+}
+
 /// One desired rule.
 struct Question<'n, 'a> {
     node: &'n Node<'a>,
@@ -193,17 +201,27 @@ impl<'a> Node<'a> {
         if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
             return Implied::Yes;
         }
-        let ask = |live: &[Known], most| {
+        let ask = |live: &[Known], which, most| {
             if !means.spend(live.len() as u64 / SOUGHT) {
                 return limit();
             }
-            match Question::of(self, rule, live) {
+            match Question::of(self, rule, live, which) {
+                // The same question as before.
+                Ok(question) if which == Which::Covered && question.filters.is_empty() => {
+                    Implied::Unknown(String::new())
+                }
                 Ok(question) => question.answer(most, means),
                 Err(why) => Implied::Unknown(why),
             }
         };
-        match ask(&[], FEW) {
-            Implied::Unknown(_) => ask(self.known(), VALUES),
+        // Rules that look at nothing else cost no more values; all others may.
+        let answer = ask(&[], Which::All, FEW);
+        let answer = match answer {
+            Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, VALUES),
+            answer => answer,
+        };
+        match answer {
+            Implied::Unknown(_) => ask(self.known(), Which::All, VALUES),
             answer => answer,
         }
     }
@@ -237,14 +255,16 @@ impl<'a> Node<'a> {
 }
 
 impl<'n, 'a> Question<'n, 'a> {
-    /// The question about `rule` where the rules `known` hold.
-    fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known]) -> Result<Self, String> {
+    /// The question about `rule` where those of the rules `known` hold.
+    fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known], which: Which) -> Result<Self, String> {
         let Node { live, desired, .. } = node;
         let asked = node.asked(rule)?;
         let mut looked = look(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
         let (mut filters, mut paired) = (Vec::new(), Vec::new());
+        let own = looked.view.clone();
         for Known { looked: theirs, rule } in known {
-            if filters.len() < FILTERS && theirs.view.meets(&looked.view) {
+            let is_wanted = which == Which::All || own.covers(&theirs.view);
+            if filters.len() < FILTERS && is_wanted && theirs.view.meets(&looked.view) {
                 looked.merge(theirs);
                 if theirs.is_paired {
                     paired.push(rule);
@@ -410,10 +430,16 @@ impl Search<'_, '_, '_> {
         };
         let accepts = |new: &Value, old: Option<&Value>| self.question.node.accepts.validate(new, old).is_accepted();
         // An update shows something only where both sides take what was there before.
-        if old.as_ref().is_some_and(|old| !self.question.node.is_taken(old)) {
-            self.open.get_or_insert_with(|| "the objects tried are refused before they are updated".to_owned());
-            return;
-        }
+        let old = match old {
+            Some(old) if !self.question.node.is_taken(&old) => match self.taken(&new, old) {
+                Some(old) => Some(old),
+                None => {
+                    self.open.get_or_insert_with(|| "the objects tried are refused before they are updated".to_owned());
+                    return;
+                }
+            },
+            old => old,
+        };
         let accepted = accepts(&new, old.as_ref()) && old.as_ref().is_none_or(|old| accepts(old, None));
         let shown = if accepted {
             Some(Counterexample { value: unwrapped(live, new), old: old.map(|old| unwrapped(live, old)) })
@@ -429,6 +455,16 @@ impl Search<'_, '_, '_> {
                 self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
             }
         }
+    }
+
+    /// What was there before an update, changed so that desired's rules take it and the update still fails.
+    fn taken(&mut self, new: &Value, old: Value) -> Option<Value> {
+        self.repaired = self.repaired.checked_sub(1)?;
+        let Node { live, desired, repairs, .. } = self.question.node;
+        let new = unwrapped(live, new.clone());
+        let kept = Kept { pinned: None, serves: &|old: &Value| self.fails(&new, Some(old)) };
+        let old = repairs.run(desired.schema, desired.is_root, &unwrapped(live, old), &kept, self.means.spend)?;
+        Some(resource(live, &old)).filter(|old| self.question.node.is_taken(old))
     }
 
     /// Whether the desired rule refuses the value.

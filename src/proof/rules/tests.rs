@@ -184,6 +184,85 @@ fn items_that_fit_a_condition_are_counted() {
     assert_eq!(decided(&list, &["self.exists_one(a, a.kind == 'x')"], &most(1)), "holds");
 }
 
+/// What a list is by itself: a set has no twins, a map no two items with the same keys.
+#[test]
+fn lists_that_have_no_twins_are_known_to_have_none() {
+    let set = json!({"type": "array", "items": text(), "x-kubernetes-list-type": "set"});
+    let plain = json!({"type": "array", "items": text()});
+    for unique in [
+        "size(self.filter(i, size(self.filter(j, j == i)) > 1)) == 0",
+        "self.filter(i, self.filter(j, i == j).size() > 1).size() == 0",
+        "self.all(i, self.filter(j, j == i).size() == 1)",
+        "self.all(i, 2 > self.filter(j, j == i).size())",
+        "!self.exists(i, self.filter(j, j == i).size() > 1)",
+        "self.all(i, self.exists_one(j, j == i))",
+    ] {
+        assert_eq!(decided(&set, &[], unique), "holds", "{unique}");
+        assert_eq!(decided(&plain, &[], unique), "fails", "{unique}");
+        assert_eq!(decided(&plain, &["self.all(a, self.exists_one(b, a == b))"], unique), "holds", "{unique}");
+        assert_eq!(decided(&plain, &[unique], "self.all(a, self.exists_one(b, a == b))"), "holds", "{unique}");
+    }
+    let starting = |most: usize| format!("self.filter(a, a.startsWith('x')).size() <= {most}");
+    assert_eq!(decided(&set, &[], "self.filter(a, a == 'x').size() <= 1"), "holds");
+    assert_eq!(decided(&set, &[], &starting(1)), "fails");
+    assert_eq!(decided(&set, &["size(self) <= 2"], &starting(2)), "holds");
+    assert_eq!(decided(&set, &["size(self) <= 3"], &starting(2)), "fails");
+    let flags = json!({"type": "array", "items": {"type": "boolean"}, "x-kubernetes-list-type": "set"});
+    assert_eq!(decided(&flags, &[], "size(self) <= 2"), "holds");
+    // What is counted without being the item itself may be two others.
+    assert_ne!(decided(&plain, &[], "self.all(i, self.filter(j, j != i).size() <= 1)"), "holds");
+
+    let item = json!({"type": "object", "required": ["name"], "properties": {"name": text(), "kind": text()}});
+    let keyed = |keys: Value| json!({"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys});
+    let names = "self.all(a, self.exists_one(b, a.name == b.name))";
+    assert_eq!(decided(&keyed(json!(["name"])), &[], names), "holds");
+    assert_eq!(decided(&keyed(json!(["name", "kind"])), &[], names), "fails");
+    assert_eq!(decided(&keyed(json!(["name"])), &[], "self.all(a, self.exists_one(b, a.kind == b.kind))"), "fails");
+    let ready = |most: usize| format!("self.filter(a, a.name == 'Ready').size() <= {most}");
+    assert_eq!(decided(&keyed(json!(["name"])), &[], &ready(1)), "holds");
+    assert_eq!(decided(&keyed(json!(["name"])), &[], &ready(0)), "fails");
+    assert_eq!(decided(&keyed(json!(["name"])), &[], "self.filter(a, a.name != 'Ready').size() <= 1"), "fails");
+}
+
+#[test]
+fn a_field_that_may_be_absent_is_followed() {
+    let parameters = object(json!({"ssl": text(), "other": text()}));
+    let spec = json!({"type": "object", "required": ["version"], "properties": {"version": {"type": "integer"},
+        "config": object(json!({"parameters": parameters}))}});
+    let long =
+        "!has(self.config) || !has(self.config.parameters) || !has(self.config.parameters.ssl) || self.version > 17";
+    let short = "!has(self.?config.parameters.ssl) || self.version > 17";
+    assert_eq!(decided(&spec, &[long], short), "holds");
+    assert_eq!(decided(&spec, &[short], long), "holds");
+    assert_eq!(decided(&spec, &[], short), "fails");
+    assert_eq!(decided(&spec, &[short], &long.replace("17", "18")), "fails");
+    let valued = "!self.?config.?parameters.?ssl.hasValue() || self.version > 17";
+    assert_eq!(decided(&spec, &[long], valued), "holds");
+    let or = |value: &str| format!("self.?config.parameters.ssl.orValue('{value}') != 'x'");
+    assert_eq!(decided(&spec, &[&or("a")], &or("b")), "holds");
+    assert_eq!(decided(&spec, &[&or("a")], &or("x")), "fails");
+    assert_eq!(decided(&spec, &[], &or("a")), "fails");
+}
+
+#[test]
+fn keys_that_are_only_looked_for_are_there_or_not() {
+    let options =
+        json!({"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": true}, "maxProperties": 20});
+    let rule = json!({"type": "object", "properties": {"method": {"type": "string", "minLength": 1}, "hba": text(),
+        "options": options, "users": {"type": "array", "items": text()}}});
+    let (prefix, base) = ("'prefix', 'suffix'", "'base', 'bind', 'password', 'attribute', 'filter'");
+    let groups = format!("[[{prefix}], [{base}]]");
+    let ldap = "has(self.hba) || self.method != 'ldap' || ";
+    let needs = format!("{ldap}(has(self.options) && ['base', 'prefix', 'suffix'].exists(k, k in self.options))");
+    let radius = "has(self.hba) || self.method != 'radius' || (has(self.options) && ['servers', 'secrets'].all(k, k in self.options))";
+    let one = format!("{ldap}!has(self.options) || {groups}.exists_one(a, a.exists(k, k in self.options))");
+    let few = format!("{ldap}!has(self.options) || 2 > size({groups}.filter(a, a.exists(k, k in self.options)))");
+    assert_eq!(decided(&rule, &[&needs, radius, &one], &few), "holds");
+    assert_eq!(decided(&rule, &[&needs, radius, &few], &one), "holds", "the third rule asks for one of them");
+    assert_eq!(decided(&rule, &[&few], &one), "fails");
+    assert_eq!(decided(&rule, &[&needs, radius], &few), "fails");
+}
+
 #[test]
 fn the_part_before_a_slash_is_a_pattern() {
     let find = |text: &str| format!("self.find('^([^/]+)').endsWith('{text}')");

@@ -37,6 +37,59 @@ const CHOSEN: usize = 400_000;
 /// Values of an `enum` that are compared with those of another one, at most.
 const COMPARED: usize = 1_000_000;
 
+/// Items of a list that has no twins are told apart in lists of up to so many.
+const DISTINCT: usize = 4;
+
+/// What no two items of a list may have in common, since the list is a set or a map.
+enum Twins<'a> {
+    /// The items themselves.
+    Items,
+    /// All of these fields.
+    Fields(Vec<&'a str>),
+}
+
+impl<'a> Twins<'a> {
+    /// `None` where twins are allowed.
+    fn of(list: &'a Value) -> Option<Self> {
+        let items = kw::get(list, "items")?;
+        match list.get("x-kubernetes-list-type").and_then(Value::as_str)? {
+            "set" => {
+                let is_scalar = matches!(kw::type_name(items), Some("string" | "integer" | "number" | "boolean"));
+                (is_scalar && !kw::flag(items, "nullable")).then_some(Twins::Items)
+            }
+            "map" => {
+                let keys: Vec<&str> = kw::names(list, "x-kubernetes-list-map-keys").collect();
+                (!keys.is_empty()).then_some(Twins::Fields(keys))
+            }
+            _ => None,
+        }
+    }
+
+    /// The view with enough values of each kind for lists of so many items that are alike and no twins.
+    fn apart(&self, items: &View, most: usize) -> View {
+        let mut view = items.clone();
+        let tell = |view: &mut View| view.rivals = view.rivals.max(most.saturating_sub(1));
+        match self {
+            Twins::Items => tell(&mut view),
+            Twins::Fields(keys) => {
+                for key in keys {
+                    tell(view.fields.entry((*key).to_owned()).or_default());
+                }
+            }
+        }
+        view
+    }
+
+    fn are_in(&self, list: &Value) -> bool {
+        let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        let are_twins = |a: &Value, b: &Value| match self {
+            Twins::Items => a == b,
+            Twins::Fields(keys) => keys.iter().all(|key| a.get(*key) == b.get(*key)),
+        };
+        items.iter().enumerate().any(|(at, a)| items[at + 1..].iter().any(|b| are_twins(a, b)))
+    }
+}
+
 /// A number of items, properties or characters.
 pub(super) fn bound(schema: &Value, keyword: &str) -> Option<u64> {
     kw::count(schema, keyword).and_then(|count| u64::try_from(count).ok())
@@ -332,17 +385,26 @@ impl<'t> Maker<'t> {
             Some(items) => self.values(items, view),
             None => Vec::new(),
         };
+        let twins = Twins::of(schema).filter(|_| (2..=DISTINCT).contains(&most));
+        let apart = twins.as_ref().map(|twins| twins.apart(item_view, most));
+        let item_view = apart.as_ref().unwrap_or(item_view);
         let items = items_of(item_view);
+        let is_list = |list: &Value| twins.as_ref().is_none_or(|twins| !twins.are_in(list));
         if view.is_paired && most == 2 {
             // Fields are compared with the same field of the other item: the first item may have the first of each kind.
             let first = items_of(&item_view.without_rivals());
-            return self.pairs(&first, &items, least);
+            let mut lists = self.pairs(&first, &items, least);
+            lists.retain(is_list);
+            return lists;
         }
         if view.is_paired {
             self.miss("items that are compared with each other in long lists");
         }
-        let chosen = self.selections(items.len(), least, most, false).into_iter();
-        self.kept(chosen.map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect())))
+        let once = matches!(twins, Some(Twins::Items));
+        let chosen = self.selections(items.len(), least, most, once).into_iter();
+        let lists =
+            chosen.map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect::<Vec<_>>()));
+        self.kept(lists.filter(is_list))
     }
 
     /// Lists of up to two items.
@@ -366,16 +428,25 @@ impl<'t> Maker<'t> {
     }
 
     fn maps(&mut self, schema: &Value, of: &Value, view: &View) -> Vec<Value> {
-        let (least, most) = self.lengths(view, bound(schema, "minProperties"), bound(schema, "maxProperties"));
         let nothing = View::default();
-        let values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
+        // Of the keys that are looked for one each will do; the rest are examples for macros, which may have other keys.
+        let asked = view.kept.saturating_sub(view.sought);
+        let counted = View { kept: asked + keys_view.words.len(), sizes: view.sizes.clone(), ..View::default() };
+        let (least, most) = self.lengths(&counted, bound(schema, "minProperties"), bound(schema, "maxProperties"));
+        let mut values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
+        if !view.sees_values {
+            values.truncate(1);
+        }
+        let others = if view.sizes.is_empty() { asked.max(least) } else { most.max(1) };
         let lengths = keys_view.sizes.iter().flat_map(|size| [*size, size + 1]);
         let patterns = keys_view.patterns.iter().cloned().chain(lengths.map(no_shorter));
         let patterns: Vec<String> = patterns.collect();
         let any = StringSet::default();
         let mut keys = self.words(&any, keys_view);
-        keys.extend(self.cells(&any, &patterns, most.max(1), &keys));
+        if others > 0 {
+            keys.extend(self.cells(&any, &patterns, others, &keys));
+        }
         if self.is_guessing {
             keys.extend(self.texts.iter().filter(|text| !keys.contains(text)).cloned().collect::<Vec<_>>());
         }

@@ -13,6 +13,10 @@ pub struct View {
     /// How many items or entries decide every question that is asked of the list or map as a whole: an example for each
     /// `exists`, a counterexample for each `all`.
     pub kept: usize,
+    /// How many of them are entries of a map that are looked for by their key: one for each key will do, however often.
+    pub sought: usize,
+    /// Whether the values of a map are looked at, and not only whether there are any.
+    pub sees_values: bool,
     /// What the number of items, entries or characters is compared with.
     pub sizes: BTreeSet<u64>,
     /// Texts that the value is compared with as a whole.
@@ -108,6 +112,8 @@ impl View {
             }
         }
         self.kept += other.kept;
+        self.sought += other.sought;
+        self.sees_values |= other.sees_values;
         self.is_paired |= other.is_paired;
         self.sizes.extend(&other.sizes);
         self.words.extend(other.words.iter().cloned());
@@ -127,6 +133,26 @@ impl View {
             rivals: 0,
             ..self.clone()
         }
+    }
+
+    /// Whether nothing is told apart by the other view that is not told apart by this one.
+    pub fn covers(&self, other: &View) -> bool {
+        let below = |mine: &Option<Box<View>>, theirs: &Option<Box<View>>| match (mine, theirs) {
+            (_, None) => true,
+            (Some(mine), Some(theirs)) => mine.covers(theirs),
+            (None, Some(_)) => false,
+        };
+        other.fields.iter().all(|(name, theirs)| self.fields.get(name).is_some_and(|mine| mine.covers(theirs)))
+            && below(&self.items, &other.items)
+            && below(&self.keys, &other.keys)
+            && below(&self.values, &other.values)
+            && other.sizes.is_subset(&self.sizes)
+            && other.words.is_subset(&self.words)
+            && other.patterns.is_subset(&self.patterns)
+            && other.integers.is_subset(&self.integers)
+            && other.fractions.iter().all(|fraction| self.fractions.contains(fraction))
+            && (self.is_paired || !other.is_paired)
+            && (self.sees_values || !other.sees_values)
     }
 
     /// Whether the two look at a place in common below their root.
@@ -151,6 +177,7 @@ impl View {
             Key::Item => self.items.get_or_insert_default(),
             Key::Value => {
                 self.keys.get_or_insert_default();
+                self.sees_values = true;
                 self.values.get_or_insert_default()
             }
             Key::Name => {

@@ -140,3 +140,49 @@ fn a_refusal_beside_a_default_is_no_witness_of_it() {
     let shown: Vec<Difference> = node.witnesses.iter().map(|witness| witness.desired).collect();
     assert_eq!(shown, [Difference::Defaulted], "{node:#?}");
 }
+
+/// An update changes one value; what is around it is taken by both sides, whatever their rules ask for.
+#[test]
+fn a_field_that_may_not_change_any_more_is_shown_by_an_update_of_it_alone() {
+    let text = |rules: Value| json!({"type": "string", "x-kubernetes-validations": rules});
+    let side = |name: Value, reference: Value, budget: Value| {
+        let class = json!({"type": "object", "required": ["group", "kind"],
+            "properties": {"group": text(name.clone()), "kind": text(name)}, "x-kubernetes-validations": reference});
+        let spec = json!({"type": "object", "required": ["class", "after"], "properties": {"class": class,
+            "after": {"type": "string", "enum": ["", "Never", "1s"]}, "budgets": {"type": "array",
+                "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}}},
+            "x-kubernetes-validations": budget});
+        whole(&spec)
+    };
+    let live = side(json!([]), json!([]), json!([{"rule": "has(self.budgets) && self.budgets.size() > 0"}]));
+    let desired = side(
+        json!([{"rule": "self != ''"}]),
+        json!([{"rule": "self.group == oldSelf.group"}, {"rule": "self.kind == oldSelf.kind"}]),
+        json!([{"rule": "has(self.budgets) && self.budgets.all(x, has(x.a) == has(x.b))"},
+            {"rule": "self.after != ''"}]),
+    );
+    let proof = judge(&live, &desired);
+    let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.class").expect("a node");
+    assert_eq!(node.verdict, Narrowing, "{node:#?}");
+    let witness = &node.witnesses[0];
+    let (mut before, after) = (witness.old_object.clone().expect("an update"), &witness.object);
+    before["spec"]["f"]["class"] = after["spec"]["f"]["class"].clone();
+    assert_eq!(&before, after, "nothing else changes");
+}
+
+#[test]
+fn an_object_of_one_optional_field_may_not_change_any_more() {
+    let reference = |rules: Value| {
+        let name = json!({"type": "string", "default": ""});
+        let cluster = json!({"type": "object", "properties": {"name": name}, "x-kubernetes-map-type": "atomic",
+            "x-kubernetes-validations": rules});
+        let target = json!({"type": "object", "properties": {"all": {"type": "boolean"}, "objects": {"type": "array", "items": {"type": "string"}}},
+            "x-kubernetes-validations": [{"rule": "(has(self.all) && !has(self.objects)) || (!has(self.all) && has(self.objects))"}]});
+        whole(
+            &json!({"type": "object", "required": ["cluster", "target"], "properties": {"cluster": cluster, "target": target}}),
+        )
+    };
+    let proof = judge(&reference(json!([])), &reference(json!([{"rule": "self == oldSelf"}])));
+    assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
+    assert!(proof.nodes[0].witnesses[0].old_object.is_some());
+}

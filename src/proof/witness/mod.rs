@@ -63,6 +63,11 @@ impl<'v> Judges<'v> {
                     open.get_or_insert(why);
                 }
             }
+            if let Some(old) = &candidate.old
+                && let Some(witness) = self.try_update(solver, doubt, old, &candidate.value)
+            {
+                return Tried::Confirmed(Box::new(witness));
+            }
         }
         self.settle_from_above(solver, doubt, open)
     }
@@ -161,6 +166,33 @@ impl<'v> Judges<'v> {
             return Err(format!("the objects tried are refused for something else: {}", found.witness.message));
         }
         Ok(Some(self.shrunk(solver, found, &way)))
+    }
+
+    /// A witness that is an update of nothing but the value at the end of the doubt's way, in an object that both sides
+    /// take.
+    fn try_update<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>, old: &Value, value: &Value) -> Option<Witness> {
+        let way = Way::of(doubt.trail.as_deref());
+        for around in [Around::TakenByBoth, Around::Taken] {
+            let Ok(Some(mut before)) = self.embed(solver, doubt.trail.as_deref(), old, around) else { continue };
+            // What one side's rules ask for, the other side's may undo.
+            for side in [None, Some(&self.source), Some(&self.target), Some(&self.source)] {
+                if let Some(side) = side {
+                    match self.repaired(solver, doubt, &way, &before, side) {
+                        Some(repaired) => before = repaired,
+                        None => continue,
+                    }
+                }
+                let Some(after) = way.replaced(&before, old, value) else { break };
+                let via_status = self.is_via_status(&after, doubt);
+                if let Ok(found) = self.confirm(solver, &after, Some(&before), via_status, &way)
+                    && found.witness.desired == Difference::Refused
+                    && found.is_there
+                {
+                    return Some(self.shrunk(solver, found, &way));
+                }
+            }
+        }
+        None
     }
 
     /// A whole object that has `value` at the doubt's place. None: the source takes none with this value.

@@ -35,6 +35,14 @@ impl<'d> Way<'d> {
         any_at(object, &self.0, wanted)
     }
 
+    /// The object with `value` in place of the first value at the end of the way that is `old`.
+    pub fn replaced(&self, object: &Value, old: &Value, value: &Value) -> Option<Value> {
+        let mut object = object.clone();
+        let place = first_at(&mut object, &self.0, &|found| found == old)?;
+        *place = value.clone();
+        Some(object)
+    }
+
     /// Whether a place is the end of the way itself or in this field of it.
     pub fn leads_through(&self, place: &str, field: &str) -> bool {
         match self.rest(place) {
@@ -80,6 +88,16 @@ enum Rest<'p> {
     Below(&'p str),
     /// Behind a key of a map, which may be written in any way.
     Unknown,
+}
+
+fn first_at<'v>(value: &'v mut Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
+    let Some((step, way)) = way.split_first() else { return wanted(value).then_some(value) };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => first_at(map.get_mut(name)?, way, wanted),
+        (Step::Entry(_), Value::Object(map)) => map.values_mut().find_map(|value| first_at(value, way, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter_mut().find_map(|value| first_at(value, way, wanted)),
+        _ => None,
+    }
 }
 
 fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {

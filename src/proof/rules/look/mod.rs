@@ -13,7 +13,7 @@ use crate::validation::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Ste
 use crate::validation::cel::{parse_rule, unescape};
 use normal::normal;
 use place::{Place, is_absent, item, kind, plain, text_schema, value};
-use shape::{is_of_each, is_paired, mentions};
+use shape::{is_of_each, is_paired, mentions, uncounted};
 
 /// What an expression is, as far as it matters here.
 enum Term<'a> {
@@ -68,6 +68,7 @@ impl Looked {
 pub fn look(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: bool) -> Result<Looked, String> {
     let mut looked = Looked::default();
     let Some(expr) = parse_rule(rule)? else { return Ok(looked) };
+    let expr = uncounted(expr);
     let is_paired = is_paired(&expr);
     looked.is_paired = is_paired;
     looked.is_hereditary = is_paired || is_of_each(&expr);

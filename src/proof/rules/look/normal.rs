@@ -5,7 +5,7 @@
 //! the same things as the rule; it is read, never evaluated.
 
 use super::shape::mentions;
-use crate::validation::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Step};
+use crate::validation::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
 
 /// Choices that are spread, and items that are written out, at most; what is left stays as it is.
 const SPREAD: usize = 64;
@@ -22,6 +22,13 @@ struct Normal {
 impl Normal {
     fn of(&mut self, expr: Expr) -> Expr {
         match expr {
+            Expr::Has { operand, field } => match chain(&operand) {
+                Some(mut there) => {
+                    there.push(Expr::Has { operand: Box::new(plain(&operand)), field });
+                    Expr::And(there)
+                }
+                None => Expr::Has { operand, field },
+            },
             Expr::Not(operand) => Expr::Not(Box::new(self.of(*operand))),
             Expr::Negate(operand) => match self.of(*operand) {
                 choice @ Expr::Conditional { .. } => self.spread(choice, &|value| Expr::Negate(Box::new(value))),
@@ -43,6 +50,17 @@ impl Normal {
                 })
             }
             Expr::Call(call) => match &call.args[..] {
+                [path, otherwise] if call.function == "orValue" && chain(path).is_some() => {
+                    let there = Expr::And(chain(path).unwrap_or_default());
+                    self.of(Expr::Conditional {
+                        cases: vec![(there, plain(path))],
+                        otherwise: Box::new(otherwise.clone()),
+                    })
+                }
+                [path] if call.function == "hasValue" && chain(path).is_some() => {
+                    Expr::And(chain(path).unwrap_or_default())
+                }
+                [Expr::Macro(of)] if call.function == "size" && self.is_of_constants(of) => self.counted(of),
                 [Expr::List(items)] if call.function == "size" && items.iter().all(|(_, optional)| !optional) => {
                     Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
                 }
@@ -90,7 +108,29 @@ impl Normal {
         }
     }
 
+    /// Whether the macro counts what of a list that the rule writes down fits a condition.
+    fn is_of_constants(&self, of: &Macro) -> bool {
+        matches!(&of.target, Expr::List(items) if items.iter().all(|(item, optional)| !optional && is_movable(item)) && items.len() <= self.left)
+            && matches!(of.kind, MacroKind::ExistsOne | MacroKind::Filter)
+            && of.variables.len() == 1
+            && of.filter.is_none()
+    }
+
+    /// What [`Self::is_of_constants`] counts is decided by the condition on each of the items: no one of them alone.
+    fn counted(&mut self, of: &Macro) -> Expr {
+        let (Expr::List(items), [variable]) = (&of.target, &of.variables[..]) else {
+            return Expr::Macro(Box::new(of.clone()));
+        };
+        self.left -= items.len();
+        let each = items.iter().map(|(item, _)| Expr::Not(Box::new(self.of(replaced(&of.body, variable, item)))));
+        let each: Vec<_> = each.map(|condition| (Operator::Equal, condition)).collect();
+        Expr::Binary { first: Box::new(Expr::Literal(Literal::Bool(true))), rest: each }
+    }
+
     fn over(&mut self, of: Macro) -> Expr {
+        if of.kind == MacroKind::ExistsOne && self.is_of_constants(&of) {
+            return self.counted(&of);
+        }
         let target = self.of(of.target.clone());
         if matches!(target, Expr::Conditional { .. }) {
             return self.spread(target, &|target| Expr::Macro(Box::new(Macro { target, ..of.clone() })));
@@ -110,6 +150,34 @@ impl Normal {
     }
 }
 
+/// What has to be there for a path with optional steps (`self.?a.b`) to have a value, field by field; `None` for any other
+/// expression.
+fn chain(expr: &Expr) -> Option<Vec<Expr>> {
+    let Expr::Path { root, steps } = expr else { return None };
+    let first = steps.iter().position(|step| matches!(step, Step::Field { optional: true, .. }))?;
+    let asked = |at: usize| match &steps[at] {
+        Step::Field { name, .. } => {
+            let operand = match at {
+                0 => (**root).clone(),
+                _ => plain(&Expr::Path { root: root.clone(), steps: steps[..at].to_vec() }),
+            };
+            Some(Expr::Has { operand: Box::new(operand), field: name.clone() })
+        }
+        Step::Index { .. } => None,
+    };
+    (first..steps.len()).map(asked).collect()
+}
+
+/// The path with all its steps taken.
+fn plain(expr: &Expr) -> Expr {
+    let Expr::Path { root, steps } = expr else { return expr.clone() };
+    let taken = |step: &Step| match step {
+        Step::Field { name, .. } => Step::Field { name: name.clone(), optional: false },
+        index @ Step::Index { .. } => index.clone(),
+    };
+    Expr::Path { root: root.clone(), steps: steps.iter().map(taken).collect() }
+}
+
 /// Whether the expression means the same wherever it stands: macros cannot bind what it mentions.
 fn is_movable(expr: &Expr) -> bool {
     let is_fixed = |step: &Step| match step {
@@ -120,12 +188,13 @@ fn is_movable(expr: &Expr) -> bool {
         Expr::Literal(_) => true,
         Expr::Variable(name) => name == "self" || name == "oldSelf",
         Expr::Path { root, steps } => is_movable(root) && steps.iter().all(is_fixed),
+        Expr::List(items) => items.iter().all(|(item, optional)| !optional && is_movable(item)),
         _ => false,
     }
 }
 
 /// `expr` with `value` in place of the variable.
-fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
+pub(super) fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
     let again = |expr: &Expr| replaced(expr, variable, value);
     let boxed = |expr: &Expr| Box::new(replaced(expr, variable, value));
     match expr {
