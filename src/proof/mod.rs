@@ -324,7 +324,12 @@ impl Nodes {
         // Only where something breaks does it matter whether desired takes more.
         let mut is_shown = !self.by_path.values().any(|known| !known.witnesses.is_empty());
         for (path, what) in walked.changed {
+            // What the walk there did not come to is not the same for having no doubts.
+            let is_missed = self.is_cut && !self.by_path.contains_key(&path);
             let known = self.by_path.entry(path).or_default();
+            if is_missed {
+                known.open.push("not compared: the limit of steps is reached".to_owned());
+            }
             if known.changes.is_empty() {
                 known.changes.insert(what);
             }

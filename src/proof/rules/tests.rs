@@ -261,6 +261,14 @@ fn keys_that_are_only_looked_for_are_there_or_not() {
     assert_eq!(decided(&rule, &[&needs, radius, &few], &one), "holds", "the third rule asks for one of them");
     assert_eq!(decided(&rule, &[&few], &one), "fails");
     assert_eq!(decided(&rule, &[&needs, radius], &few), "fails");
+
+    // Keys that are compared and not looked for do not make long maps.
+    let names: Vec<String> = (0..30).map(|n| format!("'example.com/name{n}'")).collect();
+    let within =
+        |count: usize| format!("self.all(x, x in [{}] || !x.startsWith('example.com/'))", names[..count].join(", "));
+    let labels = json!({"type": "object", "additionalProperties": text(), "maxProperties": 100});
+    assert_eq!(decided(&labels, &[&within(29)], &within(30)), "holds");
+    assert_eq!(decided(&labels, &[&within(30)], &within(29)), "fails");
 }
 
 #[test]

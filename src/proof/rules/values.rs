@@ -432,7 +432,7 @@ impl<'t> Maker<'t> {
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
         // Of the keys that are looked for one each will do; the rest are examples for macros, which may have other keys.
         let asked = view.kept.saturating_sub(view.sought);
-        let counted = View { kept: asked + keys_view.words.len(), sizes: view.sizes.clone(), ..View::default() };
+        let counted = View { kept: asked + view.sought_keys.len(), sizes: view.sizes.clone(), ..View::default() };
         let (least, most) = self.lengths(&counted, bound(schema, "minProperties"), bound(schema, "maxProperties"));
         let mut values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
         if !view.sees_values {

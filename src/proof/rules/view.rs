@@ -13,8 +13,10 @@ pub struct View {
     /// How many items or entries decide every question that is asked of the list or map as a whole: an example for each
     /// `exists`, a counterexample for each `all`.
     pub kept: usize,
-    /// How many of them are entries of a map that are looked for by their key: one for each key will do, however often.
+    /// How many of them are entries of a map that are looked for by their key, and by which: one for each key will do,
+    /// however often.
     pub sought: usize,
+    pub sought_keys: BTreeSet<String>,
     /// Whether the values of a map are looked at, and not only whether there are any.
     pub sees_values: bool,
     /// What the number of items, entries or characters is compared with.
@@ -113,6 +115,7 @@ impl View {
         }
         self.kept += other.kept;
         self.sought += other.sought;
+        self.sought_keys.extend(other.sought_keys.iter().cloned());
         self.sees_values |= other.sees_values;
         self.is_paired |= other.is_paired;
         self.sizes.extend(&other.sizes);

@@ -235,7 +235,11 @@ impl<'s> Solver<'s> {
             && let Some(options) =
                 all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len())
         {
-            let values = numbers::enum_values(options, facts, kinds);
+            let mut values = numbers::enum_values(options, facts, kinds);
+            // A null may pass an `enum` below `allOf` that does not name it.
+            if facts.null && !values.values.contains(&Value::Null) {
+                values.values.push(Value::Null);
+            }
             let mut answer = self.among(facts, &values.values, want);
             if answer.values.is_empty() && !values.are_all {
                 answer.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());

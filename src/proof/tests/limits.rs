@@ -117,3 +117,24 @@ fn many_rules_are_compared_within_the_limit() {
     more["x-kubernetes-validations"].as_array_mut().expect("a list").reverse();
     assert_eq!(judge(&whole(&of("!=")), &whole(&more)).verdict, Equal);
 }
+
+/// What the limit leaves out in one direction and not in the other is not called safe.
+#[test]
+fn a_node_that_was_not_reached_is_undecided() {
+    let side = |rules: Value| {
+        let leaf = |n: usize| json!({"type": "string", "maxLength": 100 - n, "x-kubernetes-validations": rules});
+        let group = || (0..9).map(|n| (format!("f{n}"), leaf(n))).collect::<Map<String, Value>>();
+        let groups: Map<String, Value> =
+            (0..9).map(|n| (format!("g{n}"), json!({"type": "object", "properties": group()}))).collect();
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": groups}}})
+    };
+    let (live, desired) = (side(json!([])), side(json!([{"rule": "self != ''"}])));
+    let mut reached = BTreeSet::new();
+    for steps in (1..40).map(|n| n * 10_000) {
+        let proof = prove(&version(&live), &version(&desired), Limits { steps });
+        let safe = proof.nodes.iter().filter(|node| matches!(node.verdict, Equal | Widening));
+        assert_eq!(safe.map(|node| &node.path).collect::<Vec<_>>(), Vec::<&String>::new(), "{steps} steps");
+        reached.insert(proof.nodes.iter().filter(|node| node.verdict == Narrowing).count());
+    }
+    assert!(reached.len() > 2, "{reached:?}");
+}

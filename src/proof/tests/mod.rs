@@ -269,6 +269,18 @@ fn lists() {
 }
 
 #[test]
+fn a_null_in_a_list_passes_an_enum_below_all_of() {
+    let list = |nullable: bool| {
+        let mut item = json!({"type": "boolean", "allOf": [{"enum": [true]}, {"enum": [true]}]});
+        if nullable {
+            item["nullable"] = json!(true);
+        }
+        json!({"type": "array", "items": item})
+    };
+    both_ways(&[(list(true), list(false), Narrowing, Widening)]);
+}
+
+#[test]
 fn combined_schemas() {
     let object = |more: Value| {
         let mut schema = json!({"type": "object", "properties":

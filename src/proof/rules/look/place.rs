@@ -103,6 +103,7 @@ impl<'a> Looker<'a, '_> {
         let map = self.looked.view.at(&way);
         map.kept += 1;
         map.sought += 1;
+        map.sought_keys.insert(key.to_owned());
         map.keys.get_or_insert_default().words.insert(key.to_owned());
         // What the rule asks of this value is asked of the values of all keys, which does no harm.
         Some(value)
