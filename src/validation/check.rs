@@ -58,6 +58,7 @@ impl Checker {
         }
         self.steps -= 1;
         let mut found = self.all_keywords(node, value, path, old);
+        found.place(path);
         if (!found.is_valid() || self.undecided.len() > open) && old.is_some_and(Correlated::is_unchanged) {
             found.clear();
             self.undecided.truncate(open);
@@ -219,7 +220,9 @@ impl Checker {
             }
         }
         for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
-            found.add(FieldError::named(&format!("{}.{name}", path.openapi()), Kind::Required, None, String::new()));
+            let at = Some(Path::Name(path, name).steps());
+            let error = FieldError::named(&format!("{}.{name}", path.openapi()), Kind::Required, None, String::new());
+            found.add(FieldError { at, ..error });
         }
     }
 

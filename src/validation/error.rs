@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::gotext;
+use crate::resource::Step;
 
 /// The kinds of refusal, with the names that the server's `causes` use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,6 +58,9 @@ impl Kind {
 pub struct FieldError {
     /// As the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
     pub path: String,
+    /// The same as steps, for what the keywords of the schema refuse. Keys may hold dots and brackets, so that the text does
+    /// not always tell.
+    pub at: Option<Vec<Step>>,
     pub kind: Kind,
     /// What the server shows as the value: for a wrong type, the name of the type that was found.
     pub bad_value: Option<Value>,
@@ -67,7 +71,7 @@ impl FieldError {
     /// An error of the OpenAPI layer, whose names may begin with a dot and whose root has no name.
     pub(super) fn named(name: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
         let path = if name.is_empty() || name == "." { "<nil>" } else { name.strip_prefix('.').unwrap_or(name) };
-        Self { path: path.to_owned(), kind, bad_value, detail }
+        Self { at: None, path: path.to_owned(), kind, bad_value, detail }
     }
 
     /// The text without the path, as in a status's `details.causes[].message`.

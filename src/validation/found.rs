@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use serde_json::Value;
 
 use super::error::{FieldError, Kind};
+use super::path::Path;
 
 /// So many errors are compared with each other; of more, their hashes.
 const FEW: usize = 16;
@@ -56,7 +57,7 @@ impl Found {
     /// Adds an error that the server attributes to no field.
     pub fn add_unplaced(&mut self, detail: String) {
         let bad_value = Some(Value::String(String::new()));
-        self.add(FieldError { path: "<nil>".to_owned(), kind: Kind::Invalid, bad_value, detail });
+        self.add(FieldError { at: None, path: "<nil>".to_owned(), kind: Kind::Invalid, bad_value, detail });
     }
 
     pub fn merge(&mut self, other: Found) {
@@ -67,6 +68,13 @@ impl Found {
         }
         for error in other.errors {
             self.add(error);
+        }
+    }
+
+    /// Gives the errors that have none yet the steps to their place.
+    pub fn place(&mut self, path: &Path) {
+        for error in self.errors.iter_mut().filter(|error| error.at.is_none() && error.path != "<nil>") {
+            error.at = Some(path.steps());
         }
     }
 
@@ -90,7 +98,7 @@ mod tests {
     use super::*;
 
     fn error(detail: usize) -> FieldError {
-        FieldError { path: "a".to_owned(), kind: Kind::Invalid, bad_value: None, detail: detail.to_string() }
+        FieldError { at: None, path: "a".to_owned(), kind: Kind::Invalid, bad_value: None, detail: detail.to_string() }
     }
 
     #[test]

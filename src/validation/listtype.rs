@@ -59,6 +59,7 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
 fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<FieldError>) {
     if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null()) {
         errors.push(FieldError {
+            at: None,
             path: Path::Index(path, at).field(),
             kind: Kind::Invalid,
             bad_value: Some(item.clone()),
@@ -84,7 +85,7 @@ fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<Fie
 }
 
 fn duplicate(path: &Path, value: Value) -> FieldError {
-    FieldError { path: path.field(), kind: Kind::Duplicate, bad_value: Some(value), detail: String::new() }
+    FieldError { at: None, path: path.field(), kind: Kind::Duplicate, bad_value: Some(value), detail: String::new() }
 }
 
 /// A text that equal values share. Scalars of different types never are equal, while inside of lists and objects an

@@ -283,6 +283,7 @@ impl Schema {
         if self.root.has_rules {
             if rules_wait && errors.iter().any(|error| blocks_rules(error.kind)) {
                 errors.push(FieldError {
+                    at: None,
                     path: "<nil>".to_owned(),
                     kind: Kind::Invalid,
                     bad_value: Some(Value::Null),

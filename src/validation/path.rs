@@ -1,5 +1,7 @@
 //! Where validation is, kept as a chain of borrowed steps: no text is built while nothing is wrong.
 
+use crate::resource::Step;
+
 /// One step, and the steps before it.
 #[derive(Clone, Copy)]
 pub enum Path<'a> {
@@ -27,6 +29,23 @@ impl Path<'_> {
         let mut out = String::new();
         self.push(&mut out, true);
         out
+    }
+
+    /// From the root down.
+    pub fn steps(&self) -> Vec<Step> {
+        match self {
+            Path::Root => Vec::new(),
+            Path::Name(parent, key) | Path::Key(parent, key) => {
+                let mut steps = parent.steps();
+                steps.push(Step::from(*key));
+                steps
+            }
+            Path::Index(parent, index) => {
+                let mut steps = parent.steps();
+                steps.push(Step::Index(*index));
+                steps
+            }
+        }
     }
 
     fn push(&self, out: &mut String, bracketed_keys: bool) {

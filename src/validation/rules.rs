@@ -209,9 +209,10 @@ impl RuleWalk {
                     let bad_value = shown.then(|| new.clone());
                     // The server drops the text of a duplicate.
                     let detail = if kind == Kind::Duplicate { String::new() } else { message };
-                    self.errors.push(FieldError { path: at, kind, bad_value, detail });
+                    self.errors.push(FieldError { at: None, path: at, kind, bad_value, detail });
                 }
                 Verdict::Errs { message, type_name } => self.errors.push(FieldError {
+                    at: None,
                     path: path.field(),
                     kind: Kind::Invalid,
                     bad_value: Some(Value::String(type_name)),

@@ -155,7 +155,7 @@ fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
 }
 
 fn invalid(path: &str, bad_value: Value, detail: String) -> FieldError {
-    FieldError { path: path.to_owned(), kind: Kind::Invalid, bad_value: Some(bad_value), detail }
+    FieldError { at: None, path: path.to_owned(), kind: Kind::Invalid, bad_value: Some(bad_value), detail }
 }
 
 #[cfg(test)]

@@ -257,7 +257,7 @@ impl Judging {
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
         let errors: Vec<FieldError> = outcome.errors.into_iter().filter(|error| !is_notice(error)).collect();
         let mut told: Vec<Vec<Step>> =
-            errors.iter().map(|error| place::resolve(&error.path, &self.version.raw, &manifest).steps).collect();
+            errors.iter().map(|error| place::of(error, &self.version.raw, &manifest).steps).collect();
         // The server reads a manifest before it looks at what is live, so that nothing of this is forgiven.
         let unreadable = self.unreadable(&manifest, Duplicates::Refused, &told);
         told.extend(unreadable.iter().map(Unreadable::steps));
@@ -338,7 +338,7 @@ impl Judging {
 
     /// Where it is, the cause in words, and the server's words.
     fn said(&self, error: &FieldError, object: &Value) -> (place::Place, String, String) {
-        let place = place::resolve(&error.path, &self.version.raw, object);
+        let place = place::of(error, &self.version.raw, object);
         let words = cause::of(error, &place, &self.version.raw).words;
         let said = if self.redact {
             format!("{}: {words}", if place.pattern.is_empty() { "<nil>" } else { &error.path })

@@ -184,6 +184,18 @@ fn the_reach_of_a_refusal_is_told_apart() {
 }
 
 #[test]
+fn keys_that_hold_dots_brackets_and_quotes_are_not_taken_for_paths() {
+    let map = |b: Value| fields(json!({"map": {"type": "object", "additionalProperties": fields(json!({"b": b}))}}));
+    let (live, desired) = (map(json!({"type": "string"})), map(json!({"type": "string", "maxLength": 2})));
+    for key in ["a", "a.b", "a]b", "a[0]", "[0]", "\"", "a\"].b", ".", "b"] {
+        // Another key reads like the place of the value that is refused.
+        let spec = json!({"map": {key: {"b": "long"}, format!("{key}.b"): {"b": "ok"}, format!("{key}.b.b"): {}}});
+        let refused = ["ExistingObjectRefusedWhenTouched v1 spec.map[*].b 1"];
+        assert_eq!(of_spec(live.clone(), desired.clone(), spec), refused, "{key}");
+    }
+}
+
+#[test]
 fn what_is_wrong_already_today_is_not_reported() {
     let limit = |most: u64| fields(json!({"s": {"type": "string", "maxLength": most}, "t": {"type": "string"}}));
     assert_eq!(of_spec(limit(3), limit(2), json!({"s": "long"})), Vec::<String>::new());

@@ -223,7 +223,7 @@ mod tests {
         let object = json!({"metadata": {"name": "x"}, "spec": spec});
         let outcome = Schema::compile(&schema).unwrap().validate(&object, None);
         let say = |error: &FieldError| {
-            let place = place::resolve(&error.path, &schema, &object);
+            let place = place::of(error, &schema, &object);
             let keyword = of(error, &place, &schema);
             let at: Vec<String> = keyword
                 .at

@@ -259,7 +259,7 @@ impl Judge {
 
     /// The server can neither read nor write the object at the version.
     fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
-        let place = place::resolve(&error.path, &version.raw, object);
+        let place = place::of(error, &version.raw, object);
         let keyword = cause::of(error, &place, &version.raw);
         effects.push(self.effect(Harm::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
     }
@@ -318,7 +318,7 @@ impl Judge {
             Today { live, old, new, outcome }
         });
         for error in &outcome.errors {
-            let place = place::resolve(&error.path, &version.raw, &new);
+            let place = place::of(error, &version.raw, &new);
             let keyword = cause::of(error, &place, &version.raw);
             let refusal = ratchet::refusal(version, error, &place, &new, &old);
             if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refusal)) {
@@ -470,13 +470,17 @@ struct Today<'j> {
 impl Today<'_> {
     /// Whether the same thing is wrong with the object today, and refuses no less.
     fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refusal: &Refusal) -> bool {
-        self.outcome.errors.iter().filter(|known| known.path == error.path && known.kind == error.kind).any(|known| {
-            let place = place::resolve(&known.path, &self.live.raw, &self.new);
-            let cause = cause::of(known, &place, &self.live.raw);
-            let same_words = is_rule(keyword) && cause.words == keyword.words;
-            let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
-            is_same && ratchet::refusal(self.live, known, &place, &self.new, &self.old) <= *refusal
-        })
+        self.outcome
+            .errors
+            .iter()
+            .filter(|known| known.path == error.path && known.at == error.at && known.kind == error.kind)
+            .any(|known| {
+                let place = place::of(known, &self.live.raw, &self.new);
+                let cause = cause::of(known, &place, &self.live.raw);
+                let same_words = is_rule(keyword) && cause.words == keyword.words;
+                let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
+                is_same && ratchet::refusal(self.live, known, &place, &self.new, &self.old) <= *refusal
+            })
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::resource::Step;
+use crate::validation::FieldError;
 
 /// A path taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,14 @@ pub struct Place {
     pub pattern: String,
     /// Whether all steps are names of fields.
     pub only_names: bool,
+}
+
+/// The place of an error: by its steps, else by its text.
+pub fn of(error: &FieldError, schema: &Value, object: &Value) -> Place {
+    match &error.at {
+        Some(steps) => at(steps, schema),
+        None => resolve(&error.path, schema, object),
+    }
 }
 
 /// Takes `text` apart. Two notations occur, `a.key.x[0]` and `a[key].x[0]`, and keys of maps may hold anything: what is

@@ -35,7 +35,10 @@ const MARK: &str = "gantry.dev/differs";
 pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Value, old: &Value) -> Refusal {
     let remains = |old: &Value| {
         let found = version.schema.validate_all(new, Some(old)).errors;
-        found.iter().any(|found| found.path == error.path && found.kind == error.kind && found.detail == error.detail)
+        let is_it = |found: &FieldError| {
+            found.path == error.path && found.at == error.at && found.kind == error.kind && found.detail == error.detail
+        };
+        found.iter().any(is_it)
     };
     let mut before = old.clone();
     before["metadata"]["labels"][MARK] = json!("");

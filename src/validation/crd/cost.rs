@@ -38,8 +38,13 @@ impl Costs {
             return;
         }
         let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let error =
-            FieldError { path: path.field(), kind: Kind::Forbidden, bad_value: None, detail: detail.to_owned() };
+        let error = FieldError {
+            at: None,
+            path: path.field(),
+            kind: Kind::Forbidden,
+            bad_value: None,
+            detail: detail.to_owned(),
+        };
         let at = self.most.partition_point(|(before, _)| *before >= cost);
         self.most.insert(at, (cost, Refusal::of(path, error)));
         self.most.truncate(NAMED);

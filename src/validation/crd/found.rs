@@ -58,7 +58,7 @@ fn steps(path: &Path, out: &mut Vec<Step>) {
 
 impl Errors {
     fn push(&mut self, path: &Path, kind: Kind, bad_value: Option<Value>, detail: impl Into<String>) {
-        self.add(path, FieldError { path: path.field(), kind, bad_value, detail: detail.into() });
+        self.add(path, FieldError { at: None, path: path.field(), kind, bad_value, detail: detail.into() });
     }
 
     /// An error about something at or below `path`.

@@ -38,6 +38,7 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
         }
     } else {
         errors.push(FieldError {
+            at: None,
             path: Path::Name(&path, "name").field(),
             kind: Kind::Required,
             bad_value: None,
@@ -93,6 +94,7 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
         let path = Path::Name(path, key);
         match map.get(key) {
             None => errors.push(FieldError {
+                at: None,
                 path: path.field(),
                 kind: Kind::Required,
                 bad_value: None,
@@ -163,7 +165,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     const LARGEST: usize = 256 << 10;
     if size > LARGEST {
         let detail = format!("may not be more than {LARGEST} bytes");
-        errors.push(FieldError { path: annotations.field(), kind: Kind::TooLong, bad_value: None, detail });
+        errors.push(FieldError { at: None, path: annotations.field(), kind: Kind::TooLong, bad_value: None, detail });
     }
     owners(metadata, &Path::Name(path, "ownerReferences"), errors);
     finalizers(metadata, &Path::Name(path, "finalizers"), errors);
@@ -205,7 +207,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         }
         if (group, version, kind) == ("", "v1", "Event") {
             let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
-            errors.push(FieldError { path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
+            errors.push(FieldError { at: None, path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
         }
         if owner.get("controller") == Some(&json!(true)) {
             let name = format!("{kind}/{}", text("name"));
@@ -219,7 +221,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
                  {name}",
                 all.join(",")
             );
-            errors.push(FieldError { path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
+            errors.push(FieldError { at: None, path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
         }
     }
 }
@@ -234,6 +236,7 @@ fn owner_text(owner: &Value) -> String {
 
 fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let too_long = |path: &Path, max: usize| FieldError {
+        at: None,
         path: path.field(),
         kind: Kind::TooLong,
         bad_value: None,

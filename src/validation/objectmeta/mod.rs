@@ -278,7 +278,7 @@ impl Coercion {
 }
 
 fn invalid(path: &Path, value: Value, detail: &str) -> FieldError {
-    FieldError { path: path.field(), kind: Kind::Invalid, bad_value: Some(value), detail: detail.to_owned() }
+    FieldError { at: None, path: path.field(), kind: Kind::Invalid, bad_value: Some(value), detail: detail.to_owned() }
 }
 
 #[cfg(test)]
