@@ -110,7 +110,8 @@ impl Live {
                 as_live(&base)
             }
             None => {
-                (control_plane().post(CRDS, &base).0 == 201).then_some(())?;
+                let answer = survived(control_plane().try_post(CRDS, &base), &base);
+                answer.ok().filter(|(status, _)| *status == 201)?;
                 eventually("the CRD is established", || Some(control_plane().get(&path).1).filter(is_established))
             }
         };

@@ -2,6 +2,8 @@
 //!
 //! A walk that finds nothing wrong builds no text and no list. What a quirk is for is said where it is.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::correlate::Correlated;
@@ -172,6 +174,11 @@ impl Checker {
         }
         if let Some(max) = node.item_count.max.filter(|max| count > *max) {
             found.add(too_many(path, count, max));
+        }
+        if node.unique_items && has_duplicates(items) {
+            let path = path.openapi();
+            let detail = format!("{path} in body shouldn't contain duplicates");
+            found.add(FieldError::named(&path, Kind::Invalid, Some(json!("")), detail));
         }
     }
 
@@ -376,6 +383,17 @@ impl Checker {
         let detail = format!("supported values: {}", supported.join(", "));
         found.add(FieldError::named(&path.openapi(), Kind::NotSupported, Some(value.clone()), detail));
     }
+}
+
+fn has_duplicates(items: &[Value]) -> bool {
+    // As text an integer is the same as a float; so the values themselves are compared, too.
+    let mut seen: HashMap<String, Vec<&Value>> = HashMap::new();
+    items.iter().any(|item| {
+        let alike = seen.entry(gotext::json(item)).or_default();
+        let is_there = alike.contains(&item);
+        alike.push(item);
+        is_there
+    })
 }
 
 fn sorted_keys(map: &Map<String, Value>) -> impl Iterator<Item = &str> {

@@ -114,6 +114,7 @@ impl<'a> Compiler<'a> {
                 true => self.array(map, "enum")?.to_vec(),
                 false => self.array(map, "enum")?.iter().map(stored).collect(),
             }),
+            unique_items: self.flag(map, "uniqueItems")?,
             item_count: Bounds { min: self.integer(map, "minItems")?, max: self.integer(map, "maxItems")? },
             property_count: Bounds {
                 min: self.integer(map, "minProperties")?,

@@ -145,6 +145,8 @@ pub struct Node {
     pub number: Option<Box<NumberRules>>,
     pub string: Option<Box<StringRules>>,
     pub item_count: Bounds,
+    /// `uniqueItems`, by which only defaults are judged; the schema is refused.
+    pub unique_items: bool,
     pub property_count: Bounds,
     pub combined: Option<Box<Combined>>,
     /// `x-kubernetes-validations` of this node.

@@ -65,8 +65,12 @@ impl Api {
 
     /// A server-side apply by a field manager of the test's choice, without force.
     pub fn server_side_apply(&self, path: &str, field_manager: &str, body: &Value) -> (u16, Value) {
-        let path = format!("{path}?fieldManager={field_manager}");
-        self.send("PATCH", &path, Some(("application/apply-patch+yaml", body)))
+        self.apply_to(&format!("{path}?fieldManager={field_manager}"), body)
+    }
+
+    /// A server-side apply with parameters of the test's choice in the path.
+    pub fn apply_to(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.send("PATCH", path, Some(("application/apply-patch+yaml", body)))
     }
 
     pub fn delete(&self, path: &str) -> (u16, Value) {

@@ -144,7 +144,7 @@ impl Check for CrdUpgradeSafety {
             let compared = apart(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await;
             let compared = compared.ok_or_else(interrupted)?;
             let evidence = self.evidence(&pairs, &compared, &context).await?;
-            let written = Written::all(&context.plan.changes);
+            let written = Written::all(&context.plan.changes, context.field_manager);
             let check = self.clone();
             apart(move || check.answer(&pairs, compared, evidence, &written)).await.ok_or_else(interrupted)
         })
@@ -246,7 +246,7 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let found = server::judge(crd.live.as_ref().map(RawObject::json), crd.desired.json());
+            let found = server::judge(crd.live.as_ref().map(RawObject::json), crd.desired.json(), Some(&crd.manager));
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation)));
             judged
         });
@@ -286,7 +286,7 @@ impl CrdUpgradeSafety {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
         let mut judged = self.judged(self.compare_with(live, desired, &prove)?, Vec::new());
-        let refused = server::judge(Some(live), desired).into_iter();
+        let refused = server::judge(Some(live), desired, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation)));
         server::tell_once(&mut judged.violations);
         Ok(judged.violations)

@@ -1,13 +1,16 @@
 //! `CRDInvalid`: what the API server says of the CRDs of a plan, new ones included. [`crate::validation::crd`] knows;
 //! this file puts it in the words of a finding.
 
-use serde_json::Value;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
 
 use super::compare::RuleViolation;
 use super::presets::{crdify, kapp};
 use super::rules::{RULES, Said};
 use crate::plan::{Action, Change};
 use crate::preflight::Violation;
+use crate::preflight::objects::merge;
 use crate::report::Severity;
 use crate::resource::{RawObject, Step};
 use crate::validation::FieldError;
@@ -25,11 +28,13 @@ pub struct Written {
     pub change: usize,
     pub live: Option<RawObject>,
     pub desired: RawObject,
+    /// Who applies it.
+    pub manager: String,
 }
 
 impl Written {
     /// Those among `changes`, in the order of the plan.
-    pub fn all(changes: &[Change]) -> Vec<Self> {
+    pub fn all(changes: &[Change], manager: &str) -> Vec<Self> {
         let is_written = |change: &&Change| matches!(change.action, Action::Create | Action::Update);
         let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
         crds.filter(|(_, change)| is_written(change))
@@ -37,20 +42,25 @@ impl Written {
                 change: index,
                 live: change.live.as_ref().map(|live| live.raw.clone()),
                 desired: change.desired.raw.clone(),
+                manager: manager.to_owned(),
             })
             .collect()
     }
 }
 
-/// What the server refuses in a CRD, as JSON; with `live` it is to replace that one.
-pub fn judge(live: Option<&str>, desired: &str) -> Vec<RuleViolation> {
+/// What the server refuses in a CRD, as JSON, that `manager` applies; with `live` it is to replace that one. Without a manager
+/// it is an upgrade from one manifest to another.
+pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<RuleViolation> {
     let read = |text| serde_json::from_str::<Value>(text).ok();
     let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == "apiextensions.k8s.io/v1") else {
         return Vec::new();
     };
     let live = live.and_then(read);
     let desired = match &live {
-        Some(live) => applied(live, desired),
+        Some(live) => match manager {
+            Some(manager) => applied(live, desired, manager),
+            None => upgraded(live, desired),
+        },
         None => desired,
     };
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
@@ -79,9 +89,31 @@ pub fn judge(live: Option<&str>, desired: &str) -> Vec<RuleViolation> {
     violations
 }
 
-/// The desired CRD with what an apply keeps of the live one because others own it: what they say of a webhook that
+/// The live CRD once `manager` has applied the desired one: what it does not say stays, unless `manager` said it before and
+/// nobody else does.
+fn applied(live: &Value, desired: Value, manager: &str) -> Value {
+    merge::merge(live, &merge::intent(desired, true), &SHAPE, manager)
+}
+
+/// How a CRD is merged: its lists that are no single values, and the fields that go with all that is in them.
+static SHAPE: LazyLock<Value> = LazyLock::new(|| {
+    let client = json!({"properties": {"service": {}, "url": {}, "caBundle": {}}});
+    let webhook = json!({"properties": {"clientConfig": client, "conversionReviewVersions": {}}});
+    let conversion = json!({"properties": {"strategy": {}, "webhook": webhook}});
+    json!({"properties": {
+        "metadata": {"properties": {
+            "finalizers": {"x-kubernetes-list-type": "set"},
+            "ownerReferences": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
+            "labels": {},
+            "annotations": {},
+        }},
+        "spec": {"properties": {"conversion": conversion, "names": {}, "versions": {}}},
+    }})
+});
+
+/// The desired CRD with what others say of the live one, where nobody knows who said what: what they say of a webhook that
 /// converts, such as its CA, and who approved of the API.
-fn applied(live: &Value, mut desired: Value) -> Value {
+fn upgraded(live: &Value, mut desired: Value) -> Value {
     let webhook = |crd: &Value| crd["spec"]["conversion"]["strategy"] == "Webhook";
     if webhook(live) && webhook(&desired) {
         let (live, desired) = (&live["spec"]["conversion"], &mut desired["spec"]["conversion"]);
@@ -113,7 +145,7 @@ fn keep(from: &Value, into: &mut Value) {
 
 /// The first refusal of a CRD that is to replace a live one, in words.
 pub fn refusal(live: &RawObject, desired: &RawObject) -> Option<String> {
-    let first = judge(Some(live.json()), desired.json()).into_iter().next()?;
+    let first = judge(Some(live.json()), desired.json(), None).into_iter().next()?;
     Some(first.said.message)
 }
 
@@ -217,8 +249,22 @@ fn node_path(steps: &[Step]) -> String {
     path
 }
 
-/// Leaves out what another rule says as loudly of the same CRD.
+/// Leaves out what another rule says as loudly of the same CRD. Of a pattern that the server refuses there is nothing to
+/// compare.
 pub fn tell_once(violations: &mut Vec<Violation>) {
+    let is_pattern = |at: &[Step]| at.last() == Some(&Step::from("pattern"));
+    let refused: Vec<_> = violations
+        .iter()
+        .filter(|violation| {
+            violation.rule == NAME && violation.severity == Severity::Error && is_pattern(&violation.at)
+        })
+        .map(|violation| (format!("{:?}", violation.subject), violation.at.clone()))
+        .collect();
+    violations.retain(|violation| {
+        let is_it =
+            |(subject, at): &(String, Vec<Step>)| *at == violation.at && *subject == format!("{:?}", violation.subject);
+        violation.rule != "PatternChange" || !refused.iter().any(is_it)
+    });
     let loud: Vec<(String, String)> = violations
         .iter()
         .filter(|violation| violation.severity == Severity::Error || violation.rule != NAME)
@@ -246,8 +292,6 @@ pub fn tell_once(violations: &mut Vec<Violation>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -265,8 +309,8 @@ mod tests {
         let live =
             json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
-        assert!(judge(Some(&crd(live)), &desired).is_empty());
-        let found = judge(None, &desired);
+        assert!(judge(Some(&crd(live)), &desired, None).is_empty());
+        let found = judge(None, &desired, None);
         assert!(found.len() == 1 && found[0].said.message.contains("required when strategy is set to Webhook"));
         let at = &found[0].said.at;
         assert_eq!(at[..], ["spec", "conversion", "webhook", "clientConfig"].map(Step::from));

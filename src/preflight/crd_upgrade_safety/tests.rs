@@ -401,7 +401,12 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
     let plan = Plan { changes, ..Plan::default() };
     let judged = |preset| {
         let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
-        match judge_all(&check, &Pair::all(&plan.changes), &Written::all(&plan.changes), &Proofs::new(Proven, 1)) {
+        match judge_all(
+            &check,
+            &Pair::all(&plan.changes),
+            &Written::all(&plan.changes, "gantry"),
+            &Proofs::new(Proven, 1),
+        ) {
             Answer::Checked { violations, .. } => violations,
             skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
         }
@@ -452,4 +457,20 @@ fn nothing_is_proven_before_the_work_of_finding_lookups_is_done() {
         let lookups = find();
         assert_eq!((count(), lookups.len()), (1, 1), "{name}: {lookups:?}");
     }
+}
+
+/// Of a pattern that the server refuses there is nothing to compare; other tools' verdicts stay.
+#[test]
+fn a_pattern_that_the_server_refuses_is_one_finding() {
+    let (live, desired) =
+        pair_of(&json!({"type": "string", "pattern": "a"}), &json!({"type": "string", "pattern": "["}));
+    let rules = |preset| {
+        let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+        let found = check.judge(&live, &desired).expect("two CRDs");
+        found.into_iter().map(|violation| violation.rule.to_string()).collect::<BTreeSet<_>>()
+    };
+    for preset in [Preset::Documented, Preset::Semantic] {
+        assert_eq!(rules(preset), BTreeSet::from(["CRDInvalid".to_owned()]));
+    }
+    assert!(rules(Preset::Kapp).len() == 2, "{:?}", rules(Preset::Kapp));
 }

@@ -39,7 +39,7 @@ pub fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str) -> Val
     let others: Vec<Value> = entries.iter().filter(|entry| !is_ours(entry)).map(fields).collect();
     write(&mut merged, intent, Some(schema));
     if let Some(ours) = ours {
-        drop_abandoned(&mut merged, Some(intent), &ours, &others.iter().collect::<Vec<_>>());
+        drop_abandoned(&mut merged, Some(intent), Some(schema), &ours, &others.iter().collect::<Vec<_>>());
     }
     merged
 }
@@ -85,7 +85,14 @@ fn same_item(a: &Value, b: &Value, keys: &[Value], schema: Option<&Value>) -> bo
 
 /// Removes what the manager applied before, sets no longer, and nobody else is on record for. Answers whether anything
 /// went.
-fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others: &[&Value]) -> bool {
+fn drop_abandoned(
+    live: &mut Value,
+    intent: Option<&Value>,
+    schema: Option<&Value>,
+    ours: &Value,
+    others: &[&Value],
+) -> bool {
+    let keyword = |name: &str| schema.and_then(|schema| schema.get(name));
     let Some(ours) = ours.as_object() else { return false };
     let mut went = false;
     for (entry, below) in ours {
@@ -95,9 +102,13 @@ fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others
             let wanted = intent.and_then(|intent| intent.get(name));
             let Some(map) = live.as_object_mut() else { continue };
             let Some(value) = map.get_mut(name) else { continue };
-            let some_went = has_below && drop_abandoned(value, wanted, below, &held);
+            let property = keyword("properties").and_then(|properties| properties.get(name));
+            let child = property.or_else(|| keyword("additionalProperties"));
+            let some_went = has_below && drop_abandoned(value, wanted, child, below, &held);
             let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-            if wanted.is_none() && held.is_empty() && (!has_below || is_empty) {
+            // A declared object goes with all that is in it, such as what the server filled in.
+            let goes_whole = property.is_some() && value.is_object();
+            if wanted.is_none() && held.is_empty() && (!has_below || is_empty || goes_whole) {
                 map.shift_remove(name);
                 went = true;
             } else if some_went && is_empty {
@@ -114,7 +125,7 @@ fn drop_abandoned(live: &mut Value, intent: Option<&Value>, ours: &Value, others
                     items.remove(at);
                     went = true;
                 }
-                Some(at) => went |= drop_abandoned(&mut items[at], wanted, below, &held),
+                Some(at) => went |= drop_abandoned(&mut items[at], wanted, keyword("items"), below, &held),
                 None => {}
             }
         } else if let (Some(value), Some(items)) = (entry.strip_prefix("v:"), live.as_array_mut()) {
@@ -161,6 +172,20 @@ mod tests {
             "spec": {"map": {"a": 1}, "tags": ["a"], "gone": {"a": 1}}});
         let merged = merge(&live, &json!({"spec": {"map": {}, "tags": []}}), &schema(), "gantry");
         assert_eq!(merged["spec"], json!({"map": null, "tags": null}));
+    }
+
+    #[test]
+    fn a_declared_field_goes_with_what_the_server_filled_in() {
+        let ours =
+            json!({"f:spec": {"f:service": {"f:name": {}}, "f:loose": {"f:name": {}}, "f:held": {"f:name": {}}}});
+        let service = json!({"name": "a", "port": 443});
+        let live = json!({"metadata": {"managedFields": [
+                {"manager": "gantry", "operation": "Apply", "fieldsV1": ours},
+                {"manager": "other", "operation": "Update", "fieldsV1": {"f:spec": {"f:held": {"f:ca": {}}}}}]},
+            "spec": {"service": service, "loose": service, "held": {"name": "a", "port": 443, "ca": "x"}}});
+        let schema = json!({"properties": {"spec": {"properties": {"service": {}, "held": {}}}}});
+        let merged = merge(&live, &json!({"spec": {}}), &schema, "gantry");
+        assert_eq!(merged["spec"], json!({"loose": {"port": 443}, "held": {"port": 443, "ca": "x"}}));
     }
 
     #[test]

@@ -185,6 +185,11 @@ fn constants_that_no_program_can_be_made_of_are_refused_after_types_that_are_wro
 #[test]
 fn defaults_have_to_be_valid_and_pruned() {
     assert_eq!(errors_of(json!({"type": "string", "default": "ab", "maxLength": 1})).len(), 1);
+    let unique =
+        json!({"type": "array", "items": {"type": "integer"}, "default": [1, 2, 1], "allOf": [{"uniqueItems": true}]});
+    assert!(
+        errors_of(unique).contains(&format!("{X}.default: Invalid value: \"\":  in body shouldn't contain duplicates"))
+    );
     assert_eq!(
         errors_of(json!({"type": "text", "default": "a"}))[0],
         format!("{X}.default: Invalid value: \"string\":  in body must be of type text: \"string\"")
