@@ -24,18 +24,25 @@ pub use values::{broken, text_like, value};
 #[derive(Clone)]
 pub struct Random {
     state: u64,
+    /// Decisions that are taken already, the next one last.
+    decided: Vec<u8>,
     /// Whether what real CRDs rarely or never have is rare.
     everyday: bool,
 }
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self { state: seed, everyday: false }
+        Self { state: seed, decided: Vec::new(), everyday: false }
     }
 
     /// As real CRDs are: lists and objects in an `enum`, `multipleOf`, outlandish formats and the like are rare.
     pub fn everyday(seed: u64) -> Self {
-        Self { state: seed, everyday: true }
+        Self { everyday: true, ..Self::new(seed) }
+    }
+
+    /// Decisions that a fuzzer takes, so that it learns which of them lead where.
+    pub fn deciding(bytes: &[u8]) -> Self {
+        Self { decided: bytes.iter().rev().copied().collect(), ..Self::new(0) }
     }
 
     fn next(&mut self) -> u64 {
@@ -48,6 +55,9 @@ impl Random {
 
     /// A number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
+        if let Some(byte) = self.decided.pop() {
+            return usize::from(byte) % limit.max(1);
+        }
         (self.next() % limit.max(1) as u64) as usize
     }
 

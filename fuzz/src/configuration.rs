@@ -1,0 +1,33 @@
+//! Configuration: a file that `-c` names and the same text among the manifests give settings or problems with a place.
+
+use std::sync::Arc;
+
+use gantry::config::Loader;
+use gantry::manifest::{self, Source};
+use gantry::preflight::registry;
+use gantry::problem::Error;
+
+pub fn run(data: &[u8]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("config.yaml");
+    std::fs::write(&file, data).expect("a file");
+    let known = registry::known();
+    let lines = 1 + data.iter().filter(|byte| matches!(byte, b'\n' | b'\r' | 0x85 | 0xa8 | 0xa9)).count();
+    let check = |loaded: Result<gantry::config::Loaded, Error>| match loaded {
+        Ok(loaded) => assert!(!loaded.settings.checks.iter().any(|check| check.name.is_empty())),
+        Err(error) => {
+            assert!(!error.problems().is_empty());
+            for problem in error.problems() {
+                assert!(problem.at.as_ref().is_none_or(|place| place.line <= lines + 1), "{problem:?}");
+            }
+        }
+    };
+    let outside = Loader { working_directory: folder.path().to_owned(), ..Loader::default() };
+    check(Loader { files: vec![file.clone()], ..outside.clone() }.load([], &known));
+
+    let text = String::from_utf8_lossy(data).into_owned();
+    let source = Arc::new(Source { name: "fuzz.yaml".to_owned(), text });
+    if let Ok(loaded) = manifest::read(&source) {
+        check(outside.load(loaded.configs.iter().map(|config| &config.origin), &known));
+    }
+}

@@ -1,0 +1,47 @@
+//! What the fuzz targets do with their bytes: one module for each, with a function `run` that panics where something is
+//! wrong.
+//!
+//! The stable tests compile these modules too (`tests/fuzz_seeds.rs`) and run them on `fuzz/seeds`.
+
+pub mod cel;
+pub mod configuration;
+pub mod manifest;
+pub mod pattern;
+pub mod proof;
+pub mod schema;
+
+#[path = "../../tests/generator/mod.rs"]
+mod generator;
+
+use generator::Random;
+use serde_json::Value;
+
+/// What the bytes stand for.
+enum Input {
+    /// Written out: the elements of a JSON or YAML list.
+    Written(Vec<Value>),
+    /// The decisions of the generator.
+    Generated(Random),
+}
+
+/// Bytes that start with `[` are a list of values; all others are decisions.
+fn input(data: &[u8]) -> Option<Input> {
+    if data.first() != Some(&b'[') {
+        return Some(Input::Generated(Random::deciding(data)));
+    }
+    let text = std::str::from_utf8(data).ok()?;
+    match gantry::yaml::parse(text).ok()??.to_value() {
+        Value::Array(values) => Some(Input::Written(values)),
+        _ => None,
+    }
+}
+
+/// The schema of a custom resource whose `spec` this is.
+fn of_spec(schema: &Value) -> Value {
+    serde_json::json!({"type": "object", "properties": {"spec": schema}})
+}
+
+/// A custom resource with this `spec`.
+fn object(spec: Value) -> Value {
+    serde_json::json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": spec})
+}
