@@ -221,22 +221,23 @@ fn alternatives_in_another_order_are_compared_once() {
 /// once.
 #[test]
 fn hundreds_of_conditions_on_one_text_are_judged_in_bounded_memory() {
-    fn patterns(depth: usize, wide: usize, name: &str) -> Value {
+    fn patterns(keyword: &str, depth: usize, wide: usize, name: &str) -> Value {
+        let branch = |n| patterns(keyword, depth - 1, wide, &format!("{name}{n}"));
         match depth {
-            0 => json!({"pattern": format!("^f{name}$")}),
-            _ => {
-                json!({"oneOf": (0..wide).map(|n| patterns(depth - 1, wide, &format!("{name}{n}"))).collect::<Vec<_>>()})
-            }
+            0 => json!({"pattern": format!("^f{name}")}),
+            _ => json!({keyword: (0..wide).map(branch).collect::<Vec<_>>()}),
         }
     }
-    let nested = |depth: usize, wide: usize, name: &str| {
-        let mut schema = patterns(depth, wide, name);
+    let nested = |keyword: &str, depth: usize, wide: usize, name: &str| {
+        let mut schema = patterns(keyword, depth, wide, name);
         schema["type"] = json!("string");
         object(json!({"x": schema}))
     };
-    for (depth, wide) in [(10, 2), (4, 5)] {
-        let verdicts_of = &["undecided", "narrowing", "incomparable"];
-        assert_judged(&nested(depth, wide, "a"), &nested(depth, wide, "b"), "OneOfChange", verdicts_of);
+    for (keyword, rule, depth, wide) in
+        [("oneOf", "OneOfChange", 10, 2), ("oneOf", "OneOfChange", 4, 5), ("allOf", "AllOfChange", 13, 2)]
+    {
+        let of = |name| nested(keyword, depth, wide, name);
+        assert_judged(&of("a"), &of("b"), rule, &["undecided", "narrowing", "incomparable"]);
     }
     let all = |count: usize| {
         let branches: Vec<Value> = (0..count).map(|n| json!({"pattern": format!("a{n}b")})).collect();

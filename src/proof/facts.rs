@@ -307,8 +307,9 @@ impl<'s> State<'s> {
 
     /// How much the state holds.
     fn gathered(&self) -> usize {
-        let Leaf { not_text, required, absent, kids, each, some, allowed, .. } = &self.leaf;
-        let sets = not_text.len() + required.len() + absent.len() + kids.len();
+        let Leaf { text, not_text, required, absent, kids, each, some, allowed, .. } = &self.leaf;
+        let texts = text.size() + not_text.iter().map(StringSet::size).sum::<usize>();
+        let sets = texts + not_text.len() + required.len() + absent.len() + kids.len();
         sets + each.len() + some.len() + allowed.len() + self.todo.len() + self.choices.len()
     }
 

@@ -39,6 +39,11 @@ impl StringSet {
         Self { enumeration: Some(Vec::new()), ..Self::default() }
     }
 
+    /// How many conditions and values it holds: what a copy costs.
+    pub fn size(&self) -> usize {
+        self.patterns.len() + self.formats.len() + self.enumeration.as_ref().map_or(0, Vec::len)
+    }
+
     /// Whether `text` is a member; an error says why that is not known.
     pub fn contains(&self, text: &str) -> Result<bool, String> {
         self.contains_by(text, &Patterns::default())
