@@ -3,6 +3,7 @@
 //! Typed views are only for looking (see `docs/architecture.md`): a typed struct drops the keywords that it does
 //! not know, and what was checked would not be what is applied.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -113,28 +114,45 @@ impl Resource {
 /// An object as compact JSON text, exactly as it was written or as the server sent it.
 ///
 /// Text and not a tree, because a tree costs five times as much memory and most objects are looked at once.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RawObject(Arc<str>);
+#[derive(Clone)]
+pub struct RawObject(Text);
+
+#[derive(Clone)]
+enum Text {
+    Held(Arc<str>),
+    /// Made from what it was read from whenever it is asked for.
+    Made(Arc<dyn Fn() -> String + Send + Sync>),
+}
 
 impl RawObject {
     /// `json` must be one JSON object that nests at most [`crate::yaml::MAX_DEPTH`] levels deep; the loader and the
     /// targets see to it.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
-        RawObject(json.into())
+        RawObject(Text::Held(json.into()))
+    }
+
+    /// An object whose JSON is not kept: `make` gives the same at each call, and takes as long as reading it did. For one of
+    /// very many.
+    pub fn made_when_asked(make: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        RawObject(Text::Made(Arc::new(make)))
     }
 
     pub fn from_value(value: &Value) -> Self {
-        RawObject(value.to_string().into())
+        RawObject::new(value.to_string())
     }
 
-    pub fn json(&self) -> &str {
-        &self.0
+    pub fn json(&self) -> Cow<'_, str> {
+        match &self.0 {
+            Text::Held(json) => Cow::Borrowed(json),
+            Text::Made(make) => Cow::Owned(make()),
+        }
     }
 
     /// The object as a tree, built anew at each call.
     pub fn value(&self) -> Value {
         // The loader's own bound on nesting takes the place of serde_json's 128 levels.
-        let mut reader = serde_json::Deserializer::from_str(&self.0);
+        let json = self.json();
+        let mut reader = serde_json::Deserializer::from_str(&json);
         reader.disable_recursion_limit();
         Value::deserialize(&mut reader).expect("a RawObject holds valid JSON")
     }
@@ -142,7 +160,10 @@ impl RawObject {
 
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RawObject({} bytes)", self.0.len())
+        match &self.0 {
+            Text::Held(json) => write!(f, "RawObject({} bytes)", json.len()),
+            Text::Made(_) => f.write_str("RawObject(not kept)"),
+        }
     }
 }
 

@@ -37,10 +37,10 @@ pub struct Values(Mask);
 
 impl Values {
     /// Reads what stands in objects (JSON) beside what names them.
-    pub fn of<'o>(objects: impl IntoIterator<Item = &'o str>) -> Self {
+    pub fn of(objects: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut mask = Mask::default();
         for object in objects {
-            let object: Value = serde_json::from_str(object).unwrap_or_default();
+            let object: Value = serde_json::from_str(object.as_ref()).unwrap_or_default();
             let members = object.as_object().into_iter().flatten();
             members.filter(|(key, _)| !KNOWN.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut mask));
         }

@@ -64,7 +64,7 @@ fn wanted(value: &Value) -> Wanted {
         plural: format!("{}s", object.kind.to_lowercase()),
         namespaced,
     };
-    Wanted { resource, object }
+    Wanted { resource: resource.into(), object }
 }
 
 fn read(target: &DirTarget, value: &Value) -> Option<Live> {
@@ -307,7 +307,7 @@ fn a_field_of_another_manager_is_a_conflict() {
     )]);
     let target = open(&folder);
     let (manager, field) = ("kubectl".into(), ".data.x".into());
-    let conflict = FieldConflict { manager, operation: Operation::Update, field };
+    let conflict = FieldConflict { manager, operation: Operation::Update, field, only_defaults: false };
     assert_eq!(apply(&target, &config_map("a", json!({"x": "2"}))).unwrap_err(), ApplyError::Conflict(vec![conflict]));
     apply(&target, &config_map("a", json!({"y": "2"}))).unwrap();
 }

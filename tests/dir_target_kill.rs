@@ -28,7 +28,8 @@ fn wanted(name: &str) -> Wanted {
             kind: "ConfigMap".into(),
             plural: "configmaps".into(),
             namespaced: true,
-        },
+        }
+        .into(),
         object: ObjectRef {
             api_version: "v1".into(),
             kind: "ConfigMap".into(),

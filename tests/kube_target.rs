@@ -93,7 +93,7 @@ impl Thing {
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted { resource: self.resource.clone(), object: self.object.clone() }
+        Wanted { resource: self.resource.clone().into(), object: self.object.clone() }
     }
 
     fn path(&self) -> String {
@@ -226,7 +226,7 @@ fn fields_of_other_managers_are_named_and_can_be_taken() {
     let operation = Operation::Apply;
     let conflicts: Vec<FieldConflict> = [".data.a", ".data.b"]
         .map(|field| field.to_owned())
-        .map(|field| FieldConflict { manager: manager.into(), operation, field })
+        .map(|field| FieldConflict { manager: manager.into(), operation, field, only_defaults: false })
         .into();
     assert_eq!(cluster.apply(&mine, &pin(&live)).err(), Some(ApplyError::Conflict(conflicts)));
     assert_eq!(cluster.live(&mine).unwrap().resource_version, live.resource_version);

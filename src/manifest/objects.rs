@@ -16,6 +16,9 @@ use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use crate::yaml;
 
+/// Bytes of a source from which on not all that is made of it is kept.
+const LARGE: usize = 32 << 20;
+
 /// What one document came to. Numbers of documents are filled in by the caller, who sees all of them.
 #[derive(Default)]
 pub(super) struct Reading {
@@ -134,9 +137,25 @@ impl Reader<'_> {
         }
         let metadata = fields.get("metadata");
         match self.named(api_version, kind, metadata, &at, &origin.within) {
-            Ok(object) => self.reading.manifests.push(Manifest { object, raw: RawObject::new(json), origin }),
+            Ok(object) => {
+                let raw = self.raw(json, &object, &origin);
+                self.reading.manifests.push(Manifest { object, raw, origin });
+            }
             Err(problem) => self.reading.problems.push(problem),
         }
+    }
+
+    /// The JSON of an object. That of one of very many is not kept: their text is, and that is enough to hold. CRDs are
+    /// looked at by most checks, and by some more than once.
+    fn raw(&self, json: &str, object: &ObjectRef, origin: &Origin) -> RawObject {
+        if self.source.text.len() < LARGE || !origin.within.is_empty() || object.is_crd() {
+            return RawObject::new(json);
+        }
+        let (source, bytes) = (self.source.clone(), origin.bytes.clone());
+        RawObject::made_when_asked(move || match yaml::to_json(&source.text[bytes.clone()]) {
+            Ok(Some(json)) => json.text,
+            _ => unreachable!("the same text was an object before"),
+        })
     }
 
     fn list(&mut self, items: &str, api_version: &str, kind: &str, within: &[Step]) {

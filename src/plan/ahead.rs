@@ -71,5 +71,5 @@ fn crd(name: &str) -> ObjectRef {
 }
 
 fn wanted(object: ObjectRef) -> Wanted {
-    Wanted { resource: Resource::crd(), object }
+    Wanted { resource: Resource::crd().into(), object }
 }

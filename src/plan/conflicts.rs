@@ -61,7 +61,10 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
         let change = &plan.changes[*index];
         let document = documents.get(&version(change))?;
         let schema = published(document, change)?;
-        Some(Foreseen { change: *index, conflicts: conflicts(change, &eyes.records(change), schema) })
+        Some(Foreseen {
+            change: *index,
+            conflicts: conflicts(change, &eyes.records(change, &live_json(change)), schema),
+        })
     });
     foreseen.extend(judged.into_iter().flatten());
     foreseen.retain(|found| !found.conflicts.is_empty());
@@ -90,6 +93,11 @@ fn published<'s>(document: &'s Json<'s>, change: &Change) -> Option<Schema<'s>> 
     Some(Schema::of(schema, Some(definitions)))
 }
 
+/// The live object; empty where there is none.
+fn live_json(change: &Change) -> Cow<'_, str> {
+    change.live.as_ref().map(|live| live.raw.json()).unwrap_or_default()
+}
+
 enum Look {
     Sure(Vec<FieldConflict>),
     NeedsSchema,
@@ -104,7 +112,8 @@ struct Eyes<'a> {
 
 impl Eyes<'_> {
     fn look(&self, change: &Change, target: &Target) -> Look {
-        let records = self.records(change);
+        let live = live_json(change);
+        let records = self.records(change, &live);
         if records.is_empty() {
             return Look::Sure(Vec::new());
         }
@@ -117,7 +126,8 @@ impl Eyes<'_> {
             let name = format!("{}.{}", change.resource.plural, change.resource.group);
             let of_plan = self.plan.changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
             if let Some(crd) = of_plan {
-                let crd = Json::parse(crd.desired.raw.json()).ok();
+                let crd = crd.desired.raw.json();
+                let crd = Json::parse(&crd).ok();
                 let schema = crd.as_ref().and_then(|crd| schema_of(crd, &change.resource.version));
                 let conflicts = schema.map(|schema| conflicts(change, &records, Schema::of(schema, None)));
                 return Look::Sure(conflicts.unwrap_or_default());
@@ -131,7 +141,7 @@ impl Eyes<'_> {
 
     /// The records of other managers at the version of the manifest, as far as they name what an apply can change. Most
     /// name only the status; there nothing of the objects themselves has to be read.
-    fn records<'c>(&self, change: &'c Change) -> Vec<Record<'c>> {
+    fn records<'c>(&self, change: &Change, live: &'c str) -> Vec<Record<'c>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Metadata<'a> {
@@ -152,8 +162,7 @@ impl Eyes<'_> {
             #[serde(borrow, default)]
             fields_v1: Option<&'a RawValue>,
         }
-        let Some(live) = &change.live else { return Vec::new() };
-        let metadata = json::member(live.raw.json(), "metadata");
+        let metadata = json::member(live, "metadata");
         let Some(Ok(metadata)) = metadata.map(serde_json::from_str::<Metadata<'_>>) else { return Vec::new() };
         let entries = metadata.managed_fields;
         if entries.is_empty() && self.unrecorded {
@@ -203,7 +212,8 @@ fn each<T>(
     }
     let Some(live) = &change.live else { return Vec::new() };
     // Too deep for a parser is nothing to be sure of.
-    let (Ok(desired), Ok(live)) = (Json::parse(change.desired.raw.json()), Json::parse(live.raw.json())) else {
+    let (desired, live) = (change.desired.raw.json(), live.raw.json());
+    let (Ok(desired), Ok(live)) = (Json::parse(&desired), Json::parse(&live)) else {
         return Vec::new();
     };
     let answer = |record: &Record<'_>| {

@@ -2,6 +2,7 @@
 //! manifests' own CRDs define are read from those, and only the rest is asked of the target's discovery.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -14,9 +15,9 @@ use crate::target::{Discovered, Gvk, Read, Target, Wanted};
 /// Where one kind is served, and where its live objects can be read.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     /// The version to read live objects at; `None` while nothing serves the kind, so that there are none.
-    pub read_as: Option<Resource>,
+    pub read_as: Option<Arc<Resource>>,
 }
 
 impl Kind {
@@ -64,7 +65,7 @@ pub struct CrdVersionHead {
 impl CrdHead {
     /// `None` where the CRD lacks one of these fields; the server will say what is wrong with it.
     pub fn of(raw: &RawObject) -> Option<CrdHead> {
-        serde_json::from_str(raw.json()).ok()
+        serde_json::from_str(&raw.json()).ok()
     }
 
     fn into_served(self) -> Vec<Resource> {
@@ -146,52 +147,43 @@ pub(super) async fn resolve(
                     // Perhaps it is served, perhaps not: then there is no such object.
                     read_as = Some(resource.clone());
                 }
-                kinds.insert(gvk, Kind { resource, read_as });
+                kinds.insert(gvk, Kind { resource: resource.into(), read_as: read_as.map(Arc::new) });
             }
         }
     }
     let Discovered { served, unanswered, unwritable } = target.discover(&needed).await?;
     for (gvk, resource) in served.into_iter().filter(|(gvk, _)| !unwritable.contains_key(gvk)) {
+        let resource = Arc::new(resource);
         kinds.insert(gvk, Kind { read_as: Some(resource.clone()), resource });
     }
     Ok(Kinds { found: kinds, unanswered, unwritable })
 }
 
-/// A manifest and the kind that it is of.
-pub(super) type Placed<'k> = (Manifest, &'k Kind);
+/// The manifests whose kind is known, with that kind, and the others.
+pub(super) struct Placed<'k> {
+    pub manifests: Vec<Manifest>,
+    /// The kind of each.
+    pub kinds: Vec<&'k Kind>,
+    pub unplaced: Vec<Unplaced>,
+}
 
-/// Gives every manifest its kind, and namespaced ones their namespace; and the manifests whose kind is not to be had.
-pub(super) fn place<'k>(
-    manifests: Vec<Manifest>,
-    kinds: &'k Kinds,
-    namespace: &str,
-) -> Result<(Vec<Placed<'k>>, Vec<Unplaced>)> {
-    let mut unplaced = Vec::new();
-    let mut placed = Vec::with_capacity(manifests.len());
-    for mut manifest in manifests {
-        match kinds.found.get(&gvk_of(&manifest.object)) {
-            None => {
-                let gvk = gvk_of(&manifest.object);
-                let (unanswered, verbs) = (kinds.unanswered.get(&gvk).cloned(), kinds.unwritable.get(&gvk));
-                let (is_down, is_unwritable) = (unanswered.is_some(), verbs.is_some());
-                let problem = unanswered
-                    .or_else(|| Some(not_written(&manifest, verbs?)))
-                    .unwrap_or_else(|| not_served(&manifest, kinds));
-                unplaced.push(Unplaced { manifest, problem, is_down, is_unwritable });
-            }
-            Some(kind) => {
-                manifest.object.namespace = match (kind.resource.namespaced, manifest.object.namespace.take()) {
-                    (false, _) => None,
-                    (true, Some(own)) => Some(own),
-                    (true, None) => Some(namespace.to_owned()),
-                };
-                placed.push((manifest, kind));
-            }
-        }
+/// Gives every manifest its kind, and namespaced ones their namespace.
+pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespace: &str) -> Result<Placed<'k>> {
+    let is_unknown = |manifest: &mut Manifest| !kinds.found.contains_key(&gvk_of(&manifest.object));
+    let unplaced = manifests.extract_if(.., is_unknown).map(|manifest| kinds.unplaced(manifest)).collect();
+    let mut of = Vec::with_capacity(manifests.len());
+    for manifest in &mut manifests {
+        let kind = &kinds.found[&gvk_of(&manifest.object)];
+        manifest.object.namespace = match (kind.resource.namespaced, manifest.object.namespace.take()) {
+            (false, _) => None,
+            (true, Some(own)) => Some(own),
+            (true, None) => Some(namespace.to_owned()),
+        };
+        of.push(kind);
     }
-    match super::duplicates(&placed) {
+    match super::duplicates(&manifests) {
         Some(error) => Err(error),
-        None => Ok((placed, unplaced)),
+        None => Ok(Placed { manifests, kinds: of, unplaced }),
     }
 }
 
@@ -222,13 +214,23 @@ fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
 }
 
 impl Kinds {
+    /// A manifest of a kind that was not found.
+    fn unplaced(&self, manifest: Manifest) -> Unplaced {
+        let gvk = gvk_of(&manifest.object);
+        let (unanswered, verbs) = (self.unanswered.get(&gvk).cloned(), self.unwritable.get(&gvk));
+        let (is_down, is_unwritable) = (unanswered.is_some(), verbs.is_some());
+        let problem =
+            unanswered.or_else(|| Some(not_written(&manifest, verbs?))).unwrap_or_else(|| not_served(&manifest, self));
+        Unplaced { manifest, problem, is_down, is_unwritable }
+    }
+
     /// The structural schema of each custom kind that has live objects in the plan, for its defaults. Without the
     /// right to read a CRD its kind is missing here: the plan then says `update` where it might say `unchanged`.
     pub async fn schemas(&self, changes: &[Change], target: &Target) -> BTreeMap<Resource, RawObject> {
         let mut schemas = BTreeMap::new();
         let mut missing: BTreeMap<String, Vec<Resource>> = BTreeMap::new();
         for change in changes.iter().filter(|change| change.live.is_some() && !change.desired.object.is_crd()) {
-            let resource = &change.resource;
+            let resource = &*change.resource;
             if !is_built_in(&resource.group) && !schemas.contains_key(resource) {
                 let name = format!("{}.{}", resource.plural, resource.group);
                 let of_plan = changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
@@ -248,7 +250,7 @@ impl Kinds {
         let wanted: Vec<Wanted> = missing
             .keys()
             .map(|name| Wanted {
-                resource: Resource::crd(),
+                resource: Resource::crd().into(),
                 object: ObjectRef {
                     api_version: "apiextensions.k8s.io/v1".into(),
                     kind: "CustomResourceDefinition".into(),

@@ -13,6 +13,7 @@ pub mod unchanged;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,16 +53,16 @@ pub struct Change {
     /// The object as it was read; `None` where there is none.
     pub live: Option<Live>,
     /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
-    pub unread: Option<Problem>,
-    pub resource: Resource,
+    pub unread: Option<Box<Problem>>,
+    pub resource: Arc<Resource>,
 }
 
 impl Change {
     /// A change of which nobody has said yet what it does.
-    fn new(desired: Manifest, read: Read, resource: Resource) -> Self {
+    fn new(desired: Manifest, read: Read, resource: Arc<Resource>) -> Self {
         let (live, unread) = match read {
             Ok(live) => (live, None),
-            Err(problem) => (None, Some(problem)),
+            Err(problem) => (None, Some(Box::new(problem))),
         };
         Change { action: Action::Create, desired, live, unread, resource }
     }
@@ -100,9 +101,9 @@ impl Change {
             namespace: Option<Cow<'a, str>>,
         }
         let json = self.desired.raw.json();
-        let Some(namespace) = &self.desired.object.namespace else { return json.into() };
-        match serde_json::from_str::<Head<'_>>(json) {
-            Ok(Head { metadata: Metadata { namespace: Some(_) } }) => json.into(),
+        let Some(namespace) = &self.desired.object.namespace else { return json };
+        match serde_json::from_str::<Head<'_>>(&json) {
+            Ok(Head { metadata: Metadata { namespace: Some(_) } }) => json,
             _ => {
                 let mut value = self.desired.raw.value();
                 if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -161,7 +162,8 @@ pub struct Plan {
 impl Plan {
     /// Why some live objects could not be read, each reason once.
     pub fn unread(&self) -> Vec<Problem> {
-        let mut problems: Vec<Problem> = self.changes.iter().filter_map(|change| change.unread.clone()).collect();
+        let mut problems: Vec<Problem> =
+            self.changes.iter().filter_map(|change| change.unread.as_deref().cloned()).collect();
         problems.sort();
         problems.dedup();
         problems
@@ -219,7 +221,9 @@ pub async fn build(
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,
 ) -> Result<Plan> {
-    let (crds, others): (Vec<Manifest>, Vec<Manifest>) = manifests.into_iter().partition(|m| m.object.is_crd());
+    // There may be very many manifests, of which there should not be two lists.
+    let mut others = manifests;
+    let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
 
     // CRDs first: they say where the custom resources among the manifests are served now.
     let live_crds = ahead.complete(&crds, target, on_read).await?;
@@ -227,17 +231,20 @@ pub async fn build(
     let live_crds = tolerate(live_crds)?;
 
     let kinds = kinds::resolve(&crds, &live_crds, &others, target).await?;
-    let mut changes: Vec<Change> =
-        crds.into_iter().zip(live_crds).map(|(desired, read)| Change::new(desired, read, Resource::crd())).collect();
+    let crd = Arc::new(Resource::crd());
+    let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
+    let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
 
     let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
-    let (placed, unplaced) = kinds::place(others, &kinds, namespace)?;
+    let kinds::Placed { manifests, kinds: of, unplaced } = kinds::place(others, &kinds, namespace)?;
     if !options.keep_unplaced {
         whole(&unplaced)?;
     }
-    let wanted: Vec<Wanted> = placed.iter().filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
+    let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
     let mut live = tolerate(target.read_each(&wanted, on_read).await?)?.into_iter();
-    for (desired, kind) in placed {
+    drop(wanted);
+    changes.reserve_exact(manifests.len());
+    for (desired, kind) in manifests.into_iter().zip(of) {
         let read = if kind.read_as.is_some() { live.next().unwrap_or(Ok(None)) } else { Ok(None) };
         changes.push(Change::new(desired, read, kind.resource.clone()));
     }
@@ -247,7 +254,8 @@ pub async fn build(
     if options.settles_doubts {
         settle::settle(&mut changes, &doubtful, target, options.field_manager).await;
     }
-    changes.sort_by_key(Change::rank);
+    // In place: there may be very many.
+    changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
     Ok(Plan { changes, unplaced, assumed_namespace })
 }
@@ -258,13 +266,14 @@ fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
 
 /// Fills in the action of each change, on all cores. Gives the indices of the updates that may change nothing.
 fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) -> Vec<usize> {
+    let schemas: BTreeMap<&Resource, Cow<'_, str>> = schemas.iter().map(|(kind, raw)| (kind, raw.json())).collect();
     let schemas: BTreeMap<&Resource, Json<'_>> =
-        schemas.iter().filter_map(|(resource, raw)| Some((resource, Json::parse_bounded(raw.json()).ok()?))).collect();
+        schemas.iter().filter_map(|(resource, json)| Some((*resource, Json::parse_bounded(json).ok()?))).collect();
     let action = |change: &Change| {
         let Some(live) = &change.live else {
             return (if change.unread.is_some() { Action::Unknown } else { Action::Create }, false);
         };
-        let schema = schemas.get(&change.resource);
+        let schema = schemas.get(&*change.resource);
         let facts = unchanged::Facts {
             field_manager,
             schema,
@@ -288,10 +297,10 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
 }
 
 /// Two manifests that turn out to be one object once namespaces are filled in.
-fn duplicates(placed: &[(Manifest, &kinds::Kind)]) -> Option<Error> {
+fn duplicates(placed: &[Manifest]) -> Option<Error> {
     let mut seen = BTreeMap::new();
     let mut problems = Vec::new();
-    for (manifest, _) in placed {
+    for manifest in placed {
         let identity = manifest.object.identity();
         if let Some(first) = seen.insert(identity, &manifest.origin) {
             problems.push(

@@ -111,7 +111,7 @@ impl Asking<'_> {
 fn namespace(name: &str) -> Wanted {
     let (kind, plural) = ("Namespace".into(), "namespaces".into());
     Wanted {
-        resource: Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: false },
+        resource: Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: false }.into(),
         object: ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.into() },
     }
 }

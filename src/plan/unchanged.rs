@@ -78,7 +78,7 @@ pub fn compare(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts:
             fold(&mut secret);
             return Cow::Owned(secret.to_string());
         }
-        Cow::Borrowed(raw.json())
+        raw.json()
     });
     let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return Changed };
     let owned = entry.and_then(|index| record(&live, index));
@@ -93,7 +93,8 @@ fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
 
 /// Whether the manifest names nothing that a manager could own.
 fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
-    let Ok(desired) = Json::parse_bounded(desired.json()) else { return false };
+    let json = desired.json();
+    let Ok(desired) = Json::parse_bounded(&json) else { return false };
     let says_something = |(key, value): (&str, &Json<'_>)| match key {
         "metadata" => !says_nothing(value),
         // Of built-in kinds it is written through the status subresource only.
@@ -129,7 +130,7 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Recor
         api_version: String,
         subresource: String,
     }
-    let metadata = json::member(live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
+    let metadata = json::member(&live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
     let entries = metadata.map_or_else(Vec::new, |metadata: Metadata| metadata.managed_fields);
     let ours =
         |entry: &Entry| entry.manager == field_manager && entry.operation == "Apply" && entry.subresource.is_empty();

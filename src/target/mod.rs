@@ -11,6 +11,7 @@ mod managers;
 pub mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::problem::{Problem, Result};
@@ -31,7 +32,7 @@ pub struct Gvk {
 /// An object to read: where it is served and which one it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     pub object: ObjectRef,
 }
 

@@ -105,7 +105,7 @@ fn may_grant(other: &Change, change: &Change, user: &str) -> bool {
     if object.group() != rbac::GROUP || !is_seen_by(other, change) {
         return false;
     }
-    let Ok(grant) = serde_json::from_str::<Grant>(other.desired.raw.json()) else { return true };
+    let Ok(grant) = serde_json::from_str::<Grant>(&other.desired.raw.json()) else { return true };
     let is_rbac = change.desired.object.group() == rbac::GROUP;
     match object.kind.as_str() {
         "RoleBinding" | "ClusterRoleBinding" => grant.subjects.iter().any(|subject| subject.may_be(user)),

@@ -49,6 +49,6 @@ fn written_namespace(change: &Change) -> Option<String> {
         #[serde(default)]
         namespace: Option<String>,
     }
-    let head: Head = serde_json::from_str(change.desired.raw.json()).ok()?;
+    let head: Head = serde_json::from_str(&change.desired.raw.json()).ok()?;
     head.metadata.namespace.filter(|namespace| !namespace.is_empty())
 }

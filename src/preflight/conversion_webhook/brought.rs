@@ -85,7 +85,7 @@ fn meanwhile(crd: &Crd, plan: &Plan) -> String {
     let at = versions.join(", ");
     let is_refused = |version: &str| {
         let resource = crd.resource(version);
-        plan.changes.iter().filter(|change| change.action != Action::Unchanged && change.resource == resource).count()
+        plan.changes.iter().filter(|change| change.action != Action::Unchanged && *change.resource == resource).count()
     };
     let refused = match versions.iter().map(|version| is_refused(version)).sum() {
         0 => String::new(),

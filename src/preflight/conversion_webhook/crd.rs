@@ -124,7 +124,7 @@ impl Crd {
     /// # Errors
     /// Why it is no CRD of `apiextensions.k8s.io/v1`.
     pub fn parse(object: &RawObject) -> Result<Self, String> {
-        serde_json::from_str(object.json()).map_err(|error| error.to_string())
+        serde_json::from_str(&object.json()).map_err(|error| error.to_string())
     }
 
     pub fn name(&self) -> &str {

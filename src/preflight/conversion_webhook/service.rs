@@ -69,7 +69,7 @@ impl Service {
             None => live(reference, context).await?,
         };
         let read = |raw: RawObject| {
-            serde_json::from_str(raw.json()).map_err(|error| CouldNotCheck {
+            serde_json::from_str(&raw.json()).map_err(|error| CouldNotCheck {
                 message: format!("the Service {}/{} cannot be read: {error}", reference.namespace, reference.name),
                 help: None,
             })
@@ -161,7 +161,7 @@ async fn live(reference: &ServiceReference, context: &Context<'_>) -> Result<Opt
         namespace: Some(reference.namespace.clone()),
         name: reference.name.clone(),
     };
-    let read = context.target.read(&[Wanted { resource, object }], &|_, _| ()).await;
+    let read = context.target.read(&[Wanted { resource: resource.into(), object }], &|_, _| ()).await;
     let mut read = read.map_err(|error: Error| could_not(error.problems().first()))?;
     Ok(read.pop().flatten().map(|live| live.raw))
 }

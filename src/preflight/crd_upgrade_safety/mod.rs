@@ -182,7 +182,7 @@ impl CrdUpgradeSafety {
     }
 
     fn compare(&self, pair: &Pair, proofs: &Proofs) -> Result<Compared, Malformed> {
-        self.compare_with(pair.live.json(), pair.desired.json(), &|question| proofs.of(pair.change, question))
+        self.compare_with(&pair.live.json(), &pair.desired.json(), &|question| proofs.of(pair.change, question))
     }
 
     /// What the objects say of each CRD; nothing where they are not asked.
@@ -246,7 +246,8 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let found = server::judge(crd.live.as_ref().map(RawObject::json), crd.desired.json(), Some(&crd.manager));
+            let live = crd.live.as_ref().map(RawObject::json);
+            let found = server::judge(live.as_deref(), &crd.desired.json(), Some(&crd.manager));
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation)));
             judged
         });

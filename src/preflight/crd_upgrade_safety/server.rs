@@ -145,7 +145,7 @@ fn keep(from: &Value, into: &mut Value) {
 
 /// The first refusal of a CRD that is to replace a live one, in words.
 pub fn refusal(live: &RawObject, desired: &RawObject) -> Option<String> {
-    let first = judge(Some(live.json()), desired.json(), None).into_iter().next()?;
+    let first = judge(Some(&live.json()), &desired.json(), None).into_iter().next()?;
     Some(first.said.message)
 }
 

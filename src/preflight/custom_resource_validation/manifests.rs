@@ -195,7 +195,7 @@ async fn live_crds(
 ) -> Result<Vec<Option<RawObject>>, Vec<CouldNotCheck>> {
     let wanted: Vec<Wanted> = names
         .map(|name| Wanted {
-            resource: Resource::crd(),
+            resource: Resource::crd().into(),
             object: ObjectRef {
                 api_version: "apiextensions.k8s.io/v1".into(),
                 kind: "CustomResourceDefinition".into(),

@@ -132,7 +132,7 @@ impl Crd {
     /// # Errors
     /// Why it is no CRD of `apiextensions.k8s.io/v1`.
     pub fn parse(object: &RawObject) -> Result<Self, String> {
-        let Raw { api_version, spec, status } = serde_json::from_str(object.json()).map_err(|error| plain(&error))?;
+        let Raw { api_version, spec, status } = serde_json::from_str(&object.json()).map_err(|error| plain(&error))?;
         if api_version != "apiextensions.k8s.io/v1" {
             return Err(format!("its apiVersion is {api_version:?}; only apiextensions.k8s.io/v1 is understood"));
         }

@@ -39,7 +39,7 @@ pub async fn write(
         let source = json!({"file": at.file, "line": at.line});
         let text = format!(r#"{{"action":{action},"object":{object},"source":{source},"live":"#);
         to.write_all(text.as_bytes()).await?;
-        let live = change.live.as_ref().map_or("null".into(), |live| without_secrets(change, live.raw.json().into()));
+        let live = change.live.as_ref().map_or("null".into(), |live| without_secrets(change, live.raw.json()));
         to.write_all(live.as_bytes()).await?;
         to.write_all(b"}").await?;
     }

@@ -172,9 +172,9 @@ fn shown(text: &str, change: &Change, redact: bool) -> String {
     if !redact && !change.desired.object.is_secret() {
         return text.to_owned();
     }
-    let text = secret::without_values(text, change.desired.raw.json());
+    let text = secret::without_values(text, &change.desired.raw.json());
     match &change.live {
-        Some(live) => secret::without_values(&text, live.raw.json()),
+        Some(live) => secret::without_values(&text, &live.raw.json()),
         None => text,
     }
 }

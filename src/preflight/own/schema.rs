@@ -115,7 +115,7 @@ fn plan(manifests: &str) -> Plan {
             desired,
             live,
             unread: None,
-            resource,
+            resource: resource.into(),
         }
     };
     Plan { changes: loaded.manifests.into_iter().map(change).collect(), ..Plan::default() }
@@ -256,7 +256,7 @@ fn objects_of_the_plan_are_found_without_their_namespace_only_where_that_leaves_
     let mut two = plan(MANIFESTS);
     let mut again = two.changes[0].clone();
     again.desired.object.namespace = Some("third".into());
-    again.desired.raw = RawObject::new(again.desired.raw.json());
+    again.desired.raw = RawObject::new(again.desired.raw.json().into_owned());
     two.changes.push(again);
     let own = super::Own { name: "mine".into(), at: None };
     let text = r#"{"results": [{"message": "m", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "plain"}},

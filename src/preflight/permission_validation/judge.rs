@@ -133,7 +133,7 @@ fn missing_of_role(
 
 fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom>, aggregates: bool) -> Violation {
     let namespace = need.namespace.as_deref();
-    let Resource { group, version, plural, .. } = &plan.changes[need.change].resource;
+    let Resource { group, version, plural, .. } = &*plan.changes[need.change].resource;
     let what = in_go(group, version, plural);
     let mut grants = Grants::of(plan);
     let (message, at) = if aggregates {

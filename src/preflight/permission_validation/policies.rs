@@ -102,14 +102,14 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
         "MutatingAdmissionPolicyBinding" => ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
         _ => return None,
     };
-    let resource = Resource { kind: kind.to_owned(), plural: plural.to_owned(), ..binding.resource.clone() };
+    let resource = Resource { kind: kind.to_owned(), plural: plural.to_owned(), ..Resource::clone(&binding.resource) };
     let object = ObjectRef {
         api_version: binding.desired.object.api_version.clone(),
         kind: kind.to_owned(),
         namespace: None,
         name: spec["policyName"].as_str()?.to_owned(),
     };
-    Some(Wanted { resource, object })
+    Some(Wanted { resource: resource.into(), object })
 }
 
 /// The kind of parameter of each policy, of the manifests or else of the target; `None` where there is no such policy, or

@@ -59,7 +59,7 @@ struct Metadata {
 
 impl Role {
     fn parse(raw: &RawObject) -> Option<Role> {
-        serde_json::from_str(raw.json()).ok()
+        serde_json::from_str(&raw.json()).ok()
     }
 
     /// The role as the deploy leaves it; `None` for one that makes no sense, which the server refuses by itself. Rules
@@ -133,7 +133,7 @@ impl RoleRef {
             kind: String,
             name: String,
         }
-        let Binding { role } = serde_json::from_str(raw.json()).ok()?;
+        let Binding { role } = serde_json::from_str(&raw.json()).ok()?;
         let is_cluster_role = match role.kind.as_str() {
             "ClusterRole" => true,
             "Role" => false,
@@ -189,7 +189,7 @@ pub async fn look_up(
 ) -> Result<BTreeMap<RoleRef, Granted>, Problem> {
     let (here, there): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
     let asked: Vec<Wanted> =
-        there.iter().map(|role| Wanted { resource: role.resource(), object: role.object() }).collect();
+        there.iter().map(|role| Wanted { resource: role.resource().into(), object: role.object() }).collect();
     let mut granted = BTreeMap::new();
     let first =
         |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("roles cannot be read"));

@@ -134,8 +134,9 @@ impl<'a> Request<'a> {
 
 /// The manifest as it was written, but for what the server gives, with the pin in its metadata.
 fn body(raw: &RawObject, namespace: Option<&str>, pin: &Pin) -> Option<String> {
-    let members: Members<'_> = serde_json::from_str(raw.json()).ok()?;
-    let mut body = String::with_capacity(raw.json().len() + 128);
+    let json = raw.json();
+    let members: Members<'_> = serde_json::from_str(&json).ok()?;
+    let mut body = String::with_capacity(json.len() + 128);
     body.push('{');
     let mut has_metadata = false;
     for (key, value) in &members.0 {
@@ -304,7 +305,7 @@ mod tests {
     async fn the_manifest_is_sent_as_written_with_the_pin_and_without_what_the_server_gives() {
         let (target, seen) = stand_in::target(|_| stand_in::json(201, LIVE));
         let live = apply_to(&target, &Pin::Absent, false).await.unwrap();
-        assert_eq!((live.raw.json(), live.resource_version.as_str()), (LIVE, "9"));
+        assert_eq!((&*live.raw.json(), live.resource_version.as_str()), (LIVE, "9"));
         apply_to(&target, &at(), true).await.unwrap();
         let seen = seen.lock().unwrap();
         assert_eq!(seen[0].method, "PATCH");

@@ -40,7 +40,7 @@ pub async fn read(
 ) -> Result<Vec<Read>> {
     let reader = Reader { transport, default_namespace, wanted, on_read, done: AtomicUsize::new(0) };
     let crd = Resource::crd();
-    let (crds, others): (Vec<usize>, Vec<usize>) = (0..wanted.len()).partition(|&index| wanted[index].resource == crd);
+    let (crds, others): (Vec<usize>, Vec<usize>) = (0..wanted.len()).partition(|&index| *wanted[index].resource == crd);
     let found = if crds.len() <= FEW_CRDS {
         reader.by_name((0..wanted.len()).collect()).await?
     } else {
@@ -338,7 +338,7 @@ mod tests {
             namespace: None,
             name: name.into(),
         };
-        Wanted { resource: Resource::crd(), object }
+        Wanted { resource: Resource::crd().into(), object }
     }
 
     fn pod(namespace: Option<&str>, name: &str) -> Wanted {
@@ -351,7 +351,7 @@ mod tests {
         };
         let namespace = namespace.map(Into::into);
         let object = ObjectRef { api_version: "v1".into(), kind: "Pod".into(), namespace, name: name.into() };
-        Wanted { resource, object }
+        Wanted { resource: resource.into(), object }
     }
 
     fn many() -> Vec<Wanted> {

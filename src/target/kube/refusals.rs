@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use kube::core::Status;
 
 use super::errors::{via, words, words_of_field};
-use super::transport::{Call, Payload, Peer};
+use super::transport::{Call, Peer};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret::Values;
@@ -43,7 +43,7 @@ pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
 
 /// The values of the Secret that a call is about, as they are sent and as they are live.
 fn values(call: &Call<'_>) -> Values {
-    let sent = call.body.map(Payload::text);
+    let sent = call.body.map(|body| Cow::Borrowed(body.text()));
     Values::of(sent.into_iter().chain(call.live.map(RawObject::json)))
 }
 
