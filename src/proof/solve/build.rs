@@ -156,7 +156,18 @@ impl<'s> Solver<'s> {
             if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
                 continue;
             }
-            let Some(kid) = self.kid(leaf, structure, name) else { return Answer::default() };
+            let Some(kid) = self.kid(leaf, structure, name) else {
+                // This may be the metadata of an embedded resource, of which the server keeps all fields, named or not. If
+                // it is not, the validator sees the field pruned.
+                match pin_of(pin, name).cloned().or_else(|| matches!(name, "name" | "namespace").then(|| json!("x"))) {
+                    Some(value) if OBJECT_META.contains(&name) => drop(map.insert(name.to_owned(), value)),
+                    None if OBJECT_META.contains(&name) => {
+                        return Answer::open("metadata that the schema does not name");
+                    }
+                    _ => return Answer::default(),
+                }
+                continue;
+            };
             if let Some(value) = pin_of(pin, name) {
                 match self.fits(&kid, value, 1) {
                     Some(true) => {}
@@ -238,6 +249,25 @@ impl<'s> Solver<'s> {
         Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
     }
 }
+
+/// The fields of `ObjectMeta`.
+const OBJECT_META: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
 
 /// Items of a set or of a list of type `map` that differ in a number.
 struct Numbered<'k> {

@@ -384,6 +384,10 @@ fn what_looks_alike_and_is_not() {
         json!({"type": "array", "items": {"type": "string", "nullable": nullable},
             "allOf": [{"oneOf": [{"minItems": 1}, {"items": {"pattern": "^a"}}]}]})
     };
+    let named = |created: Value| {
+        let metadata = json!({"type": "object", "required": ["name"], "properties": {"creationTimestamp": created}});
+        json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"metadata": metadata}})
+    };
     let embedded = |rest: Value| {
         let mut schema =
             json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"d": {"type": "boolean"}}});
@@ -404,6 +408,13 @@ fn what_looks_alike_and_is_not() {
         (items(true), items(false), Narrowing, Widening),
         // Embedded resources have metadata, whether the schema says so or not.
         (embedded(json!({})), embedded(json!({"maxProperties": 3})), Narrowing, Widening),
+        // The metadata may have the name that is asked for.
+        (
+            named(json!({"type": "string"})),
+            named(json!({"type": "string", "default": "2024-01-01T00:00:00Z"})),
+            Narrowing,
+            Narrowing,
+        ),
         // No integer is 1.5, and so none is taken.
         (
             json!({"type": "integer", "minimum": 1.5, "maximum": 1}),
