@@ -490,7 +490,7 @@ fn the_project_file_names_no_report_outside_of_its_folder() {
         let problems = Bed::new().file("gantry.yaml", &body).problems();
         let refused = format!("gantry.yaml:3:9: output: \"json={path}\" is outside of the folder of this file");
         assert!(problems[0].starts_with(&refused), "{problems:?}");
-        // Whoever names the file says so.
+        // A file that is named is trusted.
         let named = Bed::new().with("mine.yaml", &body).settings();
         assert_eq!(named.output.len(), 2, "{path}");
         let mut bed = Bed::new().file("gantry.yaml", &body);

@@ -1,6 +1,6 @@
 //! Conflicts about nothing: the manifest differs from another manager's field, and the difference is the server's doing.
 //!
-//! Whoever writes with plain updates is on record for what the server filled in, too. A manifest that leaves it out
+//! A manager that writes with plain updates is on record for what the server filled in, too. A manifest that leaves it out
 //! (`protocol: TCP` of a port in a NetworkPolicy) then is in conflict over a list that means the same. Which values are the
 //! server's, it alone knows: it is asked by a dry run of the apply with force. Where that leaves a field as it is live, taking
 //! the field over changes who owns it and nothing else.
@@ -71,7 +71,7 @@ fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// How an item of a list is told from the others.
+/// How an item of a list differs from the others.
 enum Selector {
     Index(usize),
     /// `="x"`

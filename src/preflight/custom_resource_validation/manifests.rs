@@ -308,7 +308,7 @@ impl Judging {
         Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
     }
 
-    /// What a server-side apply cannot read, without what is told already, there or below. Unknown fields are told as such.
+    /// What a server-side apply cannot read, without what is reported already, there or below. Unknown fields are reported as such.
     fn unreadable(&self, object: &Value, duplicates: Duplicates, told: &[Vec<Step>]) -> Vec<Unreadable> {
         let is_told = |steps: &[Step]| told.iter().any(|told| told.starts_with(steps));
         let found = typed::unreadable(&self.version.raw, object, duplicates).into_iter();

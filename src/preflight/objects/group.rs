@@ -9,7 +9,7 @@ use super::judge::{Effect, Harm};
 use super::object::Item;
 use crate::report::AffectedObject;
 
-/// Causes that are told apart in one CRD. What comes after them is counted together.
+/// Causes that are counted separately in one CRD. What comes after them is counted together.
 const MOST_CAUSES: usize = 500;
 /// Objects that are named in the findings of one check. What comes after them is counted.
 pub const MOST_NAMED: usize = 200_000;

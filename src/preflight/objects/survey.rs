@@ -191,7 +191,7 @@ async fn pages(
     Ok(gathered)
 }
 
-/// The next page; where the list has to start anew, what came from it is forgotten.
+/// The next page; where the list has to be read from its start, what came from it is forgotten.
 async fn next(
     pages: &mut crate::target::Pages,
     gathered: &mut Gathered,

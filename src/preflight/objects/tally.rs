@@ -1,6 +1,6 @@
 //! How many objects share which fate, and who writes them, in memory that does not grow with the number of objects.
 //!
-//! Objects are counted by all that happens to them together. So whoever asks about some causes later learns how many
+//! Objects are counted by all that happens to them together. So a later question about some causes learns how many
 //! objects meet any of them, each object counted once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +13,13 @@ use super::object::Managed;
 use crate::resource::Step;
 use crate::text;
 
-/// Causes that are told apart. Those after them are one cause of which no more is known.
+/// Causes that are counted separately. Those after them are one cause of which no more is known.
 const MOST_CAUSES: usize = 500;
-/// Combinations of causes that are told apart. Objects with others are counted under the cause of which no more is known.
+/// Combinations of causes that are counted separately. Objects with others are counted under the cause of which no more is known.
 const MOST_COMBINATIONS: usize = 2000;
 /// Objects that are named of each combination.
 pub const EXAMPLES: usize = 3;
-/// Field managers that are told apart.
+/// Field managers that are counted separately.
 const MOST_MANAGERS: usize = 50;
 /// Names of managers are cut to this many characters; the API server takes 128.
 const LONGEST_MANAGER: usize = 128;
