@@ -167,6 +167,18 @@ impl fmt::Debug for RawObject {
     }
 }
 
+/// Metadata that the server keeps. A manifest that sets it (an exported object) does not say how it should be.
+pub const SERVER_METADATA: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+];
+
 /// An object as it is in the target, with what pins it.
 #[derive(Debug, Clone)]
 pub struct Live {

@@ -306,8 +306,7 @@ fn a_field_of_another_manager_is_a_conflict() {
          operation: Update\n    apiVersion: v1\n    fieldsV1: {\"f:data\": {\"f:x\": {}}}\ndata: {x: \"1\"}\n",
     )]);
     let target = open(&folder);
-    let (manager, field) = ("kubectl".into(), ".data.x".into());
-    let conflict = FieldConflict { manager, operation: Operation::Update, field, only_defaults: false };
+    let conflict = FieldConflict::new("kubectl", Operation::Update, ".data.x");
     assert_eq!(apply(&target, &config_map("a", json!({"x": "2"}))).unwrap_err(), ApplyError::Conflict(vec![conflict]));
     apply(&target, &config_map("a", json!({"y": "2"}))).unwrap();
 }

@@ -224,10 +224,8 @@ fn fields_of_other_managers_are_named_and_can_be_taken() {
         cluster.apply_as(&config_map(&group, json!({"a": "1", "b": "1"})), &Pin::Absent, manager, false).unwrap();
     let mine = config_map(&group, json!({"a": "2", "b": "2"}));
     let operation = Operation::Apply;
-    let conflicts: Vec<FieldConflict> = [".data.a", ".data.b"]
-        .map(|field| field.to_owned())
-        .map(|field| FieldConflict { manager: manager.into(), operation, field, only_defaults: false })
-        .into();
+    let conflicts: Vec<FieldConflict> =
+        [".data.a", ".data.b"].map(|field| FieldConflict::new(manager, operation, field)).into();
     assert_eq!(cluster.apply(&mine, &pin(&live)).err(), Some(ApplyError::Conflict(conflicts)));
     assert_eq!(cluster.live(&mine).unwrap().resource_version, live.resource_version);
     let taken = cluster.apply_as(&mine, &pin(&live), "gantry", true).unwrap();

@@ -3,17 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// Metadata that the server keeps; a manifest does not say how it should be.
-const SERVER_METADATA: [&str; 8] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-];
+use crate::resource::SERVER_METADATA;
 
 /// The manifest without what is not its to say.
 pub fn intent(mut manifest: Value, status_is_subresource: bool) -> Value {

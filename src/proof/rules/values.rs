@@ -37,7 +37,7 @@ const CHOSEN: usize = 400_000;
 /// Values of an `enum` that are compared with those of another one, at most.
 const COMPARED: usize = 1_000_000;
 
-/// Items of a list that has no twins are told apart in lists of up to so many.
+/// Items of a list that has no twins are compared in lists of up to so many.
 const DISTINCT: usize = 4;
 
 /// What no two items of a list may have in common, since the list is a set or a map.

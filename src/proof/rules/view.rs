@@ -138,7 +138,7 @@ impl View {
         }
     }
 
-    /// Whether nothing is told apart by the other view that is not told apart by this one.
+    /// Whether what differs for the other view differs for this one, too.
     pub fn covers(&self, other: &View) -> bool {
         let below = |mine: &Option<Box<View>>, theirs: &Option<Box<View>>| match (mine, theirs) {
             (_, None) => true,

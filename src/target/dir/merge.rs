@@ -8,20 +8,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::resource::SERVER_METADATA;
 use crate::target::fields::Fields;
 use crate::target::{FieldConflict, Operation, client_side_tool};
-
-/// Metadata that the server keeps. A manifest that sets it (an exported object) does not say how it should be.
-const SERVER_METADATA: [&str; 8] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-];
 
 /// One entry of `metadata.managedFields`.
 struct Managed {
