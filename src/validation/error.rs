@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::gotext;
+use super::path::Path;
 use crate::resource::Step;
 
 /// The kinds of refusal, with the names that the server's `causes` use.
@@ -58,8 +59,8 @@ impl Kind {
 pub struct FieldError {
     /// As the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
     pub path: String,
-    /// The same as steps, for what the keywords of the schema refuse. Keys may hold dots and brackets, so that the text does
-    /// not always tell.
+    /// Where the refused value is, as steps: keys may hold dots and brackets, so that the text does not always tell. It is
+    /// known for `allOf` and its kin, too, whose `path` is `<nil>`. None where the error is about no value.
     pub at: Option<Vec<Step>>,
     pub kind: Kind,
     /// What the server shows as the value: for a wrong type, the name of the type that was found.
@@ -68,6 +69,11 @@ pub struct FieldError {
 }
 
 impl FieldError {
+    /// An error about the value at `path`.
+    pub(super) fn new(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+        Self { at: Some(path.steps()), path: path.field(), kind, bad_value, detail }
+    }
+
     /// An error of the OpenAPI layer, whose names may begin with a dot and whose root has no name.
     pub(super) fn named(name: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
         let path = if name.is_empty() || name == "." { "<nil>" } else { name.strip_prefix('.').unwrap_or(name) };

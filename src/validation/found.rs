@@ -73,7 +73,7 @@ impl Found {
 
     /// Gives the errors that have none yet the steps to their place.
     pub fn place(&mut self, path: &Path) {
-        for error in self.errors.iter_mut().filter(|error| error.at.is_none() && error.path != "<nil>") {
+        for error in self.errors.iter_mut().filter(|error| error.at.is_none()) {
             error.at = Some(path.steps());
         }
     }

@@ -58,13 +58,8 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
 
 fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<FieldError>) {
     if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null()) {
-        errors.push(FieldError {
-            at: None,
-            path: Path::Index(path, at).field(),
-            kind: Kind::Invalid,
-            bad_value: Some(item.clone()),
-            detail: "must be an object for an array of list-type map".to_owned(),
-        });
+        let detail = "must be an object for an array of list-type map".to_owned();
+        errors.push(FieldError::new(&Path::Index(path, at), Kind::Invalid, Some(item.clone()), detail));
         return;
     }
     let of_item: Vec<Value> = items
@@ -85,7 +80,7 @@ fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<Fie
 }
 
 fn duplicate(path: &Path, value: Value) -> FieldError {
-    FieldError { at: None, path: path.field(), kind: Kind::Duplicate, bad_value: Some(value), detail: String::new() }
+    FieldError::new(path, Kind::Duplicate, Some(value), String::new())
 }
 
 /// A text that equal values share. Scalars of different types never are equal, while inside of lists and objects an

@@ -395,8 +395,9 @@ mod tests {
         let mut written = object(json!({"a": null, "n": null, "m": null, "list": [{"x": 1}]}));
         let processed = schema.process(&mut written, None);
         assert_eq!(written["spec"], json!({"a": "d", "m": null}));
-        assert_eq!(processed.pruned, [Pruned { path: "spec.list".to_owned(), value: json!([{"x": 1}]) }]);
-        assert_eq!(processed.defaulted, [Defaulted { path: "spec.a".to_owned() }]);
+        let spec = Path::Name(&Path::Root, "spec");
+        assert_eq!(processed.pruned, [Pruned::new(&Path::Name(&spec, "list"), json!([{"x": 1}]))]);
+        assert_eq!(processed.defaulted, [Defaulted { path: "spec.a".to_owned(), at: vec!["spec".into(), "a".into()] }]);
         assert!(processed.outcome.is_accepted());
     }
 

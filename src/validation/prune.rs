@@ -3,47 +3,38 @@
 use serde_json::{Map, Value};
 
 use super::node::{Additional, Node};
+use super::path::Path;
+use crate::resource::Step;
 
 /// A field that the server drops, and what is lost with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pruned {
     /// Such as `spec.list[0].x`.
     pub path: String,
+    /// The same as steps.
+    pub at: Vec<Step>,
     /// The dropped value.
     pub value: Value,
+}
+
+impl Pruned {
+    pub(super) fn new(path: &Path, value: Value) -> Self {
+        Self { path: path.openapi(), at: path.steps(), value }
+    }
 }
 
 /// A field that the server fills in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaulted {
     pub path: String,
+    /// The same as steps.
+    pub at: Vec<Step>,
 }
 
-/// Where a walk is, as text that grows and shrinks.
-struct Place(String);
-
-impl Place {
-    fn at<T>(&mut self, step: Step, work: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.0.len();
-        match step {
-            Step::Key(key) => {
-                if length > 0 {
-                    self.0.push('.');
-                }
-                self.0.push_str(key);
-            }
-            Step::Index(index) => self.0.push_str(&format!("[{index}]")),
-        }
-        let result = work(self);
-        self.0.truncate(length);
-        result
+impl Defaulted {
+    fn new(path: &Path) -> Self {
+        Self { path: path.openapi(), at: path.steps() }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Step<'a> {
-    Key(&'a str),
-    Index(usize),
 }
 
 fn is_meta(key: &str) -> bool {
@@ -53,11 +44,10 @@ fn is_meta(key: &str) -> bool {
 /// Drops the fields that `node` does not describe. Kind, version and metadata of the object itself stay.
 pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
     let mut pruned = Vec::new();
-    let mut place = Place(String::new());
     if node.preserve_unknown {
-        keep(object, node, true, &mut place, &mut pruned);
+        keep(object, node, true, &Path::Root, &mut pruned);
     } else {
-        drop_unknown(object, Some(node), true, &mut place, &mut pruned);
+        drop_unknown(object, Some(node), true, &Path::Root, &mut pruned);
     }
     pruned.sort_by(|a, b| a.path.cmp(&b.path));
     pruned
@@ -65,46 +55,39 @@ pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
 
 /// Drops what `node` does not describe inside of a value that is not the whole object, such as a default.
 pub fn prune_part(value: &mut Value, node: &Node) {
-    drop_unknown(value, Some(node), node.embedded, &mut Place(String::new()), &mut Vec::new());
+    drop_unknown(value, Some(node), node.embedded, &Path::Root, &mut Vec::new());
 }
 
-fn drop_unknown(
-    value: &mut Value,
-    node: Option<&Node>,
-    is_resource: bool,
-    place: &mut Place,
-    pruned: &mut Vec<Pruned>,
-) {
+fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
     if let Some(node) = node
         && node.preserve_unknown
     {
-        return keep(value, node, is_resource, place, pruned);
+        return keep(value, node, is_resource, path, pruned);
     }
     match value {
         Value::Object(map) => {
             map.retain(|key, value| {
-                place.at(Step::Key(key), |place| {
-                    if is_resource && is_meta(key) {
-                        return true;
-                    }
-                    let child = node.and_then(|n| n.properties.get(key));
-                    let is_entry = node.is_some_and(|n| !matches!(n.additional, Additional::Absent));
-                    if child.is_none() && !is_entry {
-                        pruned.push(Pruned { path: place.0.clone(), value: value.take() });
-                        return false;
-                    }
-                    // `additionalProperties: true` keeps the entry and nothing inside it.
-                    let child = child.or_else(|| node.and_then(|n| n.additional.schema()));
-                    drop_unknown(value, child, child.is_some_and(|c| c.embedded), place, pruned);
-                    true
-                })
+                let path = Path::Name(path, key);
+                if is_resource && is_meta(key) {
+                    return true;
+                }
+                let child = node.and_then(|n| n.properties.get(key));
+                let is_entry = node.is_some_and(|n| !matches!(n.additional, Additional::Absent));
+                if child.is_none() && !is_entry {
+                    pruned.push(Pruned::new(&path, value.take()));
+                    return false;
+                }
+                // `additionalProperties: true` keeps the entry and nothing inside it.
+                let child = child.or_else(|| node.and_then(|n| n.additional.schema()));
+                drop_unknown(value, child, child.is_some_and(|c| c.embedded), &path, pruned);
+                true
             });
         }
         Value::Array(items) => {
             let item_node = node.and_then(|n| n.items.as_deref());
             for (at, item) in items.iter_mut().enumerate() {
                 let is_resource = item_node.is_some_and(|n| n.embedded);
-                place.at(Step::Index(at), |place| drop_unknown(item, item_node, is_resource, place, pruned));
+                drop_unknown(item, item_node, is_resource, &Path::Index(path, at), pruned);
             }
         }
         _ => {}
@@ -112,7 +95,7 @@ fn drop_unknown(
 }
 
 /// Below `x-kubernetes-preserve-unknown-fields` only the described fields are pruned inside.
-fn keep(value: &mut Value, node: &Node, is_resource: bool, place: &mut Place, pruned: &mut Vec<Pruned>) {
+fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
@@ -123,7 +106,7 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, place: &mut Place, pr
                 if described {
                     let child = node.child(key);
                     let is_resource = child.is_some_and(|c| c.embedded);
-                    place.at(Step::Key(key), |place| drop_unknown(value, child, is_resource, place, pruned));
+                    drop_unknown(value, child, is_resource, &Path::Name(path, key), pruned);
                 }
             }
         }
@@ -131,7 +114,7 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, place: &mut Place, pr
             // Items stay as they are unless a schema describes them; that one's own unknown fields stay too.
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter_mut().enumerate() {
-                    place.at(Step::Index(at), |place| keep(item, item_node, item_node.embedded, place, pruned));
+                    keep(item, item_node, item_node.embedded, &Path::Index(path, at), pruned);
                 }
             }
         }
@@ -162,7 +145,7 @@ pub fn drop_nulls(value: &mut Value, node: &Node) {
 /// Fills in defaults: for missing fields, and for nulls where null is not allowed.
 pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
     let mut defaulted = Vec::new();
-    fill(object, node, &mut Place(String::new()), &mut Some(&mut defaulted));
+    fill(object, node, &Path::Root, &mut Some(&mut defaulted));
     defaulted.sort_by(|a, b| a.path.cmp(&b.path));
     defaulted
 }
@@ -199,58 +182,58 @@ fn weigh(value: &Value, node: Option<&Node>) -> u64 {
 }
 
 /// `told` is where to note what was filled in; inside of a default nothing is noted.
-fn fill(value: &mut Value, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
+fn fill(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
     if !node.has_defaults {
         return;
     }
     match value {
-        Value::Object(map) => fill_object(map, node, place, told),
+        Value::Object(map) => fill_object(map, node, path, told),
         Value::Array(items) => {
             let Some(item_node) = node.items.as_deref() else { return };
             for (at, item) in items.iter_mut().enumerate() {
-                place.at(Step::Index(at), |place| fill_null_then_inside(item, item_node, place, told));
+                fill_null_then_inside(item, item_node, &Path::Index(path, at), told);
             }
         }
         _ => {}
     }
 }
 
-fn fill_object(map: &mut Map<String, Value>, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
+fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
     for (name, child) in &node.properties {
         let Some(default) = &child.default else { continue };
         if map.get(name).is_some_and(|v| !v.is_null() || child.nullable) {
             continue;
         }
-        place.at(Step::Key(name), |place| {
-            if let Some(told) = told {
-                told.push(Defaulted { path: place.0.clone() });
-            }
-            let mut value = default.as_ref().clone();
-            fill(&mut value, child, place, &mut None);
-            map.insert(name.clone(), value);
-        });
+        let path = Path::Name(path, name);
+        if let Some(told) = told {
+            told.push(Defaulted::new(&path));
+        }
+        let mut value = default.as_ref().clone();
+        fill(&mut value, child, &path, &mut None);
+        map.insert(name.clone(), value);
     }
     for (key, value) in map.iter_mut() {
-        place.at(Step::Key(key), |place| match node.properties.get(key) {
-            Some(child) => fill(value, child, place, told),
+        let path = Path::Name(path, key);
+        match node.properties.get(key) {
+            Some(child) => fill(value, child, &path, told),
             None => {
                 if let Some(entry) = node.additional.schema() {
-                    fill_null_then_inside(value, entry, place, told);
+                    fill_null_then_inside(value, entry, &path, told);
                 }
             }
-        });
+        }
     }
 }
 
-fn fill_null_then_inside(value: &mut Value, node: &Node, place: &mut Place, told: &mut Option<&mut Vec<Defaulted>>) {
+fn fill_null_then_inside(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
     match &node.default {
         Some(default) if value.is_null() && !node.nullable => {
             if let Some(told) = told {
-                told.push(Defaulted { path: place.0.clone() });
+                told.push(Defaulted::new(path));
             }
             *value = default.as_ref().clone();
-            fill(value, node, place, &mut None);
+            fill(value, node, path, &mut None);
         }
-        _ => fill(value, node, place, told),
+        _ => fill(value, node, path, told),
     }
 }

@@ -6,10 +6,12 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::cel::FieldPath;
 use super::correlate::Correlated;
 use super::error::{FieldError, Kind, Undecided};
 use super::node::{Node, Type, Types};
 use super::path::Path;
+use crate::resource::Step;
 
 /// What one rule says about one value.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +22,8 @@ pub enum Verdict {
     Fails {
         message: String,
         kind: Kind,
-        /// Appended to the path of the value, such as `.replicas` or `[key]`. Empty where the rule names no field.
-        field_path: String,
+        /// The field below the value, where the rule names one.
+        field_path: Option<FieldPath>,
         /// Whether the rule reads `oldSelf`; such a failure is never tolerated.
         is_transition: bool,
     },
@@ -197,27 +199,28 @@ impl RuleWalk {
                     if !is_transition && ratchet.forgives() {
                         continue;
                     }
-                    let mut at = path.field();
-                    if !field_path.is_empty() {
+                    let mut text = path.field();
+                    let mut at = path.steps();
+                    if let Some(field) = field_path {
                         if matches!(path, Path::Root) {
-                            at.clear();
+                            text.clear();
+                        } else {
+                            text.push('.');
                         }
-                        at.push_str(if at.is_empty() { field_path.trim_start_matches('.') } else { &field_path });
+                        text.push_str(&field.text);
+                        at.extend(field.steps.iter().map(|name| Step::from(name.as_str())));
                     }
                     // Objects and lists are not printed.
                     let shown = !matches!(spine.types, Types::One(Type::Object | Type::Array));
                     let bad_value = shown.then(|| new.clone());
                     // The server drops the text of a duplicate.
                     let detail = if kind == Kind::Duplicate { String::new() } else { message };
-                    self.errors.push(FieldError { at: None, path: at, kind, bad_value, detail });
+                    self.errors.push(FieldError { at: Some(at), path: text, kind, bad_value, detail });
                 }
-                Verdict::Errs { message, type_name } => self.errors.push(FieldError {
-                    at: None,
-                    path: path.field(),
-                    kind: Kind::Invalid,
-                    bad_value: Some(Value::String(type_name)),
-                    detail: message,
-                }),
+                Verdict::Errs { message, type_name } => {
+                    let bad_value = Some(Value::String(type_name));
+                    self.errors.push(FieldError::new(path, Kind::Invalid, bad_value, message));
+                }
                 Verdict::Undecided(reason) => {
                     if !ratchet.forgives() {
                         self.undecided.push(Undecided { path: path.field(), rule: rule.to_owned(), reason });
@@ -244,7 +247,7 @@ mod tests {
             let fails = |is_transition| Verdict::Fails {
                 message: "no".to_owned(),
                 kind: Kind::Invalid,
-                field_path: String::new(),
+                field_path: None,
                 is_transition,
             };
             let verdict = |rule: &str| match (rule, old) {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::error::{FieldError, Kind};
 use super::gotext;
 use super::number::Num;
+use crate::resource::Step;
 
 /// Where the scale subresource of a version reads: paths such as `.spec.replicas`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,7 +156,8 @@ fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
 }
 
 fn invalid(path: &str, bad_value: Value, detail: String) -> FieldError {
-    FieldError { at: None, path: path.to_owned(), kind: Kind::Invalid, bad_value: Some(bad_value), detail }
+    let at = Some(steps(path).map(Step::from).collect());
+    FieldError { at, path: path.to_owned(), kind: Kind::Invalid, bad_value: Some(bad_value), detail }
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl Judge {
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
             let mut object = self.relabelled(&read, &storage.name);
             match storage.schema.fit(&mut object) {
-                Ok(pruned) => self.lost(&pruned, storage, &item.value, Loss::OnWrite, &mut effects),
+                Ok(pruned) => self.lost(&pruned, storage, Loss::OnWrite, &mut effects),
                 Err(error) => self.undecodable(&error, storage, &item.value, &mut effects),
             }
             lost_at_storage = Some(&storage.name);
@@ -221,7 +221,7 @@ impl Judge {
             .into_iter()
             .filter(|lost| self.keeps_unknown_fields || !so_already.0.iter().any(|known| known.path == lost.path))
             .collect();
-        self.lost(&pruned, desired, before, Loss::OnRead, effects);
+        self.lost(&pruned, desired, Loss::OnRead, effects);
         self.filled(&defaulted, desired, &object, today.as_ref().unwrap_or(before), Fill::OnRead, effects);
         for changed in &self.changed_defaults {
             for place in changed.places_in(before) {
@@ -296,7 +296,7 @@ impl Judge {
                     })
                     .collect();
                 let loss = if only_stored { Loss::IfStored } else { Loss::AtVersion };
-                self.lost(&pruned, version, &item.value, loss, effects);
+                self.lost(&pruned, version, loss, effects);
             }
         }
         if only_stored {
@@ -354,9 +354,9 @@ impl Judge {
         if converted { (old, new) } else { (new.clone(), new) }
     }
 
-    fn lost(&self, pruned: &[Pruned], version: &Compiled, object: &Value, loss: Loss, effects: &mut Vec<Effect>) {
+    fn lost(&self, pruned: &[Pruned], version: &Compiled, loss: Loss, effects: &mut Vec<Effect>) {
         for lost in pruned {
-            let place = place::resolve(&lost.path, &version.raw, object);
+            let place = place::at(&lost.at, &version.raw);
             let mut at = place.schema.clone();
             at.push("properties".into());
             let keyword = Keyword { at, words: String::new() };
@@ -386,7 +386,7 @@ impl Judge {
         effects: &mut Vec<Effect>,
     ) {
         for filled in defaulted {
-            let place = place::resolve(&filled.path, &version.raw, object);
+            let place = place::at(&filled.at, &version.raw);
             let value = place::value_at(object, &place.steps);
             if value == place::value_at(today, &place.steps) {
                 continue;

@@ -24,8 +24,9 @@ pub struct Place {
 /// The place of an error: by its steps, else by its text.
 pub fn of(error: &FieldError, schema: &Value, object: &Value) -> Place {
     match &error.at {
-        Some(steps) => at(steps, schema),
-        None => resolve(&error.path, schema, object),
+        // What the server says of the object as a whole stays there.
+        Some(steps) if error.path != "<nil>" => at(steps, schema),
+        _ => resolve(&error.path, schema, object),
     }
 }
 

@@ -186,3 +186,41 @@ fn an_object_of_one_optional_field_may_not_change_any_more() {
     assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
     assert!(proof.nodes[0].witnesses[0].old_object.is_some());
 }
+
+/// Behind the key of a map, too, a refusal of something else is no witness.
+#[test]
+fn a_witness_in_a_map_is_refused_at_the_node_that_it_is_for() {
+    let side = |least: u32, most: u32| {
+        let text = |keyword: &str, bound: u32| json!({"type": "string", keyword: bound});
+        let entry = json!({"type": "object", "required": ["first"],
+            "properties": {"later": text("maxLength", most), "first": text("minLength", least)}});
+        json!({"type": "object", "additionalProperties": entry})
+    };
+    let proof = judge(&whole(&side(1, 9)), &whole(&side(3, 5)));
+    for field in ["first", "later"] {
+        let path = format!("^.spec.f.additionalProperties.{field}");
+        let node = proof.nodes.iter().find(|node| node.path == path).expect("a node");
+        assert!(!node.witnesses.is_empty(), "{node:#?}");
+        for witness in &node.witnesses {
+            assert!(witness.message.contains(&format!(".{field}: ")), "{node:#?}");
+        }
+    }
+}
+
+/// What a node of `allOf` and its kin refuses has no path in the server's words, and a place all the same.
+#[test]
+fn a_refusal_by_a_branch_is_a_witness_of_its_node_alone() {
+    let side = |most: u32, branch: Value| {
+        json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string", "not": branch}, "b": {"type": "string", "maxLength": most}}})
+    };
+    let live = side(9, json!({"maxLength": 0}));
+    let desired = side(5, json!({"maxLength": 2}));
+    let proof = judge(&whole(&live), &whole(&desired));
+    let node = |path: &str| proof.nodes.iter().find(|node| node.path == path).expect("a node");
+    for (path, text) in [("^.spec.f.b", "spec.f.b: Too long"), ("^.spec.f.a", "\"spec.f.a\" must not validate")] {
+        let node = node(path);
+        assert!(!node.witnesses.is_empty(), "{node:#?}");
+        assert!(node.witnesses.iter().all(|witness| witness.message.contains(text)), "{node:#?}");
+    }
+}

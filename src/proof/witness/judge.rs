@@ -6,6 +6,7 @@ use super::Judges;
 use super::way::Way;
 use crate::proof::solve::{LARGEST, STEPS_OF_JUDGES, Solver};
 use crate::proof::{Difference, Version, Witness, keywords as kw};
+use crate::resource::Step;
 use crate::validation::{FieldError, Processed, Schema};
 
 /// So many bytes of an object cost a step: it is copied and gone through some times.
@@ -38,8 +39,8 @@ fn has_rules(schema: &Value) -> bool {
 /// A witness, and where the difference is.
 pub(super) struct Confirmed {
     pub witness: Witness,
-    /// As the validator writes places: `spec.list[0].x`. Empty where that is not known.
-    pub at: String,
+    /// None where that is not known.
+    pub at: Option<Vec<Step>>,
     /// Whether the difference is at the end of the way that was asked about, or below.
     pub is_there: bool,
 }
@@ -112,22 +113,23 @@ impl Judges<'_> {
         let judged = self.process(solver, &self.target, &mut there, old, via_status);
         let errors = &judged.outcome.errors;
         let (desired, message, at) = if let Some(first) = errors.first() {
-            let error = errors.iter().find(|error| way.leads_to(place_of(error))).unwrap_or(first);
-            (Difference::Refused, error.to_string(), place_of(error).to_owned())
+            let is_at_end = |error: &&FieldError| error.at.as_ref().is_some_and(|at| way.leads_to(at));
+            let error = errors.iter().find(is_at_end).unwrap_or(first);
+            (Difference::Refused, error.to_string(), error.at.clone())
         } else if let Some(undecided) = judged.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
         } else if let Some(first) = judged.pruned.first() {
-            let pruned = judged.pruned.iter().find(|pruned| way.leads_to(&pruned.path)).unwrap_or(first);
-            (Difference::Pruned, format!("{} is dropped", pruned.path), pruned.path.clone())
+            let pruned = judged.pruned.iter().find(|pruned| way.leads_to(&pruned.at)).unwrap_or(first);
+            (Difference::Pruned, format!("{} is dropped", pruned.path), Some(pruned.at.clone()))
         } else if !contains_all(&there, object) {
-            (Difference::Pruned, "a value is dropped".to_owned(), String::new())
+            (Difference::Pruned, "a value is dropped".to_owned(), None)
         } else if !kw::same_value(&here, &there) {
             let (message, at) = defaulted(&taken, &judged);
             (Difference::Defaulted, message, at)
         } else {
             return Err(Unconfirmed::Taken);
         };
-        let is_there = at.is_empty() || way.leads_to(&at);
+        let is_there = at.as_ref().is_none_or(|at| way.leads_to(at));
         let witness = Witness { object: object.clone(), old_object: old.cloned(), desired, message, via_status };
         Ok(Confirmed { witness, at, is_there })
     }
@@ -139,26 +141,17 @@ impl Judges<'_> {
     }
 }
 
-/// Where an error is, or nothing. Some name their place in their text alone: `"spec.x" must validate …`.
-fn place_of(error: &FieldError) -> &str {
-    if error.path != "<nil>" {
-        return &error.path;
-    }
-    let quoted = error.detail.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-    quoted.map_or("", |(place, _)| place)
-}
-
 /// What is filled in differently, in words, and where.
-fn defaulted(live: &Processed, desired: &Processed) -> (String, String) {
-    let is_in = |processed: &Processed, path: &str| processed.defaulted.iter().any(|known| known.path == path);
-    let added = desired.defaulted.iter().find(|after| !is_in(live, &after.path));
-    let removed = live.defaulted.iter().find(|before| !is_in(desired, &before.path));
+fn defaulted(live: &Processed, desired: &Processed) -> (String, Option<Vec<Step>>) {
+    let is_in = |processed: &Processed, at: &[Step]| processed.defaulted.iter().any(|known| known.at == at);
+    let added = desired.defaulted.iter().find(|after| !is_in(live, &after.at));
+    let removed = live.defaulted.iter().find(|before| !is_in(desired, &before.at));
     match (added, removed) {
-        (Some(new), _) => (format!("{} is filled in", new.path), new.path.clone()),
-        (None, Some(gone)) => (format!("{} is no longer filled in", gone.path), gone.path.clone()),
+        (Some(new), _) => (format!("{} is filled in", new.path), Some(new.at.clone())),
+        (None, Some(gone)) => (format!("{} is no longer filled in", gone.path), Some(gone.at.clone())),
         (None, None) => {
             let path = desired.defaulted.first().map_or("a field", |known| known.path.as_str());
-            (format!("{path} is filled in differently"), String::new())
+            (format!("{path} is filled in differently"), None)
         }
     }
 }

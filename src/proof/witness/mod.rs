@@ -145,7 +145,7 @@ impl<'v> Judges<'v> {
             found.witness.desired == Difference::Refused
                 && match doubt.effect {
                     Effect::Refused => !found.is_there,
-                    Effect::Defaulted => !way.leads_through(&found.at, field),
+                    Effect::Defaulted => found.at.as_ref().is_some_and(|at| !way.leads_through(at, field)),
                     Effect::Pruned => !found.is_there,
                 }
         };

@@ -7,6 +7,7 @@ use super::judge::Confirmed;
 use super::way::Way;
 use crate::proof::Witness;
 use crate::proof::solve::{Solver, is_meta};
+use crate::resource::Step;
 
 /// Attempts to make a witness smaller.
 const SHRINKS: usize = 40;
@@ -23,7 +24,7 @@ impl Judges<'_> {
         let mut next = 0;
         while tries > 0 {
             let mut parts = Vec::new();
-            Walk { at: &found.at, parts: &mut parts }.below(&found.witness.object, &mut Here::default(), true);
+            Walk { at: found.at.as_deref(), parts: &mut parts }.below(&found.witness.object, &mut Vec::new(), true);
             let Some(part) = parts.get(next) else { break };
             let smaller = part.left_out(&found.witness.object);
             tries -= 1;
@@ -41,27 +42,25 @@ impl Judges<'_> {
     }
 }
 
-/// Whether nothing more belongs to the last name of a place.
-fn is_end(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with(['.', '['])
-}
-
 /// A field or an item that might be left out.
 struct Removable {
-    /// A JSON pointer to what is around it.
-    around: String,
-    key: String,
+    around: Vec<Step>,
+    step: Step,
 }
 
 impl Removable {
     fn left_out(&self, object: &Value) -> Value {
         let mut smaller = object.clone();
-        match smaller.pointer_mut(&self.around) {
-            Some(Value::Object(map)) => {
-                map.shift_remove(&self.key);
+        let around = self.around.iter().try_fold(&mut smaller, |value, step| match step {
+            Step::Key(key) => value.get_mut(key),
+            Step::Index(index) => value.get_mut(index),
+        });
+        match (around, &self.step) {
+            (Some(Value::Object(map)), Step::Key(key)) => {
+                map.shift_remove(key);
             }
-            Some(Value::Array(items)) => {
-                self.key.parse::<usize>().ok().filter(|at| *at < items.len()).map(|at| items.remove(at));
+            (Some(Value::Array(items)), Step::Index(at)) if *at < items.len() => {
+                items.remove(*at);
             }
             _ => {}
         }
@@ -69,44 +68,29 @@ impl Removable {
     }
 }
 
-/// Where a walk is: as a JSON pointer, and as the validator writes places.
-#[derive(Default)]
-struct Here {
-    pointer: String,
-    path: String,
-}
-
 /// Collects the fields and items that might be left out, outer ones first. What holds the difference stays, and what
 /// one item did not allow the same one again does not.
 struct Walk<'w> {
-    /// Where the difference is.
-    at: &'w str,
+    /// Where the difference is, if that is known.
+    at: Option<&'w [Step]>,
     parts: &'w mut Vec<Removable>,
 }
 
 impl Walk<'_> {
-    fn below(&mut self, value: &Value, here: &mut Here, is_root: bool) {
+    /// `here` is the way to `value`.
+    fn below(&mut self, value: &Value, here: &mut Vec<Step>, is_root: bool) {
         let around = self.parts.len();
         let mut own = Vec::new();
         match value {
             Value::Object(map) => {
                 for (key, inner) in map.iter().filter(|(key, _)| !(is_root && is_meta(key))) {
-                    let length = here.path.len();
-                    if length > 0 {
-                        here.path.push('.');
-                    }
-                    here.path.push_str(key);
-                    own.extend(self.part(key, inner, here));
-                    here.path.truncate(length);
+                    own.extend(self.part(Step::from(key.as_str()), inner, here));
                 }
             }
             Value::Array(items) if items.len() <= LONGEST => {
                 for (index, inner) in items.iter().enumerate() {
-                    let length = here.path.len();
-                    here.path.push_str(&format!("[{index}]"));
-                    let part = self.part(&index.to_string(), inner, here);
+                    let part = self.part(Step::Index(index), inner, here);
                     own.extend(part.filter(|_| index == 0 || items[index - 1] != *inner));
-                    here.path.truncate(length);
                 }
             }
             _ => {}
@@ -114,14 +98,12 @@ impl Walk<'_> {
         self.parts.splice(around..around, own);
     }
 
-    /// The part that `key` leads to, after those inside of it.
-    fn part(&mut self, key: &str, inner: &Value, here: &mut Here) -> Option<Removable> {
-        let length = here.pointer.len();
-        here.pointer.push('/');
-        here.pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    /// The part that `step` leads to, after those inside of it.
+    fn part(&mut self, step: Step, inner: &Value, here: &mut Vec<Step>) -> Option<Removable> {
+        here.push(step);
         self.below(inner, here, false);
-        here.pointer.truncate(length);
-        let holds = self.at.starts_with(&here.path) && is_end(&self.at[here.path.len()..]);
-        (!holds).then(|| Removable { around: here.pointer.clone(), key: key.to_owned() })
+        let holds = self.at.is_some_and(|at| at.starts_with(here));
+        let step = here.pop()?;
+        (!holds).then(|| Removable { around: here.clone(), step })
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::proof::lockstep::{Step, Trail};
 use crate::proof::rules::Key;
+use crate::resource::Step as Place;
 
 /// Steps from the root down.
 pub struct Way<'d>(Vec<&'d Step>);
@@ -44,50 +45,26 @@ impl<'d> Way<'d> {
     }
 
     /// Whether a place is the end of the way itself or in this field of it.
-    pub fn leads_through(&self, place: &str, field: &str) -> bool {
-        match self.rest(place) {
-            Some(Rest::Unknown) => true,
-            Some(Rest::Below(rest)) => {
-                let below = if self.0.is_empty() { rest } else { rest.strip_prefix('.').unwrap_or(rest) };
-                let after = below.strip_prefix(field);
-                rest.is_empty() || after.is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
-            }
-            None => false,
-        }
+    pub fn leads_through(&self, place: &[Place], field: &str) -> bool {
+        self.rest(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Place::from(field)))
     }
 
-    /// Whether a place, as the validator writes it (`spec.list[0].x`), is the end of the way or below it.
-    ///
-    /// Keys of maps may hold dots and brackets: from the first of them on anything passes.
-    pub fn leads_to(&self, place: &str) -> bool {
+    /// Whether a place is the end of the way or below it.
+    pub fn leads_to(&self, place: &[Place]) -> bool {
         self.rest(place).is_some()
     }
 
     /// What of a place is left at the end of the way.
-    fn rest<'p>(&self, place: &'p str) -> Option<Rest<'p>> {
-        let mut rest = place;
-        for (at, step) in self.0.iter().enumerate() {
-            let after = match step {
-                Step::Entry(_) => return (rest.starts_with(['.', '[']) || at == 0).then_some(Rest::Unknown),
-                Step::Field(name) => {
-                    let dotted = if at == 0 { Some(rest) } else { rest.strip_prefix('.') };
-                    dotted.and_then(|rest| rest.strip_prefix(name.as_str()))
-                }
-                Step::Item => rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, rest)| rest),
-            };
-            match after {
-                Some(after) if after.is_empty() || after.starts_with(['.', '[']) => rest = after,
-                _ => return None,
-            }
-        }
-        Some(Rest::Below(rest))
+    fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
+        let (on_way, rest) = place.split_at_checked(self.0.len())?;
+        let fits = |(step, place): (&&Step, &Place)| match (step, place) {
+            (Step::Field(name), Place::Key(key)) => name == key,
+            // One key stands for all that no property has.
+            (Step::Entry(_), Place::Key(_)) | (Step::Item, Place::Index(_)) => true,
+            _ => false,
+        };
+        self.0.iter().zip(on_way).all(fits).then_some(rest)
     }
-}
-
-enum Rest<'p> {
-    Below(&'p str),
-    /// Behind a key of a map, which may be written in any way.
-    Unknown,
 }
 
 fn first_at<'v>(value: &'v mut Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
@@ -112,41 +89,57 @@ fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn place(steps: &Value) -> Vec<Place> {
+        let step = |step: &Value| match step.as_str() {
+            Some(key) => Place::from(key),
+            None => Place::Index(0),
+        };
+        steps.as_array().expect("steps").iter().map(step).collect()
+    }
 
     #[test]
     fn a_way_leads_to_its_end_and_what_is_below() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Item, field("x")];
         let way = Way(steps.iter().collect());
-        for (place, expected) in [
-            ("spec[0].x", true),
-            ("spec[12].x.y", true),
-            ("spec[0].x[3]", true),
-            ("spec[0].xy", false),
-            ("spec[0]", false),
-            ("spec", false),
-            ("status[0].x", false),
-            ("<nil>", false),
+        for (steps, leads_to, leads_through) in [
+            (json!(["spec", 0, "x"]), true, true),
+            (json!(["spec", 0, "x", "a"]), true, true),
+            (json!(["spec", 0, "x", "a", 0, "b"]), true, true),
+            (json!(["spec", 0, "x", "a.b"]), true, false),
+            (json!(["spec", 0, "x", "y"]), true, false),
+            (json!(["spec", 0, "x", 0]), true, false),
+            (json!(["spec", 0, "xy"]), false, false),
+            (json!(["spec", "0", "x"]), false, false),
+            (json!(["spec", 0]), false, false),
+            (json!(["status", 0, "x"]), false, false),
+            (json!([]), false, false),
         ] {
-            assert_eq!(way.leads_to(place), expected, "{place}");
+            assert_eq!(way.leads_to(&place(&steps)), leads_to, "{steps}");
+            assert_eq!(way.leads_through(&place(&steps), "a"), leads_through, "{steps}");
         }
-        for (place, expected) in [
-            ("spec[0].x", true),
-            ("spec[0].x.a", true),
-            ("spec[0].x.a[2].b", true),
-            ("spec[0].x.ab", false),
-            ("spec[0].x.b", false),
-            ("spec[0]", false),
-            ("<nil>", false),
+        let root = Way(Vec::new());
+        assert!(root.leads_through(&place(&json!(["a", "b"])), "a") && !root.leads_through(&place(&json!(["b"])), "a"));
+        assert!(root.leads_to(&[]));
+    }
+
+    /// Keys of maps may hold dots and brackets, and what is behind them is still told apart.
+    #[test]
+    fn a_way_through_a_map_leads_to_one_field_of_its_values() {
+        let field = |name: &str| Step::Field(name.to_owned());
+        let steps = [field("spec"), Step::Entry("k".to_owned()), field("x")];
+        let way = Way(steps.iter().collect());
+        for (steps, expected) in [
+            (json!(["spec", "a.b[0]", "x"]), true),
+            (json!(["spec", "x", "y"]), false),
+            (json!(["spec", "a"]), false),
+            (json!(["status", "a", "x"]), false),
         ] {
-            assert_eq!(way.leads_through(place, "a"), expected, "{place}");
+            assert_eq!(way.leads_to(&place(&steps)), expected, "{steps}");
         }
-        assert!(Way(Vec::new()).leads_through("a.b", "a") && !Way(Vec::new()).leads_through("b", "a"));
-        let entry = [field("spec"), Step::Entry("k".to_owned()), field("x")];
-        let way = Way(entry.iter().collect());
-        assert!(way.leads_to("spec[a.b].x") && way.leads_to("spec.a.b.x"));
-        assert!(!way.leads_to("spec") && !way.leads_to("status.a.x"));
-        assert!(Way(Vec::new()).leads_to("<nil>"));
     }
 }

@@ -52,7 +52,7 @@ fn verdict(rule: &Rule, this: &Json, old: Option<&Json>, budget: &mut Budget) ->
                 Reason::Required => Kind::Required,
                 Reason::Duplicate => Kind::Duplicate,
             },
-            field_path: failure.field_path.map(|path| format!(".{path}")).unwrap_or_default(),
+            field_path: failure.field_path,
             is_transition: rule.is_transition(),
         },
     }

@@ -2,10 +2,19 @@
 
 use serde_json::Value as Json;
 
-/// The path below the rule's own as the server prints it, without the dot before it; none if the path is not valid
-/// for the schema.
-pub(crate) fn normalized(path: &str, schema: &Json) -> Option<String> {
+/// A field below the value that a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldPath {
+    /// As the server prints it, without the dot before it: `a.b` or `[key]`.
+    pub text: String,
+    /// The names on the way.
+    pub steps: Vec<String>,
+}
+
+/// The path below the rule's own; none if it is not valid for the schema.
+pub(crate) fn normalized(path: &str, schema: &Json) -> Option<FieldPath> {
     let mut out = String::new();
+    let mut steps = Vec::new();
     let mut schema = schema;
     let mut rest = path;
     while !rest.is_empty() {
@@ -30,8 +39,9 @@ pub(crate) fn normalized(path: &str, schema: &Json) -> Option<String> {
             schema = object("additionalProperties")?;
             out.push_str(&format!("[{name}]"));
         }
+        steps.push(name);
     }
-    (!out.is_empty()).then_some(out)
+    (!out.is_empty()).then_some(FieldPath { text: out, steps })
 }
 
 /// The text up to the closing quote, and what follows it.
@@ -69,11 +79,11 @@ mod tests {
             "a": {"properties": {"b.c": {}}},
             "m": {"additionalProperties": {"properties": {"x": {}}}},
         }});
-        let cases = [
-            (".a", Some("a")),
-            (".a['b.c']", Some("a.b.c")),
-            (".m['k\\'s'].x", Some("m[k's].x")),
-            (".m.key", Some("m[key]")),
+        let cases: [(&str, Option<(&str, &[&str])>); 10] = [
+            (".a", Some(("a", &["a"]))),
+            (".a['b.c']", Some(("a.b.c", &["a", "b.c"]))),
+            (".m['k\\'s'].x", Some(("m[k's].x", &["m", "k's", "x"]))),
+            (".m.key", Some(("m[key]", &["m", "key"]))),
             (".missing", None),
             ("a", None),
             (".a[0]", None),
@@ -82,7 +92,9 @@ mod tests {
             ("", None),
         ];
         for (path, wanted) in cases {
-            assert_eq!(normalized(path, &schema).as_deref(), wanted, "{path}");
+            let steps = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            let wanted = wanted.map(|(text, names)| FieldPath { text: text.to_owned(), steps: steps(names) });
+            assert_eq!(normalized(path, &schema), wanted, "{path}");
         }
     }
 }

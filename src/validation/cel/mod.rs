@@ -68,6 +68,7 @@ mod value;
 pub use budget::Budget;
 pub use engine::Engine;
 pub use expression::Expression;
+pub use field_path::FieldPath;
 pub(crate) use lib_url::{Url as ParsedUrl, is_absolute_url};
 pub(crate) use problem::Problem;
 pub use rule::{Answer, Failure, Reason, Rule, compile_rules, compile_rules_sharing};

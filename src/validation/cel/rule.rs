@@ -10,7 +10,7 @@ use super::check::{Checkup, check, check_up};
 use super::convert::{misfit, typed};
 use super::eval::Evaluation;
 use super::fault::Fault;
-use super::field_path::normalized;
+use super::field_path::{FieldPath, normalized};
 use super::parser::parse;
 use super::problem::Parsed;
 use super::resolve::resolve;
@@ -38,8 +38,8 @@ pub enum Answer {
 pub struct Failure {
     pub message: String,
     pub reason: Reason,
-    /// The field that the failure is about, below the value's own path and without a dot before it.
-    pub field_path: Option<String>,
+    /// The field that the failure is about.
+    pub field_path: Option<FieldPath>,
     /// Whether the rule could not be evaluated, on the server neither. Then what is printed as the bad value is the
     /// name of the value's type, the failure has no reason of its own, and an unchanged value does not excuse it.
     pub is_error: bool,
@@ -66,7 +66,7 @@ pub struct Rule {
     message: Option<String>,
     message_expr: Option<Expr>,
     reason: Reason,
-    field_path: Option<String>,
+    field_path: Option<FieldPath>,
 }
 
 /// What the rules of one schema node share.

@@ -37,13 +37,8 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
             errors.push(invalid(&Path::Name(&path, "name"), json!(name), &message));
         }
     } else {
-        errors.push(FieldError {
-            at: None,
-            path: Path::Name(&path, "name").field(),
-            kind: Kind::Required,
-            bad_value: None,
-            detail: "name or generateName is required".to_owned(),
-        });
+        let detail = "name or generateName is required".to_owned();
+        errors.push(FieldError::new(&Path::Name(&path, "name"), Kind::Required, None, detail));
     }
     if let Some(metadata) = object.get("metadata") {
         common(metadata, &path, &mut errors);
@@ -93,13 +88,7 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
     for key in ["apiVersion", "kind"] {
         let path = Path::Name(path, key);
         match map.get(key) {
-            None => errors.push(FieldError {
-                at: None,
-                path: path.field(),
-                kind: Kind::Required,
-                bad_value: None,
-                detail: String::new(),
-            }),
+            None => errors.push(FieldError::new(&path, Kind::Required, None, String::new())),
             Some(Value::String(text)) if text.is_empty() => errors.push(invalid(&path, json!(""), "must not be empty")),
             Some(Value::String(text)) if key == "apiVersion" => {
                 if text.matches('/').count() > 1 {
@@ -165,7 +154,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     const LARGEST: usize = 256 << 10;
     if size > LARGEST {
         let detail = format!("may not be more than {LARGEST} bytes");
-        errors.push(FieldError { at: None, path: annotations.field(), kind: Kind::TooLong, bad_value: None, detail });
+        errors.push(FieldError::new(&annotations, Kind::TooLong, None, detail));
     }
     owners(metadata, &Path::Name(path, "ownerReferences"), errors);
     finalizers(metadata, &Path::Name(path, "finalizers"), errors);
@@ -207,7 +196,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         }
         if (group, version, kind) == ("", "v1", "Event") {
             let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
-            errors.push(FieldError { at: None, path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
+            errors.push(FieldError::new(path, Kind::Invalid, None, detail));
         }
         if owner.get("controller") == Some(&json!(true)) {
             let name = format!("{kind}/{}", text("name"));
@@ -221,7 +210,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
                  {name}",
                 all.join(",")
             );
-            errors.push(FieldError { at: None, path: path.field(), kind: Kind::Invalid, bad_value: None, detail });
+            errors.push(FieldError::new(path, Kind::Invalid, None, detail));
         }
     }
 }
@@ -235,12 +224,8 @@ fn owner_text(owner: &Value) -> String {
 }
 
 fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
-    let too_long = |path: &Path, max: usize| FieldError {
-        at: None,
-        path: path.field(),
-        kind: Kind::TooLong,
-        bad_value: None,
-        detail: format!("may not be more than {max} bytes"),
+    let too_long = |path: &Path, max: usize| {
+        FieldError::new(path, Kind::TooLong, None, format!("may not be more than {max} bytes"))
     };
     let entries = metadata.get("managedFields").and_then(Value::as_array);
     for (at, entry) in entries.into_iter().flatten().enumerate() {

@@ -167,7 +167,7 @@ impl Coercion {
                 return Err(Box::new(invalid(&path, value.clone(), "must be a string")));
             }
             if let Some(value) = map.shift_remove(key) {
-                self.dropped.push(Pruned { path: path.openapi(), value });
+                self.dropped.push(Pruned::new(&path, value));
             }
         }
         let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
@@ -185,7 +185,7 @@ impl Coercion {
         map.retain(|key, value| {
             let path = Path::Name(path, key);
             let Some((_, shape)) = shapes.iter().find(|(name, _)| name == key) else {
-                self.dropped.push(Pruned { path: path.openapi(), value: value.take() });
+                self.dropped.push(Pruned::new(&path, value.take()));
                 return false;
             };
             let dropped = self.dropped.len();
@@ -194,7 +194,7 @@ impl Coercion {
                 Err(_) if malformed == Malformed::Dropped => {
                     // The field goes as a whole, with what was dropped inside of it.
                     self.dropped.truncate(dropped);
-                    self.dropped.push(Pruned { path: path.openapi(), value: value.take() });
+                    self.dropped.push(Pruned::new(&path, value.take()));
                     false
                 }
                 Err(error) => {
@@ -278,7 +278,7 @@ impl Coercion {
 }
 
 fn invalid(path: &Path, value: Value, detail: &str) -> FieldError {
-    FieldError { at: None, path: path.field(), kind: Kind::Invalid, bad_value: Some(value), detail: detail.to_owned() }
+    FieldError::new(path, Kind::Invalid, Some(value), detail.to_owned())
 }
 
 #[cfg(test)]
