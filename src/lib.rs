@@ -26,6 +26,7 @@ pub mod rbac;
 pub mod report;
 pub mod resource;
 pub mod run;
+pub mod schema;
 pub mod secret;
 pub mod target;
 pub mod text;

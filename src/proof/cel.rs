@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
 use super::rules::{self, Means, Node, View};
+use crate::schema;
 use crate::validation::cel::{Answer, Budget, Rule, compile_rules_sharing, parse_rule};
 use crate::validation::{Patterns, Schema};
 
@@ -366,7 +367,7 @@ fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patte
 /// What of a rule judges: its text without needless spaces, and whether it sees that there is no old value.
 pub fn judging_part(rule: &Value) -> (String, bool) {
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-    (without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
+    (schema::same::without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
 }
 
 /// What the rule says, however it is written: as a tree, without spaces, parentheses and quotes. None where it cannot be
@@ -374,45 +375,4 @@ pub fn judging_part(rule: &Value) -> (String, bool) {
 fn meaning(rule: &Value) -> Option<(String, bool)> {
     let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
     Some((format!("{:?}", parse_rule(text).ok()??), optional_old))
-}
-
-/// The text without the spaces that only lay it out.
-fn without_spaces(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut quote: Option<char> = None;
-    let mut escaped = false;
-    let mut pending = false;
-    for c in text.trim().chars() {
-        if let Some(open) = quote {
-            out.push(c);
-            if escaped {
-                escaped = false;
-            } else if c == '\\' {
-                escaped = true;
-            } else if c == open {
-                quote = None;
-            }
-            continue;
-        }
-        if c.is_whitespace() {
-            pending = true;
-            continue;
-        }
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        // `a in b` needs its spaces, and so does `- -1`.
-        if pending
-            && out
-                .chars()
-                .last()
-                .is_some_and(|last| is_word(last) && (is_word(c) || c == '\'' || c == '"') || last == c)
-        {
-            out.push(' ');
-        }
-        pending = false;
-        if c == '\'' || c == '"' {
-            quote = Some(c);
-        }
-        out.push(c);
-    }
-    out
 }

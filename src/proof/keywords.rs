@@ -1,10 +1,12 @@
-//! Reading keywords of a schema node, and comparing nodes by what they mean.
+//! Reading keywords of a schema node.
 
 use std::ops::{BitAnd, BitOr};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+pub use crate::schema::same_value;
+use crate::schema::{self, Sense};
 use crate::validation::enforced_format_accepts;
 
 /// A schema that takes anything: what stands below `x-kubernetes-preserve-unknown-fields`.
@@ -12,18 +14,6 @@ pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve
 
 /// A schema that says nothing: values pass, and fields inside of them are pruned.
 pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
-
-/// Keywords that change no object.
-const ANNOTATIONS: [&str; 8] = [
-    "description",
-    "title",
-    "example",
-    "externalDocs",
-    "$schema",
-    "id",
-    "x-kubernetes-map-type",
-    "x-kubernetes-patch-strategy",
-];
 
 /// The keywords that hold a value to something on its own, with those that go with them; each is a question of its own.
 pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [
@@ -78,10 +68,6 @@ impl BitAnd for Kinds {
     fn bitand(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
-}
-
-pub fn is_annotation(keyword: &str) -> bool {
-    ANNOTATIONS.contains(&keyword)
 }
 
 /// Up to so many keywords a walk along them is faster than a hash.
@@ -201,42 +187,14 @@ pub fn type_keywords(schema: &Value) -> Map<String, Value> {
     ["type", "nullable", "x-kubernetes-int-or-string"].into_iter().filter_map(of).collect()
 }
 
-/// Whether two nodes say the same, whatever their descriptions.
+/// Whether two nodes make the same of objects, with all that is below them.
 pub fn same(a: &Value, b: &Value) -> bool {
-    if std::ptr::eq(a, b) {
-        return true;
-    }
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            keys.filter(|key| !ANNOTATIONS.contains(&key.as_str())).all(|key| same_keyword(key, a.get(key), b.get(key)))
-        }
-        _ => a == b,
-    }
+    schema::same_schema(a, b, Sense::Objects)
 }
 
 /// Whether a keyword says the same on both sides.
 pub fn same_keyword(keyword: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
-    let (a, b) = (a.filter(|v| !is_nothing(keyword, v)), b.filter(|v| !is_nothing(keyword, v)));
-    match (a, b) {
-        (None, None) => true,
-        (Some(a), Some(b)) => match keyword {
-            "properties" => match (a.as_object(), b.as_object()) {
-                (Some(a), Some(b)) => {
-                    a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
-                }
-                _ => a == b,
-            },
-            "items" | "additionalProperties" | "not" => same(a, b),
-            "allOf" | "anyOf" | "oneOf" => match (a.as_array(), b.as_array()) {
-                (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-                _ => a == b,
-            },
-            "x-kubernetes-validations" => same_rules(a, b),
-            _ => same_value(a, b),
-        },
-        _ => false,
-    }
+    schema::same(keyword, a, b, Sense::Objects)
 }
 
 /// The keywords of the nodes themselves that do not say the same, sorted; what is below them is left out.
@@ -246,51 +204,14 @@ pub fn differing<'s>(a: &'s Value, b: &'s Value) -> Vec<&'s str> {
     let differs = |keyword: &&str| match *keyword {
         "properties" | "items" => false,
         "additionalProperties" => additional(a).is_some() != additional(b).is_some(),
-        keyword => !is_annotation(keyword) && !same_keyword(keyword, written(a, keyword), written(b, keyword)),
+        keyword => {
+            !schema::is_left_out(keyword, Sense::Objects)
+                && !same_keyword(keyword, written(a, keyword), written(b, keyword))
+        }
     };
     let mut keywords: Vec<&str> = a_map.keys().chain(added).map(String::as_str).filter(differs).collect();
     keywords.sort_unstable();
     keywords
-}
-
-/// A keyword that is written and means nothing.
-fn is_nothing(keyword: &str, value: &Value) -> bool {
-    match value {
-        value if keyword == "default" => value.is_null(),
-        Value::Null | Value::Bool(false) => keyword != "additionalProperties" || value.is_null(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty() && keyword == "properties",
-        Value::String(text) => text.is_empty() || text == "atomic" && keyword == "x-kubernetes-list-type",
-        Value::Number(number) => {
-            number.as_f64() == Some(0.0) && matches!(keyword, "minLength" | "minItems" | "minProperties")
-        }
-        _ => false,
-    }
-}
-
-/// Rules that judge alike: what they say when they fail is another matter.
-fn same_rules(a: &Value, b: &Value) -> bool {
-    let judging = |rules: &Value| -> Vec<(String, bool)> {
-        let mut rules: Vec<_> = rules.as_array().into_iter().flatten().map(super::cel::judging_part).collect();
-        rules.sort();
-        rules
-    };
-    judging(a) == judging(b)
-}
-
-/// Equal values: 1 and 1.0 are one number.
-pub fn same_value(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64()) {
-            (Some(x), Some(y)) => x == y,
-            _ => x.as_f64() == y.as_f64(),
-        },
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_value(a, b)))
-        }
-        _ => a == b,
-    }
 }
 
 /// What the node asks of a value whose structure another node gives.
@@ -363,22 +284,6 @@ mod tests {
             (json!({"format": "quantity"}), Kinds::ALL.without(Kinds::NULL)),
         ] {
             assert_eq!(kinds(&schema), expected, "{schema}");
-        }
-    }
-
-    #[test]
-    fn what_changes_no_object_is_the_same() {
-        for (a, b, equal) in [
-            (json!({"type": "string", "description": "x"}), json!({"type": "string"}), true),
-            (json!({"properties": {"a": {"title": "x"}}}), json!({"properties": {"a": {}}}), true),
-            (json!({"properties": {"title": {}}}), json!({"properties": {}}), false),
-            (json!({"maximum": 1}), json!({"maximum": 1.0}), true),
-            (json!({"minLength": 0}), json!({}), true),
-            (json!({"x-kubernetes-list-type": "atomic"}), json!({}), true),
-            (json!({"default": ""}), json!({}), false),
-            (json!({"default": false}), json!({}), false),
-        ] {
-            assert_eq!(same(&a, &b), equal, "{a} {b}");
         }
     }
 }

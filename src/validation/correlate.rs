@@ -88,7 +88,8 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// Equality of decoded values: an integer is not the float of the same value.
+/// Equality of decoded values: an integer is not the float of the same value. So the server compares the values of objects;
+/// what is written in schemas is compared by [`crate::schema`].
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),

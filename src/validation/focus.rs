@@ -6,13 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::compile::sum_up;
 use super::node::{Additional, Bounds, ListType, Node};
-
-/// Keywords that say something to people and nothing to the server.
-const WORDS: [&str; 4] = ["description", "title", "example", "externalDocs"];
+use crate::schema::{self, Sense};
 
 /// Takes out of `node`, compiled from `schema`, what `other` says just so. The node itself is taken to differ.
 pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
@@ -97,20 +95,9 @@ fn pairing(node: &Node) -> Option<Box<Node>> {
     }))
 }
 
-/// Whether two schemas differ in nothing but words for people.
+/// Whether both make the same of objects.
 fn says_the_same(a: &Value, b: &Value) -> bool {
-    let (Value::Object(a), Value::Object(b)) = (a, b) else { return a == b };
-    let said = |map: &Map<String, Value>| map.keys().filter(|key| !WORDS.contains(&key.as_str())).count();
-    said(a) == said(b)
-        && a.iter().filter(|(key, _)| !WORDS.contains(&key.as_str())).all(|(keyword, a)| {
-            b.get(keyword).is_some_and(|b| match (keyword.as_str(), a, b) {
-                ("properties", Value::Object(a), Value::Object(b)) => {
-                    a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| says_the_same(a, b)))
-                }
-                ("items" | "additionalProperties", ..) => says_the_same(a, b),
-                _ => a == b,
-            })
-        })
+    schema::same_schema(a, b, Sense::Objects)
 }
 
 /// Whether the value of a field makes a difference to `node`.

@@ -27,7 +27,8 @@
 //! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
 //! and time zones by name. What a sum of quantities approximately is may be off by the last bit beyond 2^53 billionths.
 //!
-//! Nothing here does I/O or knows of the rest of this crate but for [`Step`](crate::resource::Step), one step of a path. What cannot be decided (a pattern or rule beyond this
+//! Nothing here does I/O or knows of the rest of this crate but for [`Step`](crate::resource::Step), one step of a path, and
+//! [`schema`](crate::schema), which says when two schemas are the same. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
 
 pub mod cel;

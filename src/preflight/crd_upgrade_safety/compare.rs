@@ -4,10 +4,15 @@
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
 
 use super::json::{Json, Map};
-use super::keywords;
 use super::model::{Change, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, plain};
 use super::rules::{self, Judge, Rule, Said};
 use crate::resource::Step;
+use crate::schema::keywords;
+use crate::schema::{self, Sense};
+
+/// Keywords that hold further nodes of the schema and nothing else. The walk goes through them, and each node is judged
+/// by itself. (`additionalProperties` is walked as well; what else it says has a rule.)
+pub const WALKED: &[&str] = &["items", "properties"];
 
 /// What a rule says of a pair of CRDs.
 #[derive(Debug, Clone)]
@@ -234,18 +239,22 @@ fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a
     for (keyword, value) in live.iter().filter(|(keyword, value)| judged(keyword, value)) {
         let change = Change { keyword, live: Some(value), desired: keywords::get(desired, keyword) };
         // What is walked is not compared here: every level would compare everything below it once more.
-        if !is_walked(&change) && !change.desired.is_some_and(|theirs| keywords::same(keyword, value, theirs)) {
+        if !is_walked(&change) && !is_same(&change) {
             changes.push(change);
         }
     }
     for (keyword, value) in desired.iter().filter(|(keyword, value)| judged(keyword, value)) {
         let change = Change { keyword, live: keywords::get(live, keyword), desired: Some(value) };
-        if change.live.is_none() && !is_walked(&change) {
+        if change.live.is_none() && !is_walked(&change) && !is_same(&change) {
             changes.push(change);
         }
     }
     changes.sort_by_key(|change| change.keyword);
     changes
+}
+
+fn is_same(change: &Change) -> bool {
+    schema::same(change.keyword, change.live, change.desired, Sense::Everything)
 }
 
 fn judged(keyword: &str, value: &Json) -> bool {

@@ -12,7 +12,6 @@ mod evidence;
 mod fields;
 pub use crate::json;
 mod keyword_change;
-pub mod keywords;
 mod migration;
 pub mod model;
 pub mod options;

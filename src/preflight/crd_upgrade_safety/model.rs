@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::json::{Json, Map};
-use super::keywords;
 use crate::resource::Step;
+use crate::schema::keywords;
 use crate::validation::Scale;
 
 /// A CRD as far as this check looks at it. The schemas are still text.

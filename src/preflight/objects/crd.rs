@@ -7,9 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::plain;
 use crate::resource::{RawObject, Resource, Step};
+use crate::schema::{self, Sense};
 use crate::validation::{Scale, Schema};
 
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl Version {
             (None, None) => true,
             (Some(a), Some(b)) if a == b => true,
             (Some(a), Some(b)) => match (Json::parse(a), Json::parse(b)) {
-                (Ok(a), Ok(b)) => keywords::same_schema(&a, &b),
+                (Ok(a), Ok(b)) => schema::same_schema(&a, &b, Sense::Objects),
                 _ => false,
             },
             _ => false,

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::place;
 use crate::resource::Step;
+use crate::schema::same_value;
 
 /// One default of the live schema that is not the desired one's.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +39,7 @@ pub fn changed(live: &Value, desired: &Value) -> Vec<ChangedDefault> {
 fn walk(live: &Value, desired: &Value, way: &mut Vec<Down>, at: &mut Vec<Step>, found: &mut Vec<ChangedDefault>) {
     let default = |node: &Value| node.get("default").filter(|default| !default.is_null()).cloned();
     if let (Some(before), after) = (default(live), default(desired))
-        && after.as_ref() != Some(&before)
+        && !after.as_ref().is_some_and(|after| same_value(after, &before))
     {
         let mut at = at.clone();
         at.push("default".into());

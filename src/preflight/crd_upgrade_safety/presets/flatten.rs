@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::preflight::crd_upgrade_safety::keywords;
 use crate::resource::Step;
+use crate::schema::keywords;
 
 /// How the tools name the nodes below a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

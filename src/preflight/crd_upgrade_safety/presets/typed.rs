@@ -2,9 +2,13 @@
 //!
 //! The types keep what the API knows and drop every other keyword. Empty text, `false`, empty lists and empty maps are the
 //! same as nothing; lists are compared in their order, documentation included.
+//!
+//! This is not gantry's own notion of the same schema ([`crate::schema`]): the tools compare Go structs with
+//! `reflect.DeepEqual`, so `minLength: 0` and `x-kubernetes-list-type: atomic`, which are pointers there, are not the same
+//! as nothing, and another order is a change. What the types drop is taken from the same table of keywords.
 
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::preflight::crd_upgrade_safety::keywords::{self, Shape};
+use crate::schema::keywords::{self, Shape};
 use crate::validation::gotext;
 
 /// The fields of a CEL rule, and whether an empty text in it is the same as none.
@@ -56,7 +60,7 @@ fn same(keyword: &str, a: Option<&Json>, b: Option<&Json>) -> bool {
         (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), Json::Map(_), Json::Map(_)) => {
             same_schema(a, b)
         }
-        (Some(Shape::Schemas | Shape::SchemaOrSchemas), Json::List(a), Json::List(b)) => {
+        (Some(Shape::Schemas | Shape::Choice | Shape::SchemaOrSchemas), Json::List(a), Json::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b))
         }
         (Some(Shape::Named), Json::Map(a), Json::Map(b)) => {

@@ -3,10 +3,10 @@
 use super::{Claim, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
-use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
+use crate::schema::keywords;
 
 const EFFECTS: Effects = Effects {
     keyword: "additionalProperties",

@@ -9,14 +9,6 @@ use crate::report::{Breaks, Severity, Verdict};
 
 const KEYWORD: &str = "x-kubernetes-list-type";
 
-/// A list without a type is atomic.
-const SAME: Effect = Effect {
-    breaks: &[],
-    verdict: Some(Verdict::Equal),
-    so: "a list without a type is atomic, so nothing changes",
-    help: "this breaks nothing; a waiver or the rule's enforcement lets it pass",
-};
-
 const UNIQUE: Effect = Effect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
     verdict: None,
@@ -68,12 +60,6 @@ hosts:
 
 fn judge(pair: &NodePair) -> Option<Said> {
     let change = pair.change(KEYWORD)?;
-    let kind = |value: Option<&Json>| value.and_then(Json::text).unwrap_or("atomic").to_owned();
-    let (was, now) = (kind(change.live), kind(change.desired));
-    let effect = match (was.as_str(), now.as_str()) {
-        ("atomic", "atomic") => SAME,
-        (_, "atomic") => ATOMIC,
-        _ => UNIQUE,
-    };
+    let effect = if change.desired.and_then(Json::text).unwrap_or("atomic") == "atomic" { ATOMIC } else { UNIQUE };
     Some(keyword_change::said(pair, change, &effect))
 }

@@ -2,10 +2,10 @@
 
 use super::{Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::RemovedNode;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
+use crate::schema::keywords;
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
+use crate::schema::keywords;
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
-use crate::preflight::crd_upgrade_safety::keywords;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity, Verdict};
+use crate::schema::Sense;
+use crate::schema::same::meaning_of_rule;
 
 const KEYWORD: &str = "x-kubernetes-validations";
 
@@ -112,7 +113,7 @@ fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {
 fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
     let mut changes = Changes::default();
     let meanings = |rules: &[&Map]| -> Vec<String> {
-        rules.iter().map(|rule| keywords::meaning_of_rule(&Json::Map((*rule).clone()))).collect()
+        rules.iter().map(|rule| meaning_of_rule(&Json::Map((*rule).clone()), Sense::Everything)).collect()
     };
     let (of_live, of_desired) = (meanings(live), meanings(desired));
     let (known, kept): (HashSet<&String>, HashSet<&String>) = (of_live.iter().collect(), of_desired.iter().collect());

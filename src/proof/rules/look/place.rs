@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{FIXED, Looker};
 use crate::proof::keywords as kw;
 use crate::proof::rules::view::Key;
+use crate::schema::{self, Sense};
 use crate::validation::cel::ast::{Expr, Literal, Step};
 use crate::validation::cel::unescape;
 
@@ -128,7 +129,7 @@ pub(super) fn kind(schema: &Value) -> &str {
 
 /// What a schema asks of a value.
 pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
-    let is_said = |key: &str| matches!(key, "description" | "title" | "example" | "externalDocs" | "default");
+    let is_said = |key: &str| key == "default" || schema::is_left_out(key, Sense::Objects);
     let entries = schema.as_object().into_iter().flatten();
     entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
 }

@@ -1,0 +1,124 @@
+//! JSON in whichever type it is held.
+
+use serde_json::Value;
+
+use crate::json::Json;
+
+/// A JSON value, as far as schemas are compared.
+pub trait Tree: Sized {
+    fn view(&self) -> View<'_, Self>;
+
+    /// A member of an object.
+    fn member(&self, key: &str) -> Option<&Self>;
+
+    /// Whether `check` holds for all members of an object.
+    fn all_members(&self, check: &mut dyn FnMut(&str, &Self) -> bool) -> bool;
+
+    /// Whether both are the same value: 1 and 1.0 are one number, and the order of members means nothing.
+    fn same_value(&self, other: &Self) -> bool;
+
+    /// The value in a form that is the same text for the same value.
+    fn written(&self) -> String;
+}
+
+/// What a value is.
+pub enum View<'v, T> {
+    Null,
+    Bool(bool),
+    /// A number, and whether it is zero.
+    Number(bool),
+    Text(&'v str),
+    List(&'v [T]),
+    /// An object, and whether it is empty.
+    Map(bool),
+}
+
+impl Tree for Json<'_> {
+    fn view(&self) -> View<'_, Self> {
+        match self {
+            Json::Null => View::Null,
+            Json::Bool(flag) => View::Bool(*flag),
+            Json::Int(number) => View::Number(*number == 0),
+            Json::Float(number) => View::Number(*number == 0.0),
+            Json::Text(text) => View::Text(text),
+            Json::List(list) => View::List(list),
+            Json::Map(map) => View::Map(map.is_empty()),
+        }
+    }
+
+    fn member(&self, key: &str) -> Option<&Self> {
+        self.map()?.get(key)
+    }
+
+    fn all_members(&self, check: &mut dyn FnMut(&str, &Self) -> bool) -> bool {
+        self.map().is_none_or(|map| map.iter().all(|(key, value)| check(key, value)))
+    }
+
+    fn same_value(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn written(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Tree for Value {
+    fn view(&self) -> View<'_, Self> {
+        match self {
+            Value::Null => View::Null,
+            Value::Bool(flag) => View::Bool(*flag),
+            Value::Number(number) => View::Number(number.as_f64() == Some(0.0)),
+            Value::String(text) => View::Text(text),
+            Value::Array(list) => View::List(list),
+            Value::Object(map) => View::Map(map.is_empty()),
+        }
+    }
+
+    fn member(&self, key: &str) -> Option<&Self> {
+        self.get(key)
+    }
+
+    fn all_members(&self, check: &mut dyn FnMut(&str, &Self) -> bool) -> bool {
+        self.as_object().is_none_or(|map| map.iter().all(|(key, value)| check(key, value)))
+    }
+
+    fn same_value(&self, other: &Self) -> bool {
+        same_value(self, other)
+    }
+
+    fn written(&self) -> String {
+        match self {
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => (float as i64).to_string(),
+                _ => number.to_string(),
+            },
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(Tree::written).collect();
+                format!("[{}]", items.join(","))
+            }
+            Value::Object(map) => {
+                let mut members: Vec<String> =
+                    map.iter().map(|(key, value)| format!("{key:?}:{}", value.written())).collect();
+                members.sort_unstable();
+                format!("{{{}}}", members.join(","))
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Equal values: 1 and 1.0 are one number, as they are once the server has stored them.
+pub fn same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64()) {
+            (Some(x), Some(y)) => x == y,
+            _ => x.as_f64() == y.as_f64(),
+        },
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_value(a, b)))
+        }
+        _ => a == b,
+    }
+}
