@@ -36,7 +36,7 @@ metadata: {name: web, namespace: team-a}
 spec: {containers: [{name: web, image: web, resources: {limits: {cpu: '4'}}}]}
 ",
     },
-    "Change the object so that it is admitted, or talk to whoever owns the rule that the message names.",
+    "Change the object so that it is admitted, or talk to the owners of the rule that the message names.",
 );
 
 pub static WEBHOOK_FAILED: RuleDoc = refused(

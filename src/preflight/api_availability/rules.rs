@@ -32,7 +32,7 @@ pub static GOES_AWAY: RuleDoc = RuleDoc {
         warning, by the records of the managers of live objects: those do not tell whether a manager still writes at that \
         version. With `matchPolicy: Equivalent`, the default, a rule goes on to match as long as the CRD has the version, \
         served or not; with `Exact` only while it is served.",
-    why: "Whoever writes at the version gets a 404. A webhook or a policy that matches only versions that are gone is \
+    why: "Anyone who writes at the version gets a 404. A webhook or a policy that matches only versions that are gone is \
         called for nothing any more, without a word: what it enforced is not enforced. A policy that finds no parameters \
         refuses all that it matches.",
     example: Example::Objects {

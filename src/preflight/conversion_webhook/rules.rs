@@ -58,7 +58,7 @@ spec:
 ",
         desired: "",
     },
-    what_to_do: "Bring the webhook up, or mend its Service and its CA bundle, before anything is deployed.",
+    what_to_do: "Bring the webhook up, or fix its Service and its CA bundle, before anything is deployed.",
     breaks: READERS,
     severity: Severity::Error,
 };
@@ -70,7 +70,7 @@ pub static LOSES_DATA: RuleDoc = RuleDoc {
         (as a dry run; nothing is stored), it has lost or changed a value. And a value that is stored and is nowhere in \
         what another version shows: an error where that version has the field, a warning otherwise, as the webhook may \
         have another way to restore it.",
-    why: "Whoever reads and writes the object at that version erases the value, though nobody meant to.",
+    why: "Anyone who reads and writes the object at that version erases the value, though nobody meant to.",
     example: Example::Crd {
         live: "\
 spec:
@@ -89,7 +89,7 @@ spec:
 
 pub static REVIEW_VERSIONS: RuleDoc = RuleDoc {
     name: "ConversionReviewVersionUnknown",
-    summary: "the conversion webhook takes no ConversionReview that an API server sends",
+    summary: "the conversion webhook accepts no version of ConversionReview that an API server sends",
     forbids: "`conversionReviewVersions` with neither `v1` nor `v1beta1`.",
     why: "API servers send these two. The server refuses the CRD.",
     example: Example::Crd {
@@ -162,8 +162,8 @@ pub static WORKLOAD_REPLACED: RuleDoc = RuleDoc {
     name: "ConversionWorkloadReplaced",
     summary: "this deploy starts or replaces the conversion webhook's own workload (warning)",
     forbids: "Nothing: it says how many objects cannot be read at another version than the stored one until the webhook's Pods \
-        run again. A Deployment that rolls over with a readiness probe keeps its old Pods meanwhile, and is told as information \
-        only.",
+        run again. A Deployment that rolls over with a readiness probe keeps its old Pods meanwhile, and is only worth \
+        a note.",
     why: "While no Pod answers, controllers that use another version fail, and so do writes and lists.",
     example: Example::Crd {
         live: "\

@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
         summary: "the minimum of a number itself is excluded, or no longer",
         forbids: "Any change of `exclusiveMinimum`. The reference documents call it an unknown change.",
         why: "The smallest number that was valid until now is the bound itself: it may be in stored objects, \
-            and whoever sends it is refused from now on. Where the flag goes, nothing is refused.",
+            and anyone who sends it is refused from now on. Where the flag goes, nothing is refused.",
         example: Example::Fields {
             live: "\
 share:

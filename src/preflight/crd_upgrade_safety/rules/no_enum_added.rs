@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
         name: "NoEnumAdded",
         summary: "a field that took any value is restricted to an enum",
         forbids: "An `enum` on a field of an existing version that had none.",
-        why: "Every value outside of the list was valid until now. It may be in stored objects, and whoever sends it \
+        why: "Every value outside of the list was valid until now. It may be in stored objects, and anyone who sends it \
             is refused from now on.",
         example: Example::Fields {
             live: "\

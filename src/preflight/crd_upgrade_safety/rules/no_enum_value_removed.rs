@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
         summary: "an enum loses values",
         forbids: "A value that the live version lists in an `enum` and the desired one does not. More values are fine, \
             and so is an `enum` that goes as a whole: everything that it allowed stays allowed.",
-        why: "The value may be in stored objects, and whoever sends it is refused from now on.",
+        why: "The value may be in stored objects, and anyone who sends it is refused from now on.",
         example: Example::Fields {
             live: "\
 mode:

@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
         forbids: "A field, a list's items or a map's values that a version of the live CRD has in its schema and the \
             same version of the desired one lacks. Of a whole branch that goes, only its top is named.",
         why: "The API server prunes what the schema does not know: the field vanishes from every object when it is \
-            next written, and whoever writes it is not even told. Readers no longer find it.",
+            next written, and anyone who writes it gets no error. Readers no longer find it.",
         example: Example::Fields {
             live: "\
 pollInterval:

@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
         summary: "maxLength added to a field, or lowered",
         forbids: "A `maxLength` on a field of an existing version that had none, or one that is lowered. One that is \
             raised or taken away is fine.",
-        why: "A text longer than the new bound was valid until now. It is still there in stored objects, and whoever \
+        why: "A text longer than the new bound was valid until now. It is still there in stored objects, and anyone who \
             sends it is refused from now on.",
         example: Example::Fields {
             live: "\

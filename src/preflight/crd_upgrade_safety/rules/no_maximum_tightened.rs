@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
         forbids: "A `maximum` on a field of an existing version that had none, or one that is lowered. One that is \
             raised or taken away is fine.",
         why: "A number greater than the new bound was valid until now. It is still there in stored objects, and \
-            whoever sends it is refused from now on.",
+            anyone who sends it is refused from now on.",
         example: Example::Fields {
             live: "\
 replicas:

@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
         summary: "minLength added to a field, or raised",
         forbids: "A `minLength` on a field of an existing version that had none, or one that is raised. One that is \
             lowered or taken away is fine.",
-        why: "A text shorter than the new bound was valid until now. It is still there in stored objects, and whoever \
+        why: "A text shorter than the new bound was valid until now. It is still there in stored objects, and anyone who \
             sends it is refused from now on.",
         example: Example::Fields {
             live: "\

@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
         forbids: "A name in `required` of an object that exists in the live version, where the live CRD does not \
             require it. Requirements inside an object that is itself new are fine.",
         why: "Objects without the field were valid until now. Those that exist are refused at their next change, and \
-            those that are written anew are refused at once.",
+            those that are created now are refused at once.",
         example: Example::Fields {
             live: "\
 database:

@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
         summary: "the pattern of a text is added, changed or removed",
         forbids: "Any change of `pattern`. The reference documents call it an unknown change.",
         why: "Texts that do not match the new pattern were valid until now: they are in stored objects, and \
-            whoever sends them is refused from now on. A pattern that goes refuses nothing.",
+            anyone who sends them is refused from now on. A pattern that goes refuses nothing.",
         example: Example::Fields {
             live: "\
 host:

@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
         forbids: "Any change of `x-kubernetes-preserve-unknown-fields`. The reference documents call it an unknown \
             change.",
         why: "Where unknown fields are no longer kept, the API server drops them from every object when it is \
-            next written, and whoever writes them is not even told. Where they are kept from now on, nothing \
+            next written, and anyone who writes them gets no error. Where they are kept from now on, nothing \
             is refused.",
         example: Example::Fields {
             live: "\

@@ -49,7 +49,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                     "status becomes a subresource of {}: writes of the object itself no longer change it",
                     live.name
                 ),
-                help: "make sure that whoever reports a status writes it through /status".into(),
+                help: "make sure that anyone who reports a status writes it through /status".into(),
                 at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), "status".into()],
                 label: Some("no status subresource in the live CRD".into()),
                 ..Said::default()

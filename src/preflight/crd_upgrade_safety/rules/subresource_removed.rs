@@ -11,8 +11,8 @@ pub const RULE: Rule = Rule {
         summary: "the status or scale subresource goes (warning)",
         forbids: "Nothing: it warns of `subresources.status` or `subresources.scale` that a version of the live \
             CRD has and the same version of the desired one lacks.",
-        why: "Whoever writes `/status` or `/scale` gets a 404 from now on: controllers that report, \
-            autoscalers, `kubectl scale`. Without the status subresource, whoever may write the object may \
+        why: "Anyone who writes `/status` or `/scale` gets a 404 from now on: controllers that report, \
+            autoscalers, `kubectl scale`. Without the status subresource, anyone who may write the object may \
             write its status.",
         example: Example::Crd {
             live: "\

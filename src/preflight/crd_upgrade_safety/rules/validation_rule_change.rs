@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
         forbids: "Any change of `x-kubernetes-validations`: a rule that comes, goes or is written differently, another \
             `optionalOldSelf`, another message, reason or fieldPath. The order of the rules is no change. The \
             reference documents call it an unknown change.",
-        why: "What a new rule refuses was valid until now: it may be in stored objects, and whoever sends it is \
+        why: "What a new rule refuses was valid until now: it may be in stored objects, and anyone who sends it is \
             refused from now on. A rule that speaks of `oldSelf` refuses updates, never creation. A rule that goes, \
             or one that only says something else about itself, refuses nothing.",
         example: Example::Fields {

@@ -8,7 +8,7 @@ pub static DATA_PRUNED: RuleDoc = RuleDoc {
     summary: "objects that exist lose values",
     forbids: "A field that an object has and for which the desired schema has no place: at the version in which the \
         object is stored (nobody can read the value any more, and the next write drops it for good), at a new storage \
-        version (the next write drops it), at another served version (whoever reads and writes there drops it), or at \
+        version (the next write drops it), at another served version (anyone who reads and writes there drops it), or at \
         one that `status.storedVersions` names and nobody can write at any more.",
     why: "The API server prunes unknown fields without a word. The data is lost on the next write of the object, by \
         whomever, and taking the CRD back does not bring it back.",
@@ -80,7 +80,7 @@ spec: {}
 pub static REFUSED: RuleDoc = RuleDoc {
     name: "ExistingObjectRefused",
     summary: "objects that exist could not be created any more, but be updated (warning)",
-    forbids: "Nothing: it warns of objects that the desired schema refuses when they are created anew and takes on every \
+    forbids: "Nothing: it warns of objects that the desired schema refuses when they are created again and takes on every \
         update, as rules with `optionalOldSelf` can say.",
     why: "A backup cannot be restored, an object cannot be moved to another cluster or be recreated by a tool that \
         deletes and creates.",
@@ -164,7 +164,7 @@ pub static REFUSED_WHEN_TOUCHED: RuleDoc = RuleDoc {
     forbids: "Nothing: it warns of objects with a value that the desired schema refuses, and that the server goes on to \
         take as long as an update leaves the value alone (ratcheting, in force by default since Kubernetes 1.30).",
     why: "It is a warning and no error because everything that runs goes on: controllers and appliers that do not touch \
-        the value can write the object. But it cannot be created anew (a restored backup, another cluster), and whoever \
+        the value can write the object. But it cannot be created again (a restored backup, another cluster), and anyone who \
         changes the value has to make it right.",
     example: Example::Stored {
         live: "\

@@ -73,7 +73,7 @@ pub static NOT_JUDGED: RuleDoc = RuleDoc {
     forbids: "Nothing: it warns of a version whose objects only a conversion webhook can tell, and which is not served \
         yet, or of a conversion that changes with this deploy.",
     why: "A webhook is asked through the API server, and only for versions that are served. What it will make of the \
-        objects that exist is not known, so that they were not held against that version.",
+        objects that exist is not known, so that they were not checked against it.",
     example: Example::Crd {
         live: "\
 spec:
