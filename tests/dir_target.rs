@@ -64,7 +64,7 @@ fn wanted(value: &Value) -> Wanted {
         plural: format!("{}s", object.kind.to_lowercase()),
         namespaced,
     };
-    Wanted { resource: resource.into(), object }
+    Wanted { resource: resource.into(), object: object.into() }
 }
 
 fn read(target: &DirTarget, value: &Value) -> Option<Live> {

@@ -35,7 +35,8 @@ fn wanted(name: &str) -> Wanted {
             kind: "ConfigMap".into(),
             namespace: Some("default".into()),
             name: name.into(),
-        },
+        }
+        .into(),
     }
 }
 

@@ -93,7 +93,7 @@ impl Thing {
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted { resource: self.resource.clone().into(), object: self.object.clone() }
+        Wanted { resource: self.resource.clone().into(), object: self.object.clone().into() }
     }
 
     fn path(&self) -> String {

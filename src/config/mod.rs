@@ -162,7 +162,7 @@ impl Loader {
         let known: BTreeSet<PathBuf> = named.chain(project.clone()).chain(user).collect();
         let mut came_along = false;
         for origin in documents {
-            let name = &origin.source.name;
+            let name = &*origin.source.name;
             let path = if name == "-" { None } else { canonical(self.working_directory.join(name)) };
             came_along |= path.is_some() && path == project;
             if !path.is_some_and(|path| known.contains(&path)) {

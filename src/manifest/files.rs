@@ -140,7 +140,7 @@ impl Gathered {
                 self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
             }
             Ok(bytes) => match text(bytes) {
-                Ok(text) => self.sources.push(Arc::new(Source { name, text })),
+                Ok(text) => self.sources.push(Arc::new(Source { name: name.into(), text })),
                 Err(NotText { line, column, message, help }) => {
                     let problem = Problem::new(message).at(Location { file: name, line, column });
                     self.problems.push(problem.help(help));

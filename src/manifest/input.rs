@@ -167,7 +167,7 @@ impl Numbers {
 
 fn too_many(source: &Source) -> Problem {
     Problem::new(format!("more than {MAX_DOCUMENTS} documents, the most that are read from one source"))
-        .at(Location { file: source.name.clone(), line: 0, column: 0 })
+        .at(Location { file: source.name.to_string(), line: 0, column: 0 })
         .help("split it into several files and deploy them one after the other")
 }
 

@@ -31,7 +31,7 @@ pub use spans::{Located, Spans};
 /// A file (or standard input) that was read, kept for excerpts.
 pub struct Source {
     /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
-    pub name: String,
+    pub name: Arc<str>,
     pub text: String,
 }
 
@@ -57,14 +57,15 @@ pub struct Origin {
 
 impl Origin {
     pub fn location(&self) -> Location {
-        Location { file: self.source.name.clone(), line: self.line, column: 0 }
+        Location { file: self.source.name.to_string(), line: self.line, column: 0 }
     }
 }
 
 /// An object that is to be deployed.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    pub object: ObjectRef,
+    /// Shared with the plan and the report: there may be very many.
+    pub object: Arc<ObjectRef>,
     pub raw: RawObject,
     pub origin: Origin,
 }

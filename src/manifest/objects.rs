@@ -74,7 +74,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn location(&self, line: usize, column: usize) -> Location {
         let before = if line == 1 { self.piece.column } else { 0 };
-        Location { file: self.source.name.clone(), line: self.piece.line + line, column: before + column }
+        Location { file: self.source.name.to_string(), line: self.piece.line + line, column: before + column }
     }
 
     /// The place of a value, or of its nearest ancestor that exists.
@@ -139,7 +139,7 @@ impl Reader<'_> {
         match self.named(api_version, kind, metadata, &at, &origin.within) {
             Ok(object) => {
                 let raw = self.raw(json, &object, &origin);
-                self.reading.manifests.push(Manifest { object, raw, origin });
+                self.reading.manifests.push(Manifest { object: object.into(), raw, origin });
             }
             Err(problem) => self.reading.problems.push(problem),
         }

@@ -44,7 +44,7 @@ impl<'a> Spans<'a> {
     /// The place of the value at `path`, counted from the object's root; of its nearest ancestor if it does not exist.
     /// For a mapping's entry that is its key, for an item its first character.
     pub fn locate(&self, path: &[Step]) -> Located {
-        let file = self.origin.source.name.clone();
+        let file = self.origin.source.name.to_string();
         let Some(read) = &self.read else {
             let location = Location { file, line: self.origin.line, column: 1 };
             return Located { location, length: 0, depth: 0 };

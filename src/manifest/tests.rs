@@ -31,7 +31,7 @@ fn from_text(text: &str) -> Result<Loaded, Vec<Problem>> {
 /// The names of the objects in a text that must be readable.
 fn names(text: &str) -> Vec<String> {
     let loaded = from_text(text).unwrap_or_else(|problems| panic!("{text:?}: {problems:#?}"));
-    loaded.manifests.into_iter().map(|manifest| manifest.object.name).collect()
+    loaded.manifests.into_iter().map(|manifest| manifest.object.name.clone()).collect()
 }
 
 /// The problems of a text as `place: message`.

@@ -4,6 +4,7 @@
 //! read afterwards, and one that was guessed in vain is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::manifest::Manifest;
 use crate::problem::Result;
@@ -27,7 +28,7 @@ impl Ahead {
         if names.is_empty() {
             return Ahead::none();
         }
-        let wanted: Vec<Wanted> = names.iter().map(|name| wanted(crd(name))).collect();
+        let wanted: Vec<Wanted> = names.iter().map(|name| wanted(crd(name).into())).collect();
         let read = target.read_each(&wanted, on_read).await;
         Ahead { names, read }
     }
@@ -48,7 +49,7 @@ impl Ahead {
         let is_read = |crd: &Manifest| crd.object.version() == VERSION && read.contains_key(&crd.object.name);
         let known: Vec<bool> = crds.iter().map(is_read).collect();
         let missing = crds.iter().zip(&known).filter(|(_, known)| !**known);
-        let missing: Vec<Wanted> = missing.map(|(crd, _)| wanted(crd.object.clone())).collect();
+        let missing: Vec<Wanted> = missing.map(|(crd, _)| wanted(Arc::clone(&crd.object))).collect();
         let mut found = target.read_each(&missing, on_read).await?.into_iter();
         let live = crds.iter().zip(known).map(|(crd, known)| match known {
             true => read.remove(&crd.object.name).unwrap_or(Ok(None)),
@@ -70,6 +71,6 @@ fn crd(name: &str) -> ObjectRef {
     }
 }
 
-fn wanted(object: ObjectRef) -> Wanted {
+fn wanted(object: Arc<ObjectRef>) -> Wanted {
     Wanted { resource: Resource::crd().into(), object }
 }

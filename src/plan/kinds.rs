@@ -21,7 +21,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    pub fn wanted(&self, object: &ObjectRef) -> Option<Wanted> {
+    pub fn wanted(&self, object: &Arc<ObjectRef>) -> Option<Wanted> {
         self.read_as.as_ref().map(|resource| Wanted { resource: resource.clone(), object: object.clone() })
     }
 }
@@ -174,11 +174,11 @@ pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespac
     let mut of = Vec::with_capacity(manifests.len());
     for manifest in &mut manifests {
         let kind = &kinds.found[&gvk_of(&manifest.object)];
-        manifest.object.namespace = match (kind.resource.namespaced, manifest.object.namespace.take()) {
-            (false, _) => None,
-            (true, Some(own)) => Some(own),
-            (true, None) => Some(namespace.to_owned()),
-        };
+        let fits = kind.resource.namespaced == manifest.object.namespace.is_some();
+        if !fits {
+            let given = kind.resource.namespaced.then(|| namespace.to_owned());
+            Arc::make_mut(&mut manifest.object).namespace = given;
+        }
         of.push(kind);
     }
     match super::duplicates(&manifests) {
@@ -256,7 +256,8 @@ impl Kinds {
                     kind: "CustomResourceDefinition".into(),
                     namespace: None,
                     name: name.clone(),
-                },
+                }
+                .into(),
             })
             .collect();
         let live = target.read(&wanted, &|_, _| ()).await.unwrap_or_default();

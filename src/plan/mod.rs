@@ -241,12 +241,13 @@ pub async fn build(
         whole(&unplaced)?;
     }
     let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
-    let mut live = tolerate(target.read_each(&wanted, on_read).await?)?.into_iter();
+    let read = tolerate(target.read_each(&wanted, on_read).await?)?;
     drop(wanted);
+    let asked = of.iter().enumerate().filter(|(_, kind)| kind.read_as.is_some()).map(|(index, _)| index);
+    let mut live: BTreeMap<usize, Read> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
     changes.reserve_exact(manifests.len());
-    for (desired, kind) in manifests.into_iter().zip(of) {
-        let read = if kind.read_as.is_some() { live.next().unwrap_or(Ok(None)) } else { Ok(None) };
-        changes.push(Change::new(desired, read, kind.resource.clone()));
+    for (index, (desired, kind)) in manifests.into_iter().zip(of).enumerate() {
+        changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
     }
 
     let schemas = kinds.schemas(&changes, target).await;
@@ -261,7 +262,12 @@ pub async fn build(
 }
 
 fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
-    target::all(read).map(|live| live.into_iter().map(Ok).collect())
+    // Very many of them are not copied only to look at them.
+    if read.iter().all(std::result::Result::is_ok) {
+        Ok(read)
+    } else {
+        target::all(read).map(|live| live.into_iter().map(Ok).collect())
+    }
 }
 
 /// Fills in the action of each change, on all cores. Gives the indices of the updates that may change nothing.

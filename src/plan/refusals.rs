@@ -112,7 +112,8 @@ fn namespace(name: &str) -> Wanted {
     let (kind, plural) = ("Namespace".into(), "namespaces".into());
     Wanted {
         resource: Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: false }.into(),
-        object: ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.into() },
+        object: ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.into() }
+            .into(),
     }
 }
 

@@ -186,11 +186,11 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
         let (object, spans) = match subject {
             Subject::Change(index) => {
                 let desired = &plan.changes[*index].desired;
-                (Some(&desired.object), Some(Spans::of(&desired.origin)))
+                (Some(&*desired.object), Some(Spans::of(&desired.origin)))
             }
             Subject::Unplaced(index) => {
                 let manifest = &plan.unplaced[*index].manifest;
-                (Some(&manifest.object), Some(Spans::of(&manifest.origin)))
+                (Some(&*manifest.object), Some(Spans::of(&manifest.origin)))
             }
             Subject::Object(object) => (Some(object), None),
             Subject::Plan => (None, None),

@@ -10,6 +10,8 @@ pub mod redact;
 #[cfg(test)]
 pub(crate) mod samples;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,7 +67,7 @@ pub struct Report {
 #[serde(rename_all = "camelCase")]
 pub struct ChangeEntry {
     pub action: Action,
-    pub object: ObjectRef,
+    pub object: Arc<ObjectRef>,
     pub source: Source,
     /// Present once a deploy has begun to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +90,7 @@ pub enum ApplyResult {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
-    pub file: String,
+    pub file: Arc<str>,
     /// From 1.
     pub line: usize,
     /// From 1; absent where only the line is known.
@@ -98,7 +100,7 @@ pub struct Source {
 
 impl From<Location> for Source {
     fn from(at: Location) -> Self {
-        Source { file: at.file, line: at.line, column: (at.column > 0).then_some(at.column) }
+        Source { file: at.file.into(), line: at.line, column: (at.column > 0).then_some(at.column) }
     }
 }
 
@@ -489,10 +491,11 @@ impl Report {
 
 impl From<&crate::plan::Change> for ChangeEntry {
     fn from(change: &crate::plan::Change) -> Self {
+        let origin = &change.desired.origin;
         ChangeEntry {
             action: change.action,
             object: change.desired.object.clone(),
-            source: change.desired.origin.location().into(),
+            source: Source { file: origin.source.name.clone(), line: origin.line, column: None },
             result: None,
         }
     }

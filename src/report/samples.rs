@@ -45,7 +45,7 @@ fn source(file: &str, line: usize, column: usize) -> Source {
 }
 
 pub fn change(action: Action, object: ObjectRef, line: usize) -> ChangeEntry {
-    ChangeEntry { action, object, source: source("manifests/app.yaml", line, 0), result: None }
+    ChangeEntry { action, object: object.into(), source: source("manifests/app.yaml", line, 0), result: None }
 }
 
 /// A finding with nothing but what each one has.

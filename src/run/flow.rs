@@ -239,7 +239,7 @@ fn configure(
 
 /// Every file that the run reads, which no report may be written over.
 fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Host) -> Vec<PathBuf> {
-    let manifests = input.sources().iter().map(|source| PathBuf::from(&source.name));
+    let manifests = input.sources().iter().map(|source| PathBuf::from(&*source.name));
     let kubeconfig = settings.kubeconfig.iter().cloned();
     let variable = |name: &str| {
         let text = host.environment.get(name).map(OsString::from);

@@ -33,7 +33,7 @@ pub struct Gvk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub resource: Arc<Resource>,
-    pub object: ObjectRef,
+    pub object: Arc<ObjectRef>,
 }
 
 /// What the caller knows of the live object. Apply refuses when it no longer holds.

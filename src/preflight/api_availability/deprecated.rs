@@ -105,7 +105,7 @@ fn crd(name: &str) -> Wanted {
         namespace: None,
         name: name.to_owned(),
     };
-    Wanted { resource: Resource::crd().into(), object }
+    Wanted { resource: Resource::crd().into(), object: object.into() }
 }
 
 /// Each deprecated version with its own warning, which may be empty.

@@ -161,7 +161,7 @@ async fn live(reference: &ServiceReference, context: &Context<'_>) -> Result<Opt
         namespace: Some(reference.namespace.clone()),
         name: reference.name.clone(),
     };
-    let read = context.target.read(&[Wanted { resource: resource.into(), object }], &|_, _| ()).await;
+    let read = context.target.read(&[Wanted { resource: resource.into(), object: object.into() }], &|_, _| ()).await;
     let mut read = read.map_err(|error: Error| could_not(error.problems().first()))?;
     Ok(read.pop().flatten().map(|live| live.raw))
 }

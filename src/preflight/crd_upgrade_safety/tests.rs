@@ -292,7 +292,8 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
                 kind: "CustomResourceDefinition".into(),
                 namespace: None,
                 name: name.into(),
-            },
+            }
+            .into(),
             raw: RawObject::new(desired),
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         },

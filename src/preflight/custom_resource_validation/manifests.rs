@@ -201,7 +201,8 @@ async fn live_crds(
                 kind: "CustomResourceDefinition".into(),
                 namespace: None,
                 name: name.clone(),
-            },
+            }
+            .into(),
         })
         .collect();
     match context.target.read(&wanted, &|_, _| ()).await {

@@ -197,7 +197,7 @@ impl Check for CustomResourceValidation {
             drop(surveys);
             found.extend(manifests::check(&context, &|_| true).await);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
-                object: changes[change].desired.object.clone(),
+                object: (*changes[change].desired.object).clone(),
                 read,
                 proven: proven.iter().map(ToString::to_string).collect(),
             });

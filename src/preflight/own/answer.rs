@@ -195,7 +195,7 @@ impl<'p> Index<'p> {
             let object = &change.desired.object;
             objects.entry((object.group(), object.kind.as_str(), object.name.as_str())).or_default().push(index);
             let origin = &change.desired.origin;
-            files.entry(origin.source.name.as_str()).or_default().insert((origin.document, index));
+            files.entry(&*origin.source.name).or_default().insert((origin.document, index));
         }
         Index { changes: &plan.changes, objects, files }
     }

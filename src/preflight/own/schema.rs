@@ -109,7 +109,7 @@ fn plan(manifests: &str) -> Plan {
             uid: "u".into(),
             resource_version: "1".into(),
         });
-        desired.object.namespace.get_or_insert_with(|| "team".into());
+        std::sync::Arc::make_mut(&mut desired.object).namespace.get_or_insert_with(|| "team".into());
         Change {
             action: if live.is_some() { Action::Update } else { Action::Create },
             desired,
@@ -255,7 +255,7 @@ fn answers_are_read_as_they_are_documented() {
 fn objects_of_the_plan_are_found_without_their_namespace_only_where_that_leaves_no_doubt() {
     let mut two = plan(MANIFESTS);
     let mut again = two.changes[0].clone();
-    again.desired.object.namespace = Some("third".into());
+    std::sync::Arc::make_mut(&mut again.desired.object).namespace = Some("third".into());
     again.desired.raw = RawObject::new(again.desired.raw.json().into_owned());
     two.changes.push(again);
     let own = super::Own { name: "mine".into(), at: None };

@@ -9,6 +9,7 @@
 //! of its binding and of mutating policies.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
             bindings.extend(policy(change, &desired).map(|policy| (index, policy, desired["paramRef"].clone())));
         }
     }
-    let wanted: BTreeMap<ObjectRef, Wanted> =
+    let wanted: BTreeMap<Arc<ObjectRef>, Wanted> =
         bindings.iter().map(|(_, policy, _)| (policy.object.clone(), policy.clone())).collect();
     let policies = kinds_of(plan, target, wanted).await.map_err(first)?;
     let mut unread = Vec::new();
@@ -109,7 +110,7 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
         namespace: None,
         name: spec["policyName"].as_str()?.to_owned(),
     };
-    Some(Wanted { resource: resource.into(), object })
+    Some(Wanted { resource: resource.into(), object: object.into() })
 }
 
 /// The kind of parameter of each policy, of the manifests or else of the target; `None` where there is no such policy, or
@@ -117,12 +118,12 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
 async fn kinds_of(
     plan: &Plan,
     target: &Target,
-    mut wanted: BTreeMap<ObjectRef, Wanted>,
-) -> Result<BTreeMap<ObjectRef, Option<Gvk>>, Error> {
+    mut wanted: BTreeMap<Arc<ObjectRef>, Wanted>,
+) -> Result<BTreeMap<Arc<ObjectRef>, Option<Gvk>>, Error> {
     let mut kinds = BTreeMap::new();
     for change in &plan.changes {
         let object = &change.desired.object;
-        let found: Vec<ObjectRef> =
+        let found: Vec<Arc<ObjectRef>> =
             wanted.keys().filter(|wanted| wanted.identity() == object.identity()).cloned().collect();
         for policy in found {
             wanted.remove(&policy);

@@ -189,7 +189,7 @@ pub async fn look_up(
 ) -> Result<BTreeMap<RoleRef, Granted>, Problem> {
     let (here, there): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
     let asked: Vec<Wanted> =
-        there.iter().map(|role| Wanted { resource: role.resource().into(), object: role.object() }).collect();
+        there.iter().map(|role| Wanted { resource: role.resource().into(), object: role.object().into() }).collect();
     let mut granted = BTreeMap::new();
     let first =
         |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("roles cannot be read"));

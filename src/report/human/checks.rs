@@ -132,7 +132,7 @@ fn switched_off(suppressed: &[Suppressed]) -> Option<String> {
         return None;
     }
     let sources: BTreeSet<(&str, usize)> =
-        suppressed.iter().filter_map(|off| off.source.as_ref()).map(|at| (at.file.as_str(), at.line)).collect();
+        suppressed.iter().filter_map(|off| off.source.as_ref()).map(|at| (&*at.file, at.line)).collect();
     let mut places: Vec<String> =
         sources.iter().take(NAMED).map(|(file, line)| format!("{}:{line}", text::sanitize(file))).collect();
     if sources.len() > NAMED {

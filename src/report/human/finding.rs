@@ -112,7 +112,7 @@ pub fn place(
 }
 
 fn shown_place(source: &Source) -> String {
-    let file = if source.file == "-" { "<stdin>".into() } else { text::sanitize(&source.file) };
+    let file = if &*source.file == "-" { "<stdin>".into() } else { text::sanitize(&source.file) };
     match (source.line, source.column) {
         (0, _) => file.into_owned(),
         (line, None) => format!("{file}:{line}"),

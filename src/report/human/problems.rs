@@ -65,8 +65,7 @@ pub fn write(
     }
     if errors.len() > shown {
         let rest = &errors[shown..];
-        let files: BTreeSet<&str> =
-            rest.iter().filter_map(|error| Some(error.source.as_ref()?.file.as_str())).collect();
+        let files: BTreeSet<&str> = rest.iter().filter_map(|error| Some(&*error.source.as_ref()?.file)).collect();
         let places = if files.is_empty() { String::new() } else { format!(" in {}", text::count(files.len(), "file")) };
         pen.blank()?;
         pen.line(&format!(

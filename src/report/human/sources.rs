@@ -32,8 +32,8 @@ impl Sources {
     }
 
     pub fn add(&mut self, source: Arc<Source>) {
-        if !self.files.contains_key(&source.name) {
-            self.files.insert(source.name.clone(), File { source, starts: OnceLock::new() });
+        if !self.files.contains_key(&*source.name) {
+            self.files.insert(source.name.to_string(), File { source, starts: OnceLock::new() });
         }
     }
 
@@ -48,7 +48,7 @@ impl Sources {
         let Ok(file) = std::fs::File::open(path) else { return };
         let read = file.take(LARGEST + 1).read_to_string(&mut text);
         if read.is_ok_and(|bytes| bytes as u64 <= LARGEST) {
-            self.add(Arc::new(Source { name: name.to_owned(), text }));
+            self.add(Arc::new(Source { name: name.into(), text }));
         }
     }
 }

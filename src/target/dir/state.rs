@@ -349,7 +349,7 @@ fn look(
     }
     match known {
         Some((_, file)) if file.source.text == text => Ok((stamp, Look::Known(file.clone()))),
-        _ => Ok((stamp, Look::Fresh(Arc::new(Source { name, text })))),
+        _ => Ok((stamp, Look::Fresh(Arc::new(Source { name: name.into(), text })))),
     }
 }
 

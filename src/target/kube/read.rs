@@ -338,7 +338,7 @@ mod tests {
             namespace: None,
             name: name.into(),
         };
-        Wanted { resource: Resource::crd().into(), object }
+        Wanted { resource: Resource::crd().into(), object: object.into() }
     }
 
     fn pod(namespace: Option<&str>, name: &str) -> Wanted {
@@ -351,7 +351,7 @@ mod tests {
         };
         let namespace = namespace.map(Into::into);
         let object = ObjectRef { api_version: "v1".into(), kind: "Pod".into(), namespace, name: name.into() };
-        Wanted { resource: resource.into(), object }
+        Wanted { resource: resource.into(), object: object.into() }
     }
 
     fn many() -> Vec<Wanted> {
