@@ -210,3 +210,47 @@ fn no_report_is_written_over_a_live_object() {
     assert_eq!(fs::read(&live).expect("the object"), before);
     assert!(Path::new(&live).exists());
 }
+
+/// It came with a clone: nobody who deploys has looked at it.
+#[test]
+fn a_project_file_deploys_to_no_folder_of_others() {
+    let bed = bed(CONFIG_MAP);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\n";
+    bed.write("gantry.yaml", &format!("{config}target: dir:{}\n", elsewhere.path().display()));
+    let deploy = || Gantry::new().cwd(bed.folder.path()).args(["deploy", "--yes", "-f", "manifests.yaml"]);
+    let run = deploy().run();
+    run.code(2).stderr_contains("is outside of the folder of this file").stderr_contains("gantry.yaml:3:9");
+    assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 0);
+    deploy().args(["-c", "gantry.yaml"]).run().code(0);
+    assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 1);
+}
+
+/// A proof waits for nothing, and is ended all the same: it would take a minute to come to its end.
+#[test]
+fn an_interrupt_in_the_midst_of_a_long_proof_ends_the_run() {
+    let crds = |pattern: &dyn Fn(usize) -> String| {
+        let fields: Vec<String> =
+            (0..60).map(|n| format!("f{n}: {{type: string, pattern: '{}'}}", pattern(n))).collect();
+        let crd = |number: usize| {
+            format!(
+                "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: k{number}s.example.com}}\n\
+                 spec:\n  group: example.com\n  names: {{kind: K{number}, plural: k{number}s}}\n  scope: Namespaced\n  versions:\n  \
+                 - name: v1\n    served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: object, properties: \
+                 {{spec: {{type: object, properties: {{{}}}}}}}}}}}\n",
+                fields.join(", ")
+            )
+        };
+        (0..40).map(crd).collect::<String>()
+    };
+    let bed = bed(&crds(&|n| format!("^([a-z]{{1,{}}}|[0-9a-f]{{3,200}})b?$", 200 + n)));
+    fs::create_dir(bed.folder.path().join("live")).expect("a folder");
+    let live = crds(&|_| "^[a-z]{1,300}b$".to_owned());
+    bed.write("live/crds.yaml", &live);
+    let mut terminal = to_folder(&bed, &["-y", "--color", "never"]).on_terminal();
+    terminal.wait_for("checking");
+    terminal.press("\u{3}");
+    let run = terminal.wait();
+    run.code(1).stderr_contains("error: interrupted; nothing was written");
+    assert_eq!(fs::read_to_string(bed.folder.path().join("live/crds.yaml")).expect("the CRDs"), live);
+}

@@ -49,13 +49,17 @@ impl Reading {
     }
 }
 
-/// The first output to a file that is not below `folder`.
+/// The first output to a file that is not below `folder`, or the target, if that is a folder elsewhere.
 fn outside<'v>(kind: Kind, value: &'v serde_json::Value, folder: &FilePath) -> Option<&'v str> {
-    let outputs = value.as_array().filter(|_| kind == Kind::Outputs)?;
-    outputs
-        .iter()
-        .filter_map(serde_json::Value::as_str)
-        .find(|output| output.split_once('=').is_some_and(|(_, file)| !is_below(FilePath::new(file), folder)))
+    let leads_out = |path: &str| !is_below(FilePath::new(path), folder);
+    match kind {
+        Kind::Outputs => {
+            let outputs = value.as_array()?.iter().filter_map(serde_json::Value::as_str);
+            outputs.into_iter().find(|output| output.split_once('=').is_some_and(|(_, file)| leads_out(file)))
+        }
+        Kind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(leads_out)),
+        _ => None,
+    }
 }
 
 /// Whether a path, taken from `folder`, leads to a file below it, links followed.
@@ -229,10 +233,15 @@ impl Reader<'_> {
         if let Err(why) = key.check(&value) {
             return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
         }
-        if let Some(output) = self.text.confined_to.and_then(|folder| outside(key.kind, &value, folder)) {
-            let message = format!("{}: {output:?} is outside of the folder of this file", key.path);
-            let help = "the file came with the folder and may not have others overwritten; name a file below it, or use -o, \
-                or -c FILE";
+        if let Some(named) = self.text.confined_to.and_then(|folder| outside(key.kind, &value, folder)) {
+            let message = format!("{}: {named:?} is outside of the folder of this file", key.path);
+            let help = match key.kind {
+                Kind::Target => "the file came with the folder and may not deploy to others; use --target or -c FILE",
+                _ => {
+                    "the file came with the folder and may not have others overwritten; name a file below it, or use -o, \
+                     or -c FILE"
+                }
+            };
             return self.problem(&entry.value.span, message, Some(help.into()));
         }
         self.start_at_folder(key.kind, &mut value);

@@ -503,6 +503,24 @@ fn the_project_file_names_no_report_outside_of_its_folder() {
 }
 
 #[test]
+fn the_project_file_deploys_to_no_folder_outside_of_its_own() {
+    for path in ["/elsewhere", "..", "live/../../elsewhere"] {
+        let body = format!("target: dir:{path}\n");
+        let problems = Bed::new().file("gantry.yaml", &body).problems();
+        let refused = format!("gantry.yaml:3:9: target: \"dir:{path}\" is outside of the folder of this file");
+        assert!(problems[0].starts_with(&refused), "{problems:?}");
+        assert!(matches!(Bed::new().with("mine.yaml", &body).settings().target, TargetSpec::Dir(_)), "{path}");
+        let mut bed = Bed::new().file("gantry.yaml", &body);
+        bed.loader.files = vec!["gantry.yaml".into()];
+        assert!(matches!(bed.settings().target, TargetSpec::Dir(_)), "{path}");
+    }
+    for path in ["live", "./live/staging", "."] {
+        let settings = Bed::new().file("gantry.yaml", &format!("target: dir:{path}\n")).settings();
+        assert!(matches!(settings.target, TargetSpec::Dir(_)), "{path}");
+    }
+}
+
+#[test]
 #[cfg(unix)]
 fn a_link_in_the_project_leads_no_report_out_of_it() {
     for (link, to, output) in [("out", "..", "out/report.json"), ("report.json", "../not-there", "report.json")] {
