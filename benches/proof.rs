@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gantry::proof::{Limits, Version, prove};
+use gantry_proof::{Limits, Version, prove};
 use serde_json::{Map, Value, json};
 
 /// A schema of about `bytes` bytes; with `step` 1 every leaf differs from that with `step` 0.

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use gantry::validation::Schema;
+use gantry_schema::Schema;
 use serde_json::{Value, json};
 
 /// A resource with twenty rules of the kinds that real CRDs have most.

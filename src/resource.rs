@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use gantry_schema::Step;
+
 /// Which object: the four parts that name it. `apiVersion` is part of the reference as in Kubernetes' own
 /// `ObjectReference`, but two references to the same group, kind, namespace and name are the same object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -125,7 +127,7 @@ enum Text {
 }
 
 impl RawObject {
-    /// `json` must be one JSON object that nests at most [`crate::yaml::MAX_DEPTH`] levels deep; the loader and the
+    /// `json` must be one JSON object that nests at most [`gantry_yaml::MAX_DEPTH`] levels deep; the loader and the
     /// targets see to it.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
         RawObject(Text::Held(json.into()))
@@ -185,25 +187,6 @@ pub struct Live {
     pub raw: RawObject,
     pub uid: String,
     pub resource_version: String,
-}
-
-/// One step into a document: a mapping key or a list index.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
-    Key(String),
-    Index(usize),
-}
-
-impl From<&str> for Step {
-    fn from(key: &str) -> Self {
-        Step::Key(key.to_owned())
-    }
-}
-
-impl From<usize> for Step {
-    fn from(index: usize) -> Self {
-        Step::Index(index)
-    }
 }
 
 #[cfg(test)]

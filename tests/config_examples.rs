@@ -88,7 +88,7 @@ fn every_example_of_gantry_fits_the_schema() {
     let validator = jsonschema::validator_for(&schema(&registry::known())).expect("the schema is one");
     for file in examples() {
         let text = std::fs::read_to_string(folder().join(&file)).expect("an example");
-        let value = gantry::yaml::parse(&text).expect("YAML").expect("a document").to_value();
+        let value = gantry_yaml::parse(&text).expect("YAML").expect("a document").to_value();
         let of_kapp = value["apiVersion"] == gantry::config::KAPP_API_VERSION;
         assert_eq!(validator.is_valid(&value), !of_kapp, "{}", file.display());
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use gantry::preflight::crd_upgrade_safety::crd_fields::{FIELDS, Holder};
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
-use gantry::schema::keywords::{self, Absent, KEYWORDS};
+use gantry_schema::keywords::{self, Absent, KEYWORDS};
 use serde_json::{Map, Value, json};
 use support::{control_plane, isolated};
 

@@ -5,7 +5,7 @@ mod support;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use gantry::preflight::registry;
-use gantry::yaml;
+use gantry_yaml as yaml;
 use serde_json::{Value, json};
 use support::{Bed, Output, Webhook, control_plane, eventually};
 

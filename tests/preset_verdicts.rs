@@ -21,7 +21,7 @@ fn crd(corpus: &Path, entry: &Value, tag: &str) -> String {
     let text = |key: &str| entry[key].as_str().unwrap();
     let path: PathBuf = corpus.join(text("project")).join(text(tag)).join(format!("{}.yaml", text("crd")));
     let yaml = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    gantry::yaml::parse(&yaml).unwrap().unwrap().to_value().to_string()
+    gantry_yaml::parse(&yaml).unwrap().unwrap().to_value().to_string()
 }
 
 fn expected(entry: &Value, tool: &str) -> Found {

@@ -11,8 +11,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use gantry::proof::{self, Difference, Limits, Proof, Verdict, Version};
-use gantry::validation::Schema;
+use gantry_proof::{self as proof, Difference, Limits, Proof, Verdict, Version};
+use gantry_schema::Schema;
 use generator::Random;
 use serde_json::{Map, Value, json};
 use support::{Api, control_plane, eventually, isolated};

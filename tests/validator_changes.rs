@@ -3,7 +3,7 @@
 
 mod generator;
 
-use gantry::validation::Schema;
+use gantry_schema::Schema;
 use generator::Random;
 use serde_json::{Value, json};
 

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use differential::{FIELDS, Tally, Values, corpus, crd, one_crd, texts_of};
 use gantry::resource::Step;
-use gantry::validation::Schema;
-use gantry::validation::typed::{self, Duplicates, Unreadable, UnreadableKind};
+use gantry_schema::Schema;
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 use generator::Random;
 use serde_json::{Value, json};
 use support::{Api, control_plane, eventually, isolated};

@@ -18,6 +18,7 @@ pub struct Run {
 ///
 /// The kernel begins a child's peak with that of its parent, so whoever calls this must stay smaller than what is
 /// measured.
+#[expect(unsafe_code, reason = "std does not say what a process used")]
 pub fn run(command: &mut Command) -> io::Result<Run> {
     let started = Instant::now();
     let child = command.spawn()?;

@@ -1,7 +1,7 @@
 //! CEL: an expression as it is written over a usual object, or rules and values of the generator.
 
-use gantry::validation::Schema;
-use gantry::validation::cel::{Budget, Expression, compile_rules};
+use gantry_schema::Schema;
+use gantry_schema::cel::{Budget, Expression, compile_rules};
 use serde_json::{Value, json};
 
 use super::generator::{Random, ruled_schema, ruled_value};

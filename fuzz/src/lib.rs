@@ -30,7 +30,7 @@ fn input(data: &[u8]) -> Option<Input> {
         return Some(Input::Generated(Random::deciding(data)));
     }
     let text = std::str::from_utf8(data).ok()?;
-    match gantry::yaml::parse(text).ok()??.to_value() {
+    match gantry_yaml::parse(text).ok()??.to_value() {
         Value::Array(values) => Some(Input::Written(values)),
         _ => None,
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gantry::manifest::{self, Source};
-use gantry::yaml::{self, Data, Node};
+use gantry_yaml::{self as yaml, Data, Node};
 
 /// A directive, which the reader of the block style leaves to libyaml.
 const DIRECTIVE: &str = "%YAML 1.1\n---\n";

@@ -2,8 +2,8 @@
 //!
 //! A list of two schemas, or decisions of the generator.
 
-use gantry::proof::{self, Difference, Limits, Proof, Verdict, Version, Witness};
-use gantry::validation::{Processed, Schema};
+use gantry_proof::{self as proof, Difference, Limits, Proof, Verdict, Version, Witness};
+use gantry_schema::{Processed, Schema};
 use serde_json::{Value, json};
 
 use super::Input;

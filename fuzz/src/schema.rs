@@ -2,7 +2,7 @@
 //!
 //! A list of a schema and a value, or decisions of the generator.
 
-use gantry::validation::Schema;
+use gantry_schema::Schema;
 use serde_json::Value;
 
 use super::Input;

@@ -10,7 +10,7 @@ use figment::value::{Dict, Value};
 
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
-use crate::yaml::{self, Data, Entry, Node, Span};
+use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 
 use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS};
 use super::layer::{self, Layer, LayerData, Path, Place, Places};

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::text::{is_hostile, sanitize};
-use crate::yaml::{self, Data};
+use gantry_yaml::{self as yaml, Data};
 
 use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
 use super::layer::{Layer, Place};

@@ -172,7 +172,7 @@ mod tests {
         }
         // The readers agree that there is nothing in what is left out.
         for blank in ["", "---\n", "---\n...\n", "--- # c\n  # d\n\n", "# c\r\n---\r\n"] {
-            let read = crate::yaml::to_json(blank).unwrap();
+            let read = gantry_yaml::to_json(blank).unwrap();
             assert!(is_blank(blank) && read.is_none_or(|json| json.text == "null"), "{blank:?}");
         }
     }

@@ -13,7 +13,7 @@ use super::{Source, shown};
 use crate::problem::{Location, Problem};
 
 /// The largest file, and the longest standard input, that is read.
-pub const MAX_SOURCE_BYTES: usize = crate::yaml::MAX_BYTES;
+pub const MAX_SOURCE_BYTES: usize = gantry_yaml::MAX_BYTES;
 
 /// The extensions of files that hold manifests.
 pub const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];

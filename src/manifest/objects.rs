@@ -11,10 +11,11 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::documents::Piece;
+use super::spans::steps;
 use super::{ConfigDocument, Manifest, Origin, Source, hints, shown};
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
-use crate::yaml;
+use gantry_yaml as yaml;
 
 /// Bytes of a source from which on not all that is made of it is kept.
 const LARGE: usize = 32 << 20;
@@ -81,7 +82,7 @@ impl Reader<'_> {
     fn place(&self, path: &[Step]) -> Location {
         match &self.document {
             Some(document) => {
-                let (_, span) = document.locate(path);
+                let (_, span) = document.locate(steps(path));
                 self.location(span.line, span.column)
             }
             None => self.location(1, 1),
@@ -166,7 +167,7 @@ impl Reader<'_> {
             let problem = Problem::new(message).at(self.place(&path));
             return self.reading.problems.push(problem);
         };
-        let places = self.document.as_ref().map(|document| document.items(&path)).unwrap_or_default();
+        let places = self.document.as_ref().map(|document| document.items(steps(&path))).unwrap_or_default();
         let item_kind = kind.strip_suffix("List").unwrap_or_default();
         let inherited = (!item_kind.is_empty()).then_some((api_version, item_kind));
         for (index, item) in items.into_iter().enumerate() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Origin;
 use crate::problem::Location;
 use crate::resource::Step;
-use crate::yaml::Document;
+use gantry_yaml::Document;
 
 /// An object read once more, to find places in it.
 pub struct Spans<'a> {
@@ -49,8 +49,7 @@ impl<'a> Spans<'a> {
             let location = Location { file, line: self.origin.line, column: 1 };
             return Located { location, length: 0, depth: 0 };
         };
-        let whole: Vec<Step> = read.within.iter().chain(path).cloned().collect();
-        let (depth, span) = read.document.locate(&whole);
+        let (depth, span) = read.document.locate(steps(read.within.iter().chain(path)));
         let text = &self.origin.source.text;
         let begin = (read.start + span.bytes.start).min(text.len());
         let end = (read.start + span.bytes.end).min(text.len());
@@ -72,7 +71,7 @@ impl<'a> Spans<'a> {
 impl<'a> Read<'a> {
     fn document(origin: &'a Origin) -> Option<Read<'a>> {
         let document = Document::read(origin.source.text.get(origin.bytes.clone())?).ok()??;
-        let (_, object) = document.locate(&origin.within);
+        let (_, object) = document.locate(steps(&origin.within));
         // The object's line is known in the file and in the document: no need to count the lines before.
         let lines = origin.line.saturating_sub(object.line);
         Some(Read { document, within: origin.within.clone(), start: origin.bytes.start, lines })
@@ -87,6 +86,14 @@ impl<'a> Read<'a> {
         let within = if block { vec![Step::Index(0)] } else { Vec::new() };
         Some(Read { document, within, start: range.start, lines: origin.line - 1 })
     }
+}
+
+/// A path as the reader of YAML takes it.
+pub(super) fn steps<'a>(path: impl IntoIterator<Item = &'a Step>) -> impl Iterator<Item = gantry_yaml::Step<'a>> {
+    path.into_iter().map(|step| match step {
+        Step::Key(key) => gantry_yaml::Step::Key(key),
+        Step::Index(index) => gantry_yaml::Step::Index(*index),
+    })
 }
 
 /// The lines of a block list's item, from its dash to the next line that is indented no further; or a JSON object

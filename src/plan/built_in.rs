@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use base64::Engine;
 
-use crate::json::Json;
-use crate::quantity::Quantity;
-use crate::validation::cel::{Timestamp, go_duration};
+use gantry_schema::cel::{Timestamp, go_duration};
+use gantry_schema::json::Json;
+use gantry_schema::quantity::Quantity;
 
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
 /// write its default mean the same, so taking one for the other is never wrong.

@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 
 use super::ownership::{self, OBJECT_META, Owned, Schema};
 use super::{Action, Change, Plan, kinds};
-use crate::json::{self, Json, Map};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::target::{FieldConflict, Operation, Target, client_side_tool};
 use crate::text;
+use gantry_schema::json::{self, Json, Map};
 
 /// Objects of one manager that are named, and fields of one object.
 const OBJECTS_SHOWN: usize = 50;

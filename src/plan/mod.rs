@@ -18,12 +18,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::Json;
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
 use crate::target::{self, Apply, OnRead, Pin, Read, Target, Wanted};
+use gantry_schema::json::Json;
 
 pub use ahead::Ahead;
 pub use kinds::CrdHead;

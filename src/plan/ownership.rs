@@ -7,7 +7,7 @@
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>, and the behaviour of
 //! `sigs.k8s.io/structured-merge-diff` and `k8s.io/kube-openapi/pkg/schemaconv`.
 
-use crate::json::{Json, Map};
+use gantry_schema::json::{Json, Map};
 
 /// The part of ObjectMeta's schema that says how it is merged; a CRD's own schema says nothing of it.
 pub(super) const OBJECT_META: &str = r#"{"type": "object", "properties": {

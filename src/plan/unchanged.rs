@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::built_in;
-use crate::json::{self, Json, Map};
 use crate::resource::{ObjectRef, RawObject};
+use gantry_schema::json::{self, Json, Map};
 
 /// What the comparison may know beside the two objects.
 pub struct Facts<'a> {

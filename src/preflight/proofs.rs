@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
-use crate::proof::Limits;
+use gantry_proof::Limits;
 
 /// The answer to one question, once there is one.
 type Slot = Arc<OnceLock<Option<Arc<VersionProof>>>>;
@@ -61,7 +61,7 @@ mod tests {
     use super::super::crd_upgrade_safety::prover::Proof;
     use super::*;
     use crate::report::Verdict;
-    use crate::validation::Scale;
+    use gantry_schema::Scale;
 
     /// Says that everything is equal, and counts how often it was asked.
     #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::validation::names;
+use gantry_schema::names;
 
 /// A parsed label selector. All of its requirements must hold; an empty one selects everything.
 #[derive(Debug, Clone, PartialEq, Eq)]

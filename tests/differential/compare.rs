@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gantry::validation::cel::compile_rules;
-use gantry::validation::{FieldError, Kind, Outcome};
+use gantry_schema::cel::compile_rules;
+use gantry_schema::{FieldError, Kind, Outcome};
 use serde_json::{Map, Value, json};
 
 use super::{ASKED_AGAIN, Subject, Tally};

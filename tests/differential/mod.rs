@@ -5,7 +5,7 @@ pub mod corpus;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry::validation::Schema;
+use gantry_schema::Schema;
 use serde_json::{Map, Value, json};
 
 use crate::generator::{self, Random};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry::validation::crd::judge;
+use gantry_schema::crd::judge;
 use serde_json::Value;
 
 use super::Answer;

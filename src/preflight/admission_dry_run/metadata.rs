@@ -7,7 +7,7 @@ use super::shape::Misfit;
 use crate::rbac;
 use crate::resource::Step;
 use crate::target::Gvk;
-use crate::validation::names;
+use gantry_schema::names;
 
 /// What the server's validation of any object would refuse.
 pub fn misfits(kind: &Gvk, object: &Value) -> Vec<Misfit> {

@@ -7,8 +7,8 @@ use super::json::{Json, Map};
 use super::model::{Change, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, plain};
 use super::rules::{self, Judge, Rule, Said};
 use crate::resource::Step;
-use crate::schema::keywords;
-use crate::schema::{self, Sense};
+use gantry_schema::keywords;
+use gantry_schema::{self as schema, Sense};
 
 /// Keywords that hold further nodes of the schema and nothing else. The walk goes through them, and each node is judged
 /// by itself. (`additionalProperties` is walked as well; what else it says has a rule.)

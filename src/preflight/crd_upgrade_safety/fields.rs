@@ -1,7 +1,7 @@
 //! What one version's schema loses of another's: fields that are pruned on the way through storage.
 
 use super::json::{Json, Map};
-use crate::schema::keywords;
+use gantry_schema::keywords;
 
 /// No more fields than this are named.
 const NAMED: usize = 1000;

@@ -10,7 +10,7 @@ pub mod decide;
 pub mod documented;
 mod evidence;
 mod fields;
-pub use crate::json;
+pub use gantry_schema::json;
 mod keyword_change;
 mod migration;
 pub mod model;
@@ -46,11 +46,11 @@ use crate::config::ConfigReader;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::Plan;
 use crate::problem::Location;
-use crate::proof::Limits;
 use crate::report::{Evidence, Examined, Severity, Suppressed, Verdict};
 use crate::resource::RawObject;
 use crate::target::Target;
 use crate::text;
+use gantry_proof::Limits;
 
 const NAME: &str = "CRDUpgradeSafety";
 

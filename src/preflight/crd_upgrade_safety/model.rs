@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::json::{Json, Map};
 use crate::resource::Step;
-use crate::schema::keywords;
-use crate::validation::Scale;
+use gantry_schema::Scale;
+use gantry_schema::keywords;
 
 /// A CRD as far as this check looks at it. The schemas are still text.
 #[derive(Debug, Deserialize)]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::prover::{Proof, Prover, Question, VersionProof};
-use crate::proof::{self, Difference, Limits, Version};
 use crate::report::{Breaks, Verdict, Witness, WitnessVerdict};
+use gantry_proof::{self as proof, Difference, Limits, Version};
 
-/// Proves with [`crate::proof`].
+/// Proves with [`gantry_proof`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Proven;
 
@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::validation::Scale;
+    use gantry_schema::Scale;
 
     #[test]
     fn what_a_scale_subresource_refuses_anyway_is_no_witness() {

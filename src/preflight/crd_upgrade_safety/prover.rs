@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use crate::proof::Limits;
 use crate::report::{Breaks, Verdict, Witness};
-use crate::validation::Scale;
+use gantry_proof::Limits;
+use gantry_schema::Scale;
 
 /// One version that both CRDs have.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! `CRDInvalid`: what the API server says of the CRDs of a plan, new ones included. [`crate::validation::crd`] knows;
+//! `CRDInvalid`: what the API server says of the CRDs of a plan, new ones included. [`gantry_schema::crd`] knows;
 //! this file puts it in the words of a finding.
 
 use std::sync::LazyLock;
@@ -13,8 +13,8 @@ use crate::preflight::Violation;
 use crate::preflight::objects::merge;
 use crate::report::Severity;
 use crate::resource::{RawObject, Step};
-use crate::validation::FieldError;
-use crate::validation::crd::{self, Refusal};
+use gantry_schema::FieldError;
+use gantry_schema::crd::{self, Refusal};
 
 /// The rule.
 pub const NAME: &str = "CRDInvalid";

@@ -14,9 +14,9 @@ use crate::manifest::{Manifest, Origin, Source};
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::rule::Example;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-use crate::schema::keywords;
 use crate::target::Target;
 use crate::target::dir::DirTarget;
+use gantry_schema::keywords;
 
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
@@ -432,7 +432,7 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
 struct Counting(Arc<std::sync::atomic::AtomicUsize>);
 
 impl prover::Prover for Counting {
-    fn prove(&self, _: &Question<'_>, _: crate::proof::Limits) -> Option<VersionProof> {
+    fn prove(&self, _: &Question<'_>, _: gantry_proof::Limits) -> Option<VersionProof> {
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         None
     }

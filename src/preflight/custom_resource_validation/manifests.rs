@@ -17,8 +17,8 @@ use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::target::Wanted;
-use crate::validation::typed::{self, Duplicates, Unreadable, UnreadableKind};
-use crate::validation::{FieldError, gotext};
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
+use gantry_schema::{FieldError, gotext};
 
 /// Metadata that a manifest may set.
 const METADATA: [&str; 7] =

@@ -76,7 +76,7 @@ fn object(part: Value) -> Value {
 struct Unproven;
 
 impl Prover for Unproven {
-    fn prove(&self, _: &Question<'_>, _: crate::proof::Limits) -> Option<VersionProof> {
+    fn prove(&self, _: &Question<'_>, _: gantry_proof::Limits) -> Option<VersionProof> {
         None
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::validation::enforced_format_accepts;
+use gantry_schema::enforced_format_accepts;
 
 /// Whether a conversion could bring something to a version that `before`, its live schema, drops and `after`, its
 /// desired one, keeps: then objects meet `after` as no proof about the pair has seen them. `from` is the schema of the

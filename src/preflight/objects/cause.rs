@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::place::{self, Place};
 use crate::resource::Step;
-use crate::validation::{FieldError, Kind};
+use gantry_schema::{FieldError, Kind};
 
 /// Values are shown up to this many characters.
 const LONGEST_VALUE: usize = 100;
@@ -215,7 +215,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::validation::Schema;
+    use gantry_schema::Schema;
 
     /// The causes that a `spec` has under a schema of it.
     fn causes(schema: Value, spec: Value) -> Vec<(String, String)> {

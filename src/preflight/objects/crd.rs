@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::plain;
 use crate::resource::{RawObject, Resource, Step};
-use crate::schema::{self, Sense};
-use crate::validation::{Scale, Schema};
+use gantry_schema::{self as schema, Sense};
+use gantry_schema::{Scale, Schema};
 
 #[derive(Debug)]
 pub struct Crd {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::place;
 use crate::resource::Step;
-use crate::schema::same_value;
+use gantry_schema::same_value;
 
 /// One default of the live schema that is not the desired one's.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,7 +22,7 @@ use super::place::{self, Place};
 use super::question::Ask;
 use super::ratchet::{self, Refusal};
 use crate::resource::Step;
-use crate::validation::{FieldError, Outcome, Pruned, Undecided};
+use gantry_schema::{FieldError, Outcome, Pruned, Undecided};
 
 /// What happens to an object, worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -378,7 +378,7 @@ impl Judge {
     /// What is filled in and is not what today's definition makes of it.
     fn filled(
         &self,
-        defaulted: &[crate::validation::Defaulted],
+        defaulted: &[gantry_schema::Defaulted],
         version: &Compiled,
         object: &Value,
         today: &Value,

@@ -6,7 +6,7 @@
 //!             which lists       object ─► judge ─► ratchet
 //! ```
 //!
-//! An object is judged by the desired definition as the API server would judge it: [`crate::validation`] does that. What
+//! An object is judged by the desired definition as the API server would judge it: [`gantry_schema`] does that. What
 //! is so already today is not the upgrade's doing. Several checks look at the same objects: [`Objects`] lists them once.
 
 mod beyond;

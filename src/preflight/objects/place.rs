@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::resource::Step;
-use crate::validation::FieldError;
+use gantry_schema::FieldError;
 
 /// A path taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

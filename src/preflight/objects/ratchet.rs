@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::crd::Compiled;
 use super::place::{self, Place};
 use crate::resource::Step;
-use crate::validation::FieldError;
-use crate::validation::typed::{self, Duplicates, UnreadableKind};
+use gantry_schema::FieldError;
+use gantry_schema::typed::{self, Duplicates, UnreadableKind};
 
 /// Which writes are refused, from most to least. A new object like it is refused in each case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

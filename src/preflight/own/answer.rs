@@ -14,7 +14,7 @@ use crate::report::Severity;
 use crate::resource::ObjectRef;
 use crate::secret::Values;
 use crate::text;
-use crate::yaml;
+use gantry_yaml as yaml;
 
 /// What a program writes to standard output. Further members, such as the `items` of a KRM function, are not read.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use crate::plan::Change;
 use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::report::Severity;
 use crate::resource::{ObjectRef, Step};
-use crate::validation::cel::{Budget, Expression};
+use gantry_schema::cel::{Budget, Expression};
 
 pub const KIND: KindEntry = KindEntry {
     key: "cel",

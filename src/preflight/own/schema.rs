@@ -230,7 +230,7 @@ fn answers_are_read_as_they_are_documented() {
         ),
     ] {
         assert_eq!(said(text), Ok(expected.into_iter().map(str::to_owned).collect()), "{text}");
-        let value = crate::yaml::parse(text).unwrap().unwrap().to_value();
+        let value = gantry_yaml::parse(text).unwrap().unwrap().to_value();
         assert!(validator.is_valid(&value), "{text}");
     }
     for (text, reason) in [

@@ -11,7 +11,7 @@ use super::emit;
 use crate::manifest::{self, Manifest, Source};
 use crate::problem::Problem;
 use crate::resource::Step;
-use crate::yaml;
+use gantry_yaml as yaml;
 
 /// The text of the file in which `object` stands instead of `old`.
 pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {

@@ -232,7 +232,7 @@ mod tests {
         for text in texts {
             for value in [json!({"k": text}), json!({"a": {text: "v"}}), json!({"l": [text, [text], {text: text}]})] {
                 for written in [yaml(&value), json(&value)] {
-                    let read = crate::yaml::parse(&written).map(|node| node.map(|node| node.to_value()));
+                    let read = gantry_yaml::parse(&written).map(|node| node.map(|node| node.to_value()));
                     assert_eq!(read, Ok(Some(value.clone())), "{written}");
                 }
             }

@@ -15,7 +15,7 @@ use super::transport::{Call, Failure, Transport};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::target::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
-use crate::validation::gotext;
+use gantry_schema::gotext;
 
 /// Asks once: nothing of this deploy is written yet that the server might still have to learn of.
 pub async fn dry_run(

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret::Values;
 use crate::target::{self, Impersonate};
-use crate::validation::gotext;
+use gantry_schema::gotext;
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {

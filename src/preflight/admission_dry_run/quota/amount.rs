@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Sub};
 
-use crate::quantity::Quantity;
+use gantry_schema::quantity::Quantity;
 
 /// Exact to a billionth, which is as precise as quantities are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use super::{Flagged, Schemas};
 use crate::preflight::crd_upgrade_safety::json::Map;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::versions;
-use crate::validation::gotext;
+use gantry_schema::gotext;
 
 pub const SCOPE: &str = "scope";
 pub const STORED_VERSION_REMOVAL: &str = "storedVersionRemoval";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::resource::Step;
-use crate::schema::keywords;
+use gantry_schema::keywords;
 
 /// How the tools name the nodes below a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

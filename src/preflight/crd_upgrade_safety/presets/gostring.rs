@@ -6,7 +6,7 @@
 
 use super::typed;
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::validation::gotext;
+use gantry_schema::gotext;
 
 /// Which of the two CRDs a schema is of: an address of one is never one of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::{Flagged, Schemas};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::words;
-use crate::validation::gotext;
+use gantry_schema::gotext;
 
 pub const NO_SCOPE_CHANGE: &str = "NoScopeChange";
 pub const NO_STORED_VERSION_REMOVED: &str = "NoStoredVersionRemoved";

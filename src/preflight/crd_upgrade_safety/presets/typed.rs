@@ -3,13 +3,13 @@
 //! The types keep what the API knows and drop every other keyword. Empty text, `false`, empty lists and empty maps are the
 //! same as nothing; lists are compared in their order, documentation included.
 //!
-//! This is not gantry's own notion of the same schema ([`crate::schema`]): the tools compare Go structs with
+//! This is not gantry's own notion of the same schema ([`gantry_schema`]): the tools compare Go structs with
 //! `reflect.DeepEqual`, so `minLength: 0` and `x-kubernetes-list-type: atomic`, which are pointers there, are not the same
 //! as nothing, and another order is a change. What the types drop is taken from the same table of keywords.
 
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::schema::keywords::{self, Shape};
-use crate::validation::gotext;
+use gantry_schema::gotext;
+use gantry_schema::keywords::{self, Shape};
 
 /// The fields of a CEL rule, and whether an empty text in it is the same as none.
 const RULE_FIELDS: &[(&str, bool)] = &[

@@ -7,7 +7,7 @@ use super::options::Options;
 use super::typed::{self, Difference};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::words;
-use crate::validation::gotext;
+use gantry_schema::gotext;
 
 /// What remains when all validations have taken their keyword out.
 pub const UNHANDLED: &str = "unhandled";

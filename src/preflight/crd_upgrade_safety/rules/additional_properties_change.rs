@@ -6,7 +6,7 @@ use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judg
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
-use crate::schema::keywords;
+use gantry_schema::keywords;
 
 const EFFECTS: Effects = Effects {
     keyword: "additionalProperties",

@@ -5,7 +5,7 @@ use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::RemovedNode;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
-use crate::schema::keywords;
+use gantry_schema::keywords;
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -8,7 +8,7 @@ use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity};
-use crate::schema::keywords;
+use gantry_schema::keywords;
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

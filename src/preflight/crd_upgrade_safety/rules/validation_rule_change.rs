@@ -9,8 +9,8 @@ use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::{Breaks, Severity, Verdict};
-use crate::schema::Sense;
-use crate::schema::same::meaning_of_rule;
+use gantry_schema::Sense;
+use gantry_schema::same::meaning_of_rule;
 
 const KEYWORD: &str = "x-kubernetes-validations";
 

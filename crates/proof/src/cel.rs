@@ -1,0 +1,378 @@
+//! CEL rules (`x-kubernetes-validations`): whether the rules of one side follow from those of the other.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::keywords as kw;
+use super::rules::{self, Means, Node, View};
+use gantry_schema as schema;
+use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing, parse_rule};
+use gantry_schema::{Patterns, Schema};
+
+/// The rules of one schema node, with the node they belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleSet<'a> {
+    /// The schema node, with everything below it.
+    pub schema: &'a Value,
+    /// The entries of `x-kubernetes-validations` to judge: of the node itself.
+    pub rules: &'a [Value],
+    /// Whether the node is the root of a custom resource, whose rules see `metadata.name`.
+    pub is_root: bool,
+    /// Whether fields that the schema does not describe are kept, because of what is around the node.
+    pub keeps: bool,
+}
+
+/// A value on which the two sides differ: live's schema and rules accept it, a desired rule refuses it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counterexample {
+    /// The value of the node.
+    pub value: Value,
+    /// For a transition rule: the node's value before, which live accepts too.
+    pub old: Option<Value>,
+}
+
+/// The answer of [`implied`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Implied {
+    /// Each value that live's schema and rules accept satisfies the desired rules; for transitions, each update.
+    Yes,
+    /// Values that differ, the simplest first. The caller puts them into whole objects and runs both sides.
+    No(Vec<Counterexample>),
+    /// Not decided, and why.
+    Unknown(String),
+}
+
+/// Whether the desired rules follow from live's schema and rules.
+///
+/// Rules that live has too follow, as long as they see the same types. [`super::rules`] decides what looks at little of a
+/// value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an answer,
+/// none is none.
+///
+/// All steps are taken from `means`.
+pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
+    let length = |rules: &[Value]| rules.iter().map(|rule| kw::weight(rule) / READ).sum::<u64>();
+    if !means.spend(length(live.rules) + length(desired.rules)) {
+        return Implied::Unknown("the limit of steps is reached".to_owned());
+    }
+    let known: HashSet<_> = live.rules.iter().map(judging_part).collect();
+    let meanings: OnceCell<HashSet<_>> = OnceCell::new();
+    let is_known = |rule: &Value| {
+        known.contains(&judging_part(rule))
+            || meaning(rule).is_some_and(|wanted| {
+                meanings.get_or_init(|| live.rules.iter().filter_map(meaning).collect()).contains(&wanted)
+            })
+    };
+    let is_same_typed = same_types(live.schema, desired.schema);
+    // Of a rule that both have, only the types that it sees may differ.
+    let follows =
+        |rule: &Value| is_known(rule) && (is_same_typed || sees_same_types(rule, live.schema, desired.schema));
+    let mut new: Vec<Value> = Vec::new();
+    let mut why = String::new();
+    let mut node = None;
+    for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
+        let node = node.get_or_insert_with(|| Node::of(live, desired, means.patterns));
+        let answer = match node {
+            Ok(node) => node.decide(rule, means),
+            Err(reason) => Implied::Unknown(reason.clone()),
+        };
+        match answer {
+            Implied::Yes => {}
+            Implied::No(found) => return Implied::No(found),
+            Implied::Unknown(reason) => {
+                why = reason;
+                new.push(rule.clone());
+            }
+        }
+    }
+    if new.is_empty() {
+        return Implied::Yes;
+    }
+    if !means.spend(2_000 + kw::size(live.schema) as u64) {
+        return Implied::Unknown(why);
+    }
+    let Ok(structure) = Schema::compile_structure(live.schema, means.patterns) else {
+        return Implied::Unknown("the live schema does not compile".to_owned());
+    };
+    let before = compile_rules_sharing(live.schema, live.rules, live.is_root, means.patterns);
+    let after = compile_rules_sharing(desired.schema, &new, desired.is_root, means.patterns);
+    let holds = |rules: &[Rule], value: &Value, old: Option<&Value>| holds(rules, value, old, means);
+    let takes =
+        |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
+    let texts: Vec<&str> =
+        live.rules.iter().chain(&new).filter_map(|rule| rule.get("rule").and_then(Value::as_str)).collect();
+    let mut tried = variants(live.schema, &Constants::of(&texts), 4, means.patterns);
+    tried.retain(|value| takes(value));
+    tried.sort_by_key(|value| value.to_string().len());
+    let mut found: Vec<Counterexample> = tried
+        .iter()
+        .filter(|value| holds(&after, value, None) == Some(false))
+        .take(4)
+        .map(|value| Counterexample { value: value.clone(), old: None })
+        .collect();
+    if found.is_empty() && after.iter().any(Rule::is_transition) {
+        let few = &tried[..tried.len().min(20)];
+        let pairs = few.iter().flat_map(|old| few.iter().map(move |value| (old, value)));
+        found = pairs
+            .filter(|(old, value)| holds(&after, value, Some(old)) == Some(false))
+            .filter(|(old, value)| holds(&before, value, Some(old)) == Some(true))
+            .take(4)
+            .map(|(old, value)| Counterexample { value: value.clone(), old: Some(old.clone()) })
+            .collect();
+    }
+    if found.is_empty() {
+        return Implied::Unknown(why);
+    }
+    Implied::No(found)
+}
+
+/// Steps for the rules on one value that is tried; what takes more is not known.
+const STEPS: u64 = 20_000;
+
+/// So many bytes of rules that are read cost a step, and so much of what rules cost when they are run.
+const READ: u64 = 16;
+const COST: u64 = 4;
+
+/// Whether all rules hold for a value. None: not known.
+fn holds(rules: &[Rule], value: &Value, old: Option<&Value>, means: &Means<'_>) -> Option<bool> {
+    let mut budget = Budget::new(STEPS);
+    let mut known = true;
+    for rule in rules {
+        let before = budget.remaining();
+        let answer = rule.evaluate(value, old, &mut budget);
+        if !means.spend(1 + (before - budget.remaining()) / COST) {
+            return None;
+        }
+        match answer {
+            Answer::Holds | Answer::NotApplicable => {}
+            Answer::Fails(_) => return Some(false),
+            Answer::Undecided(_) => known = false,
+        }
+    }
+    known.then_some(true)
+}
+
+/// Whether values have the same types for rules under both schemas, as far as both describe them.
+fn same_types(a: &Value, b: &Value) -> bool {
+    let below = |keyword: &str| match (a.get(keyword), b.get(keyword)) {
+        (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => same_types(a, b),
+        _ => true,
+    };
+    same_type(a, b)
+        && below("items")
+        && below("additionalProperties")
+        && kw::properties(a)
+            .into_iter()
+            .flatten()
+            .all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
+}
+
+/// Whether a value has the same type for rules under both nodes, whatever is below.
+fn same_type(a: &Value, b: &Value) -> bool {
+    const TYPING: [&str; 7] = [
+        "type",
+        "format",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-preserve-unknown-fields",
+    ];
+    TYPING.iter().all(|keyword| {
+        kw::same_keyword(keyword, a.get(*keyword), b.get(*keyword))
+            // Formats matter where they make another type of a string.
+            || *keyword == "format" && !is_typing_format(a) && !is_typing_format(b)
+    })
+}
+
+/// Whether the places that the rule looks at have the same types; false where it looks at more than is known.
+fn sees_same_types(rule: &Value, a: &Value, b: &Value) -> bool {
+    fn same(view: &View, a: &Value, b: &Value) -> bool {
+        let below = |view: &Option<Box<View>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
+            (None, ..) => true,
+            (Some(view), Some(a), Some(b)) => same(view, a, b),
+            _ => false,
+        };
+        same_type(a, b)
+            && below(&view.items, "items")
+            && below(&view.values, "additionalProperties")
+            && view.fields.iter().all(|(name, view)| match (kw::property(a, name), kw::property(b, name)) {
+                (Some(a), Some(b)) => same(view, a, b),
+                _ => false,
+            })
+    }
+    let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+    rules::look(text, a, b, false, false).is_ok_and(|looked| looked.has_every_place() && same(&looked.view, a, b))
+}
+
+fn is_typing_format(schema: &Value) -> bool {
+    matches!(schema.get("format").and_then(Value::as_str), Some("byte" | "duration" | "date" | "date-time"))
+}
+
+/// What the texts of rules mention.
+#[derive(Debug, Default)]
+struct Constants {
+    texts: Vec<String>,
+    numbers: Vec<i64>,
+    words: Vec<String>,
+}
+
+impl Constants {
+    fn of(rules: &[&str]) -> Self {
+        let mut constants = Self::default();
+        for rule in rules {
+            let mut rest = *rule;
+            while let Some(c) = rest.chars().next() {
+                if c == '\'' || c == '"' {
+                    let (text, after) = rest[1..].split_once(c).unwrap_or((&rest[1..], ""));
+                    constants.texts.push(text.to_owned());
+                    rest = after;
+                    continue;
+                }
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+                if end > 0 {
+                    let (word, after) = rest.split_at(end);
+                    match word.parse() {
+                        Ok(number) => constants.numbers.push(number),
+                        Err(_) => constants.words.push(word.to_owned()),
+                    }
+                    rest = after;
+                } else {
+                    rest = &rest[c.len_utf8()..];
+                }
+            }
+        }
+        constants.texts.truncate(12);
+        constants.numbers.truncate(8);
+        constants
+    }
+}
+
+/// Values of one node at most.
+const VARIANTS: usize = 240;
+
+/// Values that the schema describes, simple ones first. Not all are valid.
+fn variants(schema: &Value, constants: &Constants, depth: usize, patterns: &Patterns) -> Vec<Value> {
+    let options = kw::list(schema, "enum");
+    if !options.is_empty() {
+        return options.iter().take(12).cloned().collect();
+    }
+    let text = || {
+        let mut texts: Vec<Value> = vec![json!("a"), json!("")];
+        let mut set = super::strings::StringSet::default();
+        set.patterns.extend(schema.get("pattern").and_then(Value::as_str).map(str::to_owned));
+        set.formats.extend(kw::string_format(schema).map(str::to_owned));
+        set.min_length = kw::count(schema, "minLength").and_then(|n| u64::try_from(n).ok());
+        if let Ok(Some(text)) = super::strings::example_by(&set, patterns) {
+            texts.insert(0, json!(text));
+        }
+        for constant in &constants.texts {
+            texts.extend([json!(constant), json!(format!("{constant}a")), json!(format!("a{constant}"))]);
+        }
+        for number in constants.numbers.iter().filter(|n| (0..300).contains(*n)) {
+            texts.extend([json!("a".repeat(*number as usize)), json!("a".repeat(*number as usize + 1))]);
+        }
+        texts
+    };
+    let numbers = || {
+        let mut numbers: Vec<i64> = vec![0, 1, -1];
+        let bounds = ["minimum", "maximum"].into_iter().filter_map(|k| schema.get(k)?.as_f64()).map(|f| f as i64);
+        for near in constants.numbers.iter().copied().chain(bounds) {
+            numbers.extend([near, near.saturating_add(1), near.saturating_sub(1)]);
+        }
+        numbers.into_iter().map(|n| json!(n)).collect::<Vec<Value>>()
+    };
+    if kw::flag(schema, "x-kubernetes-int-or-string") {
+        return numbers().into_iter().chain(text()).take(VARIANTS).collect();
+    }
+    match kw::type_name(schema) {
+        Some("string") => text(),
+        Some("integer" | "number") => numbers(),
+        Some("boolean") => vec![json!(false), json!(true)],
+        Some("array") if depth > 0 => {
+            let items =
+                kw::get(schema, "items").map_or_else(Vec::new, |items| variants(items, constants, depth - 1, patterns));
+            let mut lists = vec![json!([])];
+            lists.extend(items.iter().take(40).map(|item| json!([item])));
+            lists.extend(items.iter().take(8).flat_map(|a| items.iter().take(8).map(move |b| json!([a, b]))));
+            lists
+        }
+        Some("array") => vec![json!([])],
+        Some("object") if depth > 0 => objects(schema, constants, depth, patterns),
+        _ => vec![json!({})],
+    }
+}
+
+fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patterns) -> Vec<Value> {
+    let required: Vec<&str> = kw::names(schema, "required").collect();
+    let mut base = Map::new();
+    let mut kids: Vec<(&String, Vec<Value>)> = Vec::new();
+    let is_word = |name: &str| constants.words.iter().any(|word| word == name);
+    // A rule about the object as a whole names none of its fields.
+    let names_any = kw::properties(schema).into_iter().flatten().any(|(name, _)| is_word(name));
+    let mut unnamed: u32 = if names_any || constants.words.is_empty() { 0 } else { 6 };
+    for (name, kid) in kw::properties(schema).into_iter().flatten() {
+        let is_named = is_word(name) || unnamed > 0;
+        unnamed = unnamed.saturating_sub(1);
+        let is_required = required.contains(&name.as_str()) || kw::default_of(kid).is_some();
+        // Each field that is named makes one variant at least.
+        let is_named = is_named && kids.len() < VARIANTS;
+        if !is_named && !is_required {
+            continue;
+        }
+        let mut values = variants(kid, constants, depth - 1, patterns);
+        if let Ok(compiled) = Schema::compile_structure(kid, patterns) {
+            values.retain(|value| compiled.accepts_value(value) == Some(true));
+        }
+        let default = kw::default_of(kid).cloned();
+        if let Some(value) = default.or_else(|| values.first().filter(|_| is_required).cloned()) {
+            base.insert(name.clone(), value);
+        }
+        if is_named {
+            kids.push((name, values));
+        }
+    }
+    let with = |map: &Map<String, Value>, name: &String, value: &Value| {
+        let mut map = map.clone();
+        map.insert(name.clone(), value.clone());
+        map
+    };
+    let mut found = vec![base.clone()];
+    for (name, values) in &kids {
+        if found.len() >= VARIANTS {
+            break;
+        }
+        found.extend(values.iter().take(24).map(|value| with(&base, name, value)));
+    }
+    for (at, (first, a)) in kids.iter().enumerate() {
+        for (second, b) in &kids[at + 1..] {
+            if found.len() >= VARIANTS {
+                break;
+            }
+            for a in a.iter().take(6) {
+                found.extend(b.iter().take(6).map(|b| with(&with(&base, first, a), second, b)));
+            }
+        }
+    }
+    if let Some(entry) = kw::additional(schema) {
+        let values = variants(entry, constants, depth - 1, patterns);
+        let keys = constants.texts.iter().map(String::as_str).chain(["a"]);
+        found.extend(keys.flat_map(|key| values.iter().take(6).map(|value| with(&base, &key.to_owned(), value))));
+    }
+    found.truncate(VARIANTS);
+    found.into_iter().map(Value::Object).collect()
+}
+
+/// What of a rule judges: its text without needless spaces, and whether it sees that there is no old value.
+pub fn judging_part(rule: &Value) -> (String, bool) {
+    let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+    (schema::same::without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
+}
+
+/// What the rule says, however it is written: as a tree, without spaces, parentheses and quotes. None where it cannot be
+/// read.
+fn meaning(rule: &Value) -> Option<(String, bool)> {
+    let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
+    Some((format!("{:?}", parse_rule(text).ok()??), optional_old))
+}

@@ -1,0 +1,123 @@
+//! Formats as patterns: what every text of a format looks like, so that formats and patterns can be compared.
+
+/// A pattern that every text of the format `name` matches. Not every text that matches has the format.
+pub fn pattern_of(name: &str) -> Option<&'static str> {
+    Some(match name.replace('-', "").as_str() {
+        "bsonobjectid" => "^[0-9a-fA-F]{24}$",
+        "uuid" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
+        "uuid3" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?3[0-9a-fA-F]{3}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
+        "uuid4" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?4[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$",
+        "uuid5" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?5[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$",
+        "ssn" => "^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$",
+        "hexcolor" => "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$",
+        "rgbcolor" => r"^rgb\([0-9 \t\n\f\r]+,[0-9 \t\n\f\r]+,[0-9 \t\n\f\r]+\)$",
+        "byte" => "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$",
+        "date" => "^[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]$",
+        "datetime" => "^[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9][tT][0-2][0-9]:[0-5][0-9]:[0-5][0-9]",
+        "ipv4" => r"^[0-9a-fA-F:]*[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$",
+        "ipv6" => "^[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,8}$",
+        "cidr" => r"^([0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,8}|[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+)/[0-9]+$",
+        "mac" => "^[0-9a-fA-F:.-]{12,60}$",
+        "isbn10" => r"^[\s-]*([0-9][\s-]*){9}[0-9X][\s-]*$",
+        "isbn13" => r"^[\s-]*([0-9][\s-]*){13}$",
+        "isbn" => r"^[\s-]*([0-9][\s-]*){9}([0-9X]|[0-9][\s-]*([0-9][\s-]*){3})[\s-]*$",
+        "creditcard" => "(?s)^.*([0-9][^0-9]*){13}$",
+        "email" => "(?s)^.+@.+$",
+        "duration" => "[0-9]",
+        "uri" | "hostname" => "(?s)^.+$",
+        "k8sshortname" => "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        "k8slongname" => r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gantry_schema::{enforced_format_accepts, re2};
+
+    /// Texts of formats, with variants of each in which one character is another.
+    #[test]
+    fn whatever_has_the_format_matches_the_pattern() {
+        const NAMES: [&str; 22] = [
+            "bsonobjectid",
+            "uuid",
+            "uuid3",
+            "uuid4",
+            "uuid5",
+            "ssn",
+            "hexcolor",
+            "rgbcolor",
+            "byte",
+            "date",
+            "date-time",
+            "ipv4",
+            "ipv6",
+            "cidr",
+            "mac",
+            "isbn10",
+            "isbn13",
+            "creditcard",
+            "email",
+            "duration",
+            "uri",
+            "hostname",
+        ];
+        const TEXTS: [&str; 34] = [
+            "507f1f77bcf86cd799439011",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "123E4567e89b42d3a456426614174000",
+            "123e4567-e89b-32d3-a456-426614174000",
+            "123e4567-e89b-52d3-B456-426614174000",
+            "123-45-6789",
+            "123 45 6789",
+            "#FFF",
+            "abcdef",
+            "rgb(0,31,255)",
+            "rgb(0,  1 , 2)",
+            "YQ==",
+            "YWFh",
+            "2024-02-29",
+            "2024-01-01T23:59:59.5+99:99",
+            "2024-01-01t00:00:00z",
+            "1.2.3.4",
+            "::ffff:1.2.3.4",
+            "010.0.0.1",
+            "::1",
+            "fe80::1",
+            "10.0.0.0/8",
+            "::/0",
+            "00:00:5e:00:53:01",
+            "0000.5e00.5301",
+            "3 401 01319 X",
+            "9784873113685",
+            "4220 8554 2622 2389",
+            "a@b",
+            "\"x y\"@z",
+            "1h30m",
+            "2 days",
+            "http://a/b?c#d",
+            "a-b.example",
+        ];
+        let mut seen = 0;
+        for name in NAMES {
+            let pattern = re2::compile(pattern_of(name).expect(name)).expect(name);
+            for text in TEXTS {
+                let characters: Vec<char> = text.chars().collect();
+                let changed = (0..characters.len()).flat_map(|at| {
+                    let characters = &characters;
+                    "0aA:.-é/ \n".chars().map(move |c| {
+                        characters.iter().enumerate().map(|(i, old)| if i == at { c } else { *old }).collect::<String>()
+                    })
+                });
+                for text in changed.chain([text.to_owned(), String::new(), "+0".to_owned()]) {
+                    if enforced_format_accepts(name, &text) == Some(true) {
+                        seen += 1;
+                        assert!(pattern.is_match(&text), "{name}: {text:?}");
+                    }
+                }
+            }
+        }
+        assert!(seen > 1000, "{seen}");
+    }
+}

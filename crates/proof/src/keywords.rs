@@ -1,0 +1,289 @@
+//! Reading keywords of a schema node.
+
+use std::ops::{BitAnd, BitOr};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use gantry_schema::enforced_format_accepts;
+pub use gantry_schema::same_value;
+use gantry_schema::{self as schema, Sense};
+
+/// A schema that takes anything: what stands below `x-kubernetes-preserve-unknown-fields`.
+pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
+
+/// A schema that says nothing: values pass, and fields inside of them are pruned.
+pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
+
+/// The keywords that hold a value to something on its own, with those that go with them; each is a question of its own.
+pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [
+    ("enum", &["enum"]),
+    ("pattern", &["pattern"]),
+    ("format", &["format"]),
+    ("maxLength", &["maxLength"]),
+    ("minLength", &["minLength"]),
+    ("maximum", &["maximum", "exclusiveMaximum"]),
+    ("minimum", &["minimum", "exclusiveMinimum"]),
+    ("multipleOf", &["multipleOf"]),
+    ("maxItems", &["maxItems"]),
+    ("minItems", &["minItems"]),
+    ("maxProperties", &["maxProperties"]),
+    ("minProperties", &["minProperties"]),
+];
+
+/// The kinds of JSON values that schemas tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    pub const NONE: Self = Self(0);
+    pub const NULL: Self = Self(1);
+    pub const BOOLEAN: Self = Self(2);
+    pub const INTEGER: Self = Self(4);
+    /// Numbers that are no integers.
+    pub const FRACTION: Self = Self(8);
+    pub const STRING: Self = Self(16);
+    pub const ARRAY: Self = Self(32);
+    pub const OBJECT: Self = Self(64);
+    pub const ALL: Self = Self(127);
+
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Kinds {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for Kinds {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// Up to so many keywords a walk along them is faster than a hash.
+const FEW: usize = 10;
+
+/// What is written under a keyword.
+fn written<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
+    let map = schema.as_object()?;
+    if map.len() > FEW {
+        return map.get(keyword);
+    }
+    map.iter().find_map(|(known, value)| (known == keyword).then_some(value))
+}
+
+/// The keyword's value, where it is there and not null.
+pub fn get<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
+    written(schema, keyword).filter(|value| !value.is_null())
+}
+
+pub fn flag(schema: &Value, keyword: &str) -> bool {
+    written(schema, keyword) == Some(&Value::Bool(true))
+}
+
+pub fn preserves(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-preserve-unknown-fields")
+}
+
+pub fn embedded(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-embedded-resource")
+}
+
+pub fn list<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
+    written(schema, keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub fn names<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s str> {
+    list(schema, keyword).iter().filter_map(Value::as_str)
+}
+
+pub fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+    written(schema, "properties").and_then(Value::as_object)
+}
+
+pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    properties(schema).and_then(|properties| properties.get(name))
+}
+
+/// Whether whoever writes an object has to give the field: it is required, and not filled in.
+pub fn is_to_be_written(schema: &Value, name: &str) -> bool {
+    names(schema, "required").any(|required| required == name)
+        && property(schema, name).is_some_and(|own| default_of(own).is_none())
+}
+
+pub fn default_of(schema: &Value) -> Option<&Value> {
+    get(schema, "default")
+}
+
+/// A count such as `maxItems`. Go reads `5.0` as 5.
+pub fn count(schema: &Value, keyword: &str) -> Option<i64> {
+    let value = get(schema, keyword)?;
+    value.as_i64().or_else(|| value.as_f64().map(|f| f as i64))
+}
+
+/// What `additionalProperties` gives to keys that have no property: a schema, anything, or nothing.
+pub fn additional(schema: &Value) -> Option<&Value> {
+    match written(schema, "additionalProperties") {
+        // The entry is kept, and nothing inside of it.
+        Some(Value::Bool(true)) => Some(&EMPTY),
+        Some(schema @ Value::Object(_)) => Some(schema),
+        _ => None,
+    }
+}
+
+/// The name of the string format that the server enforces on this node, if it does.
+pub fn string_format(schema: &Value) -> Option<&str> {
+    let name = written(schema, "format").and_then(Value::as_str)?;
+    let is_for_strings =
+        flag(schema, "x-kubernetes-int-or-string") || matches!(type_name(schema), None | Some("string"));
+    (is_for_strings && enforced_format_accepts(name, "").is_some()).then_some(name)
+}
+
+pub fn type_name(schema: &Value) -> Option<&str> {
+    written(schema, "type").and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+/// The kinds of values that the node's types let pass; null only where it says so.
+///
+/// The server lets a list pass where a *string* has an enforced format. Such lists are left out here: nobody means them,
+/// and with them every format that goes would be a break.
+pub fn kinds(schema: &Value) -> Kinds {
+    let own = if flag(schema, "x-kubernetes-int-or-string") {
+        Kinds::INTEGER | Kinds::STRING
+    } else {
+        match type_name(schema) {
+            Some("object") => Kinds::OBJECT,
+            Some("array") => Kinds::ARRAY,
+            Some("string") => Kinds::STRING,
+            Some("integer") => Kinds::INTEGER,
+            Some("number") => Kinds::INTEGER | Kinds::FRACTION,
+            Some("boolean") => Kinds::BOOLEAN,
+            Some(_) => Kinds::NONE,
+            None if string_format(schema).is_some() => Kinds::STRING | Kinds::ARRAY,
+            None => Kinds::ALL.without(Kinds::NULL),
+        }
+    };
+    if flag(schema, "nullable") { own | Kinds::NULL } else { own }
+}
+
+/// Whether the node has types of its own (int-or-string counts).
+pub fn has_type(schema: &Value) -> bool {
+    type_name(schema).is_some() || flag(schema, "x-kubernetes-int-or-string")
+}
+
+/// The keywords that decide the kind of a value, on their own.
+pub fn type_keywords(schema: &Value) -> Map<String, Value> {
+    let of = |keyword: &str| Some((keyword.to_owned(), get(schema, keyword)?.clone()));
+    ["type", "nullable", "x-kubernetes-int-or-string"].into_iter().filter_map(of).collect()
+}
+
+/// Whether two nodes make the same of objects, with all that is below them.
+pub fn same(a: &Value, b: &Value) -> bool {
+    schema::same_schema(a, b, Sense::Objects)
+}
+
+/// Whether a keyword says the same on both sides.
+pub fn same_keyword(keyword: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
+    schema::same(keyword, a, b, Sense::Objects)
+}
+
+/// The keywords of the nodes themselves that do not say the same, sorted; what is below them is left out.
+pub fn differing<'s>(a: &'s Value, b: &'s Value) -> Vec<&'s str> {
+    let (Some(a_map), Some(b_map)) = (a.as_object(), b.as_object()) else { return Vec::new() };
+    let added = b_map.keys().filter(|keyword| written(a, keyword).is_none());
+    let differs = |keyword: &&str| match *keyword {
+        "properties" | "items" => false,
+        "additionalProperties" => additional(a).is_some() != additional(b).is_some(),
+        keyword => {
+            !schema::is_left_out(keyword, Sense::Objects)
+                && !same_keyword(keyword, written(a, keyword), written(b, keyword))
+        }
+    };
+    let mut keywords: Vec<&str> = a_map.keys().chain(added).map(String::as_str).filter(differs).collect();
+    keywords.sort_unstable();
+    keywords
+}
+
+/// What the node asks of a value whose structure another node gives.
+pub fn without_structure(schema: &Value) -> Value {
+    let is_kept = |keyword: &str| keyword != "type" && !keyword.starts_with("x-kubernetes-");
+    let entries = schema.as_object().into_iter().flatten().filter(|(keyword, _)| is_kept(keyword));
+    Value::Object(entries.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
+}
+
+/// What the types of a node's fields, where these are there, ask of an object.
+pub fn types_of_fields(schema: &Value) -> Value {
+    let typed = properties(schema).into_iter().flatten().filter(|(_, field)| has_type(field));
+    let types: Map<String, Value> =
+        typed.map(|(name, kid)| (name.clone(), Value::Object(type_keywords(kid)))).collect();
+    json!({"properties": types})
+}
+
+/// How many values the schema is written with.
+pub fn size(schema: &Value) -> usize {
+    match schema {
+        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// About how many bytes of memory the value takes.
+pub fn weight(value: &Value) -> u64 {
+    const VALUE: u64 = 32;
+    const ENTRY: u64 = 48;
+    match value {
+        Value::String(text) => VALUE + text.len() as u64,
+        Value::Array(items) => VALUE + items.iter().map(weight).sum::<u64>(),
+        Value::Object(map) => {
+            VALUE + ENTRY + map.iter().map(|(key, value)| ENTRY + key.len() as u64 + weight(value)).sum::<u64>()
+        }
+        _ => VALUE,
+    }
+}
+
+/// Whether a default stands anywhere in the schema.
+pub fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("default") || map.values().any(has_defaults),
+        Value::Array(items) => items.iter().any(has_defaults),
+        _ => false,
+    }
+}
+
+/// How deep schemas are nested in each other, up to `limit`.
+pub fn is_deeper_than(schema: &Value, limit: usize) -> bool {
+    match schema {
+        Value::Object(map) => limit == 0 || map.values().any(|value| is_deeper_than(value, limit - 1)),
+        Value::Array(items) => limit == 0 || items.iter().any(|value| is_deeper_than(value, limit - 1)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_follow_types_nullable_and_formats() {
+        for (schema, expected) in [
+            (json!({"type": "number"}), Kinds::INTEGER | Kinds::FRACTION),
+            (json!({"type": "string", "nullable": true}), Kinds::STRING | Kinds::NULL),
+            (json!({"x-kubernetes-int-or-string": true}), Kinds::INTEGER | Kinds::STRING),
+            (json!({"format": "date"}), Kinds::STRING | Kinds::ARRAY),
+            (json!({"format": "quantity"}), Kinds::ALL.without(Kinds::NULL)),
+        ] {
+            assert_eq!(kinds(&schema), expected, "{schema}");
+        }
+    }
+}

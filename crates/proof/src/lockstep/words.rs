@@ -1,0 +1,41 @@
+//! What differs, in words.
+
+use serde_json::Value;
+
+use crate::keywords as kw;
+
+/// What differs in the nodes themselves.
+pub fn own_changes(differing: &[&str], a: &Value, b: &Value) -> Option<String> {
+    let changed: Vec<String> = differing.iter().map(|keyword| changed_words(keyword, a, b)).collect();
+    (!changed.is_empty()).then(|| changed.join("; "))
+}
+
+pub fn changed_words(keyword: &str, a: &Value, b: &Value) -> String {
+    match (kw::get(a, keyword), kw::get(b, keyword)) {
+        (None, Some(after)) => format!("{keyword}: {} added", shown(after)),
+        (Some(before), None) => format!("{keyword}: {} removed", shown(before)),
+        (Some(before), Some(after)) => format!("{keyword}: {} → {}", shown(before), shown(after)),
+        (None, None) => keyword.to_owned(),
+    }
+}
+
+pub fn kind_words(schema: &Value) -> String {
+    let own = match kw::flag(schema, "x-kubernetes-int-or-string") {
+        true => "int-or-string",
+        false => kw::type_name(schema).unwrap_or("any"),
+    };
+    format!("{own}{}", if kw::flag(schema, "nullable") { " or null" } else { "" })
+}
+
+pub fn shown(value: &Value) -> String {
+    short(&value.to_string())
+}
+
+/// Text of a schema for a sentence: no longer than one can read.
+pub fn short(text: &str) -> String {
+    const LONGEST: usize = 120;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

@@ -1,0 +1,153 @@
+//! What functions look at, and lookups in maps that a rule writes down.
+
+use super::place::kind;
+use super::{Case, Looker, Place, Term};
+use gantry_schema::cel::ast::{Call, Expr, Literal, MacroKind, Step};
+
+impl<'a> Looker<'a, '_> {
+    /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, told by which of the keys the value is.
+    pub(super) fn looked_up(&mut self, map: &Expr, steps: &[Step]) -> Term<'a> {
+        let constants = |entries: &[(Expr, Expr, bool)]| -> Option<Vec<Literal>> {
+            let entry = |(key, value, optional): &(Expr, Expr, bool)| match (key, value) {
+                (Expr::Literal(key), Expr::Literal(_)) if !optional => Some(key.clone()),
+                _ => None,
+            };
+            entries.iter().map(entry).collect()
+        };
+        if let (Expr::Map(entries), [Step::Index { index, optional: false }]) = (map, steps)
+            && let Some(keys) = constants(entries)
+        {
+            match self.term(index) {
+                Term::Place(place) => keys.iter().for_each(|key| self.constant(&place, key, false)),
+                Term::Absent => return Term::Absent,
+                Term::Constant(_) | Term::Decided => {}
+                _ => self.gap("a map that is made by the rule"),
+            }
+            return Term::Decided;
+        }
+        self.gap("a selection that is not followed");
+        Term::Unknown
+    }
+
+    pub(super) fn call(&mut self, call: &Call) -> Term<'a> {
+        let text = |expr: Option<&Expr>| match expr {
+            Some(Expr::Literal(Literal::String(text))) => Some(text.clone()),
+            _ => None,
+        };
+        match &call.args[..] {
+            [Expr::Macro(of)] if call.function == "size" && of.kind == MacroKind::Filter => {
+                if let Some(place) = self.place(&of.target).filter(|place| kind(place.schema) == "array") {
+                    self.run_over(of, true);
+                    return Term::Count(place);
+                }
+            }
+            [Expr::Call(find), Expr::Literal(Literal::String(text))] if find.function == "find" => {
+                if let Some(place) = self.found(find, &call.function, text) {
+                    self.view(&place);
+                    return Term::Decided;
+                }
+            }
+            _ => {}
+        }
+        let terms: Vec<Term<'a>> = call.args.iter().map(|arg| self.term(arg)).collect();
+        if terms.iter().any(|term| matches!(term, Term::Absent)) {
+            return Term::Absent;
+        }
+        if terms.iter().all(|term| matches!(term, Term::Constant(_) | Term::Decided)) {
+            return Term::Decided;
+        }
+        self.looked.texts.extend(examples(&call.function).iter().map(|text| (*text).to_owned()));
+        let argument = text(call.args.get(1));
+        let mut terms = terms.into_iter();
+        match (call.function.as_str(), terms.next(), argument) {
+            ("upperAscii", Some(Term::Place(place)), None) if kind(place.schema) == "string" => {
+                return Term::Cased(place, Case::Upper);
+            }
+            ("lowerAscii", Some(Term::Place(place)), None) if kind(place.schema) == "string" => {
+                return Term::Cased(place, Case::Lower);
+            }
+            (function @ ("contains" | "startsWith" | "endsWith"), Some(Term::Cased(place, case)), Some(text)) => {
+                self.cased(&place, case, &text, |text| match function {
+                    "startsWith" => format!(r"\A{text}"),
+                    "endsWith" => format!(r"{text}\z"),
+                    _ => text.to_owned(),
+                });
+                return Term::Decided;
+            }
+            ("size", Some(Term::Place(place)), None) => return Term::Size(place),
+            ("type", Some(Term::Place(_)), None) => return Term::Decided,
+            (function, Some(Term::Place(place)), Some(text))
+                if matches!(kind(place.schema), "string" | "int-or-string") =>
+            {
+                let escaped = regex_syntax::escape(&text);
+                let pattern = match function {
+                    "matches" => Some(text),
+                    "contains" => Some(escaped),
+                    "startsWith" => Some(format!(r"\A{escaped}")),
+                    "endsWith" => Some(format!(r"{escaped}\z")),
+                    _ => None,
+                };
+                if let Some(pattern) = pattern {
+                    self.view(&place).patterns.insert(pattern);
+                    return Term::Decided;
+                }
+            }
+            _ => {}
+        }
+        self.gap(format!("{}()", call.function));
+        Term::Unknown
+    }
+
+    /// `place.find("^([^/]+)").endsWith(text)` and its like as a pattern of the place: what is found is all up to a
+    /// character.
+    fn found(&mut self, find: &Call, function: &str, text: &str) -> Option<Place<'a>> {
+        let [target, Expr::Literal(Literal::String(pattern))] = &find.args[..] else { return None };
+        let inner = pattern.strip_prefix('^')?;
+        let inner = inner.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(inner);
+        let mut ends = inner.strip_prefix("[^")?.strip_suffix("]+")?.chars();
+        let (Some(end), None) = (ends.next(), ends.next()) else { return None };
+        if text.is_empty() || text.contains(end) || !(end.is_ascii_alphanumeric() || "/:@=,_".contains(end)) {
+            return None;
+        }
+        let place = self.place(target).filter(|place| kind(place.schema) == "string")?;
+        let text = regex_syntax::escape(text);
+        let pattern = match function {
+            "startsWith" => format!(r"\A{text}"),
+            "contains" => format!(r"\A[^{end}]*{text}"),
+            "endsWith" => format!(r"\A[^{end}]*{text}(?:{end}|\z)"),
+            _ => return None,
+        };
+        self.view(&place).patterns.insert(pattern);
+        Some(place)
+    }
+
+    /// A text in one case that is compared with a constant, as a pattern of the text itself.
+    pub(super) fn cased(&mut self, place: &Place<'a>, case: Case, text: &str, around: impl Fn(&str) -> String) {
+        let has_it = |c: char| if case == Case::Upper { !c.is_ascii_lowercase() } else { !c.is_ascii_uppercase() };
+        // A text in small letters is never found in one in large letters.
+        if text.chars().all(has_it) {
+            let either = |c: char| match c.is_ascii_alphabetic() {
+                true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+                false => regex_syntax::escape(c.encode_utf8(&mut [0; 4])),
+            };
+            let pattern = around(&text.chars().map(either).collect::<String>());
+            self.view(place).patterns.insert(pattern);
+        }
+    }
+}
+
+/// Texts on which a function makes a difference, for guesses.
+fn examples(function: &str) -> &'static [&'static str] {
+    match function {
+        "isIP" | "ip" | "ip.isCanonical" => &["127.0.0.1", "::1", "::0001"],
+        "isCIDR" | "cidr" => &["10.0.0.0/8", "10.0.0.1/8", "2001:db8::/32"],
+        "isURL" | "url" => &["http://a.b/c?d=e", "ftp://a:1", "/a"],
+        "isQuantity" | "quantity" => &["0", "1", "-1", "500m", "1Gi"],
+        "isSemver" | "semver" => &["1.2.3", "v1.2.3", "1.2.3-a"],
+        "duration" => &["0s", "1s", "-1s", "1h"],
+        "timestamp" => &["2001-02-03T04:05:06Z"],
+        "int" | "uint" | "double" => &["0", "1", "-1", "1.5"],
+        "bool" => &["true", "false"],
+        _ => &[],
+    }
+}

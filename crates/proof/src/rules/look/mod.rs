@@ -1,0 +1,462 @@
+//! Reading a rule for what it looks at.
+
+mod calls;
+mod normal;
+mod place;
+mod shape;
+
+use serde_json::Value;
+
+use super::view::{Key, Looked, View};
+use crate::keywords as kw;
+use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
+use gantry_schema::cel::{parse_rule, unescape};
+use normal::normal;
+use place::{Place, is_absent, item, kind, plain, text_schema, value};
+use shape::{is_of_each, is_paired, mentions, uncounted};
+
+/// What an expression is, as far as it matters here.
+enum Term<'a> {
+    /// Decided by what is recorded already: a truth value, or one of finitely many constants.
+    Decided,
+    Constant(Literal),
+    Place(Place<'a>),
+    /// A place that no object of live has: reading it fails, whatever else there is.
+    Absent,
+    Size(Place<'a>),
+    /// A text with all its ASCII letters large, or small.
+    Cased(Place<'a>, Case),
+    /// How many items of a list fit a condition that is recorded already.
+    Count(Place<'a>),
+    /// Anything else.
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Upper,
+    Lower,
+}
+
+struct Looker<'a, 'l> {
+    root: Place<'a>,
+    is_root: bool,
+    /// Whether the rule is of a shape in which items of its list may be compared with each other.
+    is_paired: bool,
+    looked: &'l mut Looked,
+    /// Variables of macros, with the list or map that they run over.
+    scope: Vec<(String, Place<'a>)>,
+}
+
+/// Gaps that leave out no place that the rule looks at.
+const FIXED: &str = "an item at a fixed place";
+const LOOKED_FOR: &str = "a value that is looked for in another";
+
+impl Looked {
+    /// Whether the view has every place that the rule looks at, even if not all that it looks at there.
+    pub fn has_every_place(&self) -> bool {
+        self.gaps.iter().all(|gap| gap == FIXED || gap == LOOKED_FOR)
+    }
+}
+
+/// Looks through the rule of a node that live describes by `live` and desired by `desired`.
+///
+/// `keeps` says that fields that `live` does not describe are kept because of what is around the node.
+///
+/// # Errors
+/// The rule cannot be read.
+pub fn look(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: bool) -> Result<Looked, String> {
+    let mut looked = Looked::default();
+    let Some(expr) = parse_rule(rule)? else { return Ok(looked) };
+    let expr = uncounted(expr);
+    let is_paired = is_paired(&expr);
+    looked.is_paired = is_paired;
+    looked.is_hereditary = is_paired || is_of_each(&expr);
+    let root = Place { way: Vec::new(), schema: live, desired: Some(desired), keeps };
+    let mut looker = Looker { root, is_root, is_paired, looked: &mut looked, scope: Vec::new() };
+    looker.truth(&normal(expr));
+    if is_paired {
+        // Whatever fails of it fails for two of the items.
+        looked.view.kept = 2;
+    }
+    Ok(looked)
+}
+
+impl<'a> Looker<'a, '_> {
+    fn gap(&mut self, why: impl Into<String>) {
+        self.looked.gaps.insert(why.into());
+    }
+
+    fn view(&mut self, place: &Place<'_>) -> &mut View {
+        self.looked.view.at(&place.way)
+    }
+
+    /// An expression that has to be a truth value.
+    fn truth(&mut self, expr: &Expr) {
+        match self.term(expr) {
+            Term::Decided | Term::Constant(_) | Term::Absent => {}
+            Term::Place(place) if kind(place.schema) == "boolean" => {
+                self.view(&place);
+            }
+            Term::Place(_) | Term::Size(_) | Term::Cased(..) | Term::Count(_) | Term::Unknown => {
+                self.gap("an expression that is not compared with a constant")
+            }
+        }
+    }
+
+    fn term(&mut self, expr: &Expr) -> Term<'a> {
+        match expr {
+            Expr::Literal(literal) => {
+                if let Literal::String(text) = literal {
+                    self.looked.texts.insert(text.clone());
+                }
+                Term::Constant(literal.clone())
+            }
+            Expr::TypeName(_) => Term::Decided,
+            Expr::Path { root, steps } if matches!(**root, Expr::Map(_)) => self.looked_up(root, steps),
+            Expr::Variable(_) | Expr::Path { .. } => match self.place(expr) {
+                Some(place) if is_absent(&place) => Term::Absent,
+                Some(place) => {
+                    self.view(&place);
+                    Term::Place(place)
+                }
+                None => {
+                    self.gap("a selection that is not followed");
+                    Term::Unknown
+                }
+            },
+            Expr::Has { operand, field } => self.has(operand, field),
+            Expr::Not(operand) => {
+                self.truth(operand);
+                Term::Decided
+            }
+            Expr::Negate(operand) => match self.term(operand) {
+                Term::Constant(Literal::Int(n)) => Term::Constant(Literal::Int(n.wrapping_neg())),
+                Term::Constant(Literal::Double(n)) => Term::Constant(Literal::Double(-n)),
+                Term::Decided => Term::Decided,
+                Term::Absent => Term::Absent,
+                _ => {
+                    self.gap("arithmetic on values");
+                    Term::Unknown
+                }
+            },
+            Expr::And(_) | Expr::Or(_) if self.known(expr).is_some() => Term::Decided,
+            Expr::And(operands) | Expr::Or(operands) => {
+                operands.iter().for_each(|operand| self.truth(operand));
+                Term::Decided
+            }
+            Expr::Conditional { cases, otherwise } => {
+                let mut results = Vec::with_capacity(cases.len() + 1);
+                let mut is_always = false;
+                for (condition, value) in cases {
+                    match self.known(condition) {
+                        Some(false) => continue,
+                        Some(true) => is_always = true,
+                        None => self.truth(condition),
+                    }
+                    results.push(value);
+                    if is_always {
+                        break;
+                    }
+                }
+                if !is_always {
+                    results.push(otherwise);
+                }
+                for result in results {
+                    match self.term(result) {
+                        Term::Decided | Term::Constant(_) | Term::Absent => {}
+                        Term::Place(place) if kind(place.schema) == "boolean" => {}
+                        _ => self.gap("a condition between values"),
+                    }
+                }
+                Term::Decided
+            }
+            Expr::Binary { first, rest } => self.binary(first, rest),
+            Expr::List(items) => {
+                for (item, _) in items {
+                    self.term(item);
+                }
+                self.gap("a list that is made by the rule");
+                Term::Unknown
+            }
+            Expr::Map(entries) => {
+                for (key, value, _) in entries {
+                    self.term(key);
+                    self.term(value);
+                }
+                self.gap("a map that is made by the rule");
+                Term::Unknown
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::Macro(of) => self.run_over(of, false),
+        }
+    }
+
+    /// What the condition always is, because no object of live has the fields that it asks for: nothing that stands beside
+    /// it can change that.
+    fn known(&mut self, expr: &Expr) -> Option<bool> {
+        match expr {
+            Expr::Literal(Literal::Bool(value)) => Some(*value),
+            Expr::Has { operand, field } => {
+                let step = [Step::Field { name: field.clone(), optional: false }];
+                let owner = self.place(operand)?;
+                // Of an object that is not there nothing can be asked, not even that.
+                if is_absent(&owner) || !self.is_given(operand) {
+                    return None;
+                }
+                let place = self.follow(owner, &step)?;
+                is_absent(&place).then_some(false)
+            }
+            Expr::Not(operand) => self.known(operand).map(|value| !value),
+            Expr::And(operands) | Expr::Or(operands) => {
+                let deciding = matches!(expr, Expr::Or(_));
+                let known: Vec<_> = operands.iter().map(|operand| self.known(operand)).collect();
+                if known.contains(&Some(deciding)) {
+                    return Some(deciding);
+                }
+                known.iter().all(Option::is_some).then_some(!deciding)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether there is such a value in every object that live takes.
+    fn is_given(&mut self, expr: &Expr) -> bool {
+        let Expr::Path { root, steps } = expr else { return matches!(expr, Expr::Variable(_)) };
+        let mut place = self.place(root).filter(|_| self.is_given(root));
+        for step in steps {
+            let Some(around) = place else { return false };
+            let is_written = |name: &str| {
+                let is_nullable = kw::property(around.schema, name).is_some_and(|own| kw::flag(own, "nullable"));
+                kw::is_to_be_written(around.schema, name) && !is_nullable
+            };
+            let Step::Field { name, optional: false } = step else { return false };
+            if !unescape(name).is_some_and(|name| is_written(&name)) {
+                return false;
+            }
+            place = self.follow(around, std::slice::from_ref(step));
+        }
+        place.is_some()
+    }
+
+    fn has(&mut self, operand: &Expr, field: &str) -> Term<'a> {
+        let step = [Step::Field { name: field.to_owned(), optional: false }];
+        match self.place(operand).and_then(|place| self.follow(place, &step)) {
+            // Whether it can be asked at all is told by the object around it.
+            Some(place) if is_absent(&place) => {
+                if let Some(owner) = self.place(operand).filter(|owner| !is_absent(owner)) {
+                    self.view(&owner);
+                }
+            }
+            Some(place) => {
+                self.view(&place);
+            }
+            None => self.gap("a selection that is not followed"),
+        }
+        Term::Decided
+    }
+
+    fn binary(&mut self, first: &Expr, rest: &[(Operator, Expr)]) -> Term<'a> {
+        if let [(Operator::In, list)] = rest {
+            return self.within(first, list);
+        }
+        let mut terms = vec![self.term(first)];
+        terms.extend(rest.iter().map(|(_, operand)| self.term(operand)));
+        let is_comparison = |operator: &Operator| {
+            use Operator::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+            matches!(operator, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
+        };
+        let fixed = terms.iter().all(|term| matches!(term, Term::Decided | Term::Constant(_)));
+        match rest {
+            _ if fixed || terms.iter().any(|term| matches!(term, Term::Absent)) => {}
+            [(operator, _)] if is_comparison(operator) => {
+                let is_order = !matches!(operator, Operator::Equal | Operator::NotEqual);
+                let mut terms = terms.into_iter();
+                if let (Some(left), Some(right)) = (terms.next(), terms.next()) {
+                    self.compare(left, right, is_order);
+                }
+            }
+            _ => self.gap("arithmetic on values"),
+        }
+        Term::Decided
+    }
+
+    fn compare(&mut self, left: Term<'a>, right: Term<'a>, is_order: bool) {
+        match (left, right) {
+            (Term::Place(place), Term::Constant(constant)) | (Term::Constant(constant), Term::Place(place)) => {
+                self.constant(&place, &constant, is_order);
+            }
+            (Term::Size(place), Term::Constant(Literal::Int(size)))
+            | (Term::Constant(Literal::Int(size)), Term::Size(place)) => {
+                if let Ok(size) = u64::try_from(size) {
+                    self.view(&place).sizes.insert(size);
+                }
+            }
+            // So many items decide, and one more.
+            (Term::Count(place), Term::Constant(Literal::Int(count)))
+            | (Term::Constant(Literal::Int(count)), Term::Count(place)) => {
+                self.view(&place).kept += usize::try_from(count.clamp(0, 100)).unwrap_or(0) + 1;
+            }
+            (Term::Cased(place, case), Term::Constant(Literal::String(text)))
+            | (Term::Constant(Literal::String(text)), Term::Cased(place, case))
+                if !is_order =>
+            {
+                self.cased(&place, case, &text, |text| format!(r"\A{text}\z"));
+            }
+            (Term::Place(left), Term::Place(right)) => self.rivals(&left, &right, is_order),
+            (Term::Size(_), _) | (_, Term::Size(_)) => self.gap("sizes that are not compared with a constant"),
+            _ => self.gap("values that are not compared with a constant"),
+        }
+    }
+
+    fn constant(&mut self, place: &Place<'a>, constant: &Literal, is_order: bool) {
+        let number_or_text = matches!(kind(place.schema), "int-or-string");
+        match (kind(place.schema), constant) {
+            (_, Literal::Null) | ("boolean", Literal::Bool(_)) => {}
+            ("string" | "int-or-string", Literal::String(text)) => {
+                if is_order {
+                    self.gap("an order of texts");
+                }
+                self.view(place).words.insert(text.clone());
+            }
+            ("integer" | "int-or-string", Literal::Int(number)) => {
+                self.view(place).integers.insert(*number);
+                if is_order && number_or_text {
+                    self.gap("an order of what may be a text");
+                }
+            }
+            ("number", Literal::Double(number)) => self.view(place).fractions.push(*number),
+            #[allow(clippy::cast_precision_loss)] // A neighbour of the constant serves as well.
+            ("number", Literal::Int(number)) => self.view(place).fractions.push(*number as f64),
+            _ => self.gap("a constant of another type"),
+        }
+    }
+
+    fn rivals(&mut self, left: &Place<'a>, right: &Place<'a>, is_order: bool) {
+        let kinds = (kind(left.schema), kind(right.schema));
+        let is_scalar = |kind: &str| matches!(kind, "string" | "integer" | "number" | "boolean");
+        if kinds.0 != kinds.1 || !is_scalar(kinds.0) || is_order && kinds.0 == "string" {
+            self.gap("whole values that are compared with each other");
+        }
+        // Values of several items that are compared with one another are more than two.
+        let last_list = |place: &Place<'_>| place.way.iter().rposition(|key| !matches!(key, Key::Field(_)));
+        let (a, b) = (last_list(left), last_list(right));
+        if a != b || a.is_some_and(|end| left.way[..=end] != right.way[..=end]) {
+            self.gap("values of different items that are compared with each other");
+        }
+        if plain(left.schema) != plain(right.schema) {
+            self.gap("values of different schemas that are compared with each other");
+        }
+        self.looked.pairs.push((left.way.clone(), right.way.clone()));
+    }
+
+    /// `value in list`
+    fn within(&mut self, value: &Expr, list: &Expr) -> Term<'a> {
+        if let Expr::List(items) = list {
+            let value = self.term(value);
+            for (item, _) in items {
+                match (&value, self.term(item)) {
+                    (Term::Place(place), Term::Constant(constant)) => self.constant(&place.clone(), &constant, false),
+                    (Term::Cased(place, case), Term::Constant(Literal::String(text))) => {
+                        self.cased(&place.clone(), *case, &text, |text| format!(r"\A{text}\z"));
+                    }
+                    (Term::Constant(_) | Term::Decided | Term::Absent, Term::Constant(_)) => {}
+                    _ => self.gap("a list that is made by the rule"),
+                }
+            }
+            return Term::Decided;
+        }
+        let value = self.term(value);
+        match (value, self.place(list)) {
+            (_, Some(place)) if is_absent(&place) => {}
+            (Term::Absent, Some(_)) => {}
+            (Term::Constant(constant), Some(place)) if kind(place.schema) == "array" => {
+                self.view(&place).kept += 1;
+                match item(place) {
+                    Some(item) => self.constant(&item, &constant, false),
+                    None => self.gap("a list without items"),
+                }
+            }
+            (Term::Constant(Literal::String(key)), Some(place)) => {
+                let is_map = self.entry(place, &key).is_some();
+                if !is_map {
+                    self.gap("a field that is looked for by name");
+                }
+            }
+            (_, place) => {
+                if let Some(place) = place {
+                    self.view(&place).kept += 1;
+                    if let Some(item) = item(place) {
+                        self.view(&item);
+                    }
+                }
+                self.gap(LOOKED_FOR);
+            }
+        }
+        Term::Decided
+    }
+
+    /// A macro over a list or map; `is_counted` says that only the number of items that it lets pass is looked at.
+    fn run_over(&mut self, of: &Macro, is_counted: bool) -> Term<'a> {
+        let target = self.place(&of.target);
+        if target.is_none() {
+            self.term(&of.target);
+        }
+        let kept = match of.kind {
+            MacroKind::All | MacroKind::Exists => 1,
+            MacroKind::ExistsOne => 2,
+            MacroKind::Filter if is_counted => 1,
+            _ => {
+                self.gap("a macro that makes a list");
+                2
+            }
+        };
+        let (Some(target), [variable]) = (target, &of.variables[..]) else {
+            self.gap("a macro over what is not a list of the object");
+            return Term::Unknown;
+        };
+        if is_absent(&target) {
+            return Term::Absent;
+        }
+        self.view(&target).kept += kept;
+        let element = match kind(target.schema) {
+            "array" => item(target.clone()),
+            _ => value(target.clone()).map(|_| Place {
+                way: target.way.iter().cloned().chain([Key::Name]).collect(),
+                schema: text_schema(),
+                desired: None,
+                keeps: false,
+            }),
+        };
+        let Some(element) = element else {
+            self.gap("a macro over what is not a list of the object");
+            return Term::Unknown;
+        };
+        // Inside of a macro over another list, an item would have to be kept for each item there.
+        let is_within = |place: &Place<'_>| target.way.starts_with(&place.way);
+        let is_mentioned = |(name, place): &(String, Place<'_>)| !is_within(place) && mentions(&of.body, name);
+        if self.is_paired && target.way.is_empty() {
+            self.view(&target).is_paired |= self.scope.iter().any(is_mentioned);
+        } else if self.scope.iter().any(is_mentioned) {
+            self.gap("items of two lists that are compared with each other");
+            self.view(&target).kept += 1;
+        }
+        self.view(&element);
+        self.scope.push((variable.clone(), element));
+        if let Some(filter) = &of.filter {
+            self.truth(filter);
+        }
+        let is_truth = matches!(of.kind, MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne | MacroKind::Filter);
+        if is_truth {
+            self.truth(&of.body);
+        } else {
+            self.term(&of.body);
+        }
+        self.scope.pop();
+        if is_counted || matches!(of.kind, MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne) {
+            Term::Decided
+        } else {
+            Term::Unknown
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Rules in a form in which more of them can be read: what is done to a choice is done to each of its values.
+//!
+//! `(has(self.a) ? self.a : '').startsWith('x')` becomes `has(self.a) ? self.a.startsWith('x') : ''.startsWith('x')`, and
+//! what is asked of each item of a list that the rule writes down is asked of each of them by itself. The result looks at
+//! the same things as the rule; it is read, never evaluated.
+
+use super::shape::mentions;
+use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+
+/// Choices that are spread, and items that are written out, at most; what is left stays as it is.
+const SPREAD: usize = 64;
+
+/// The rule in normal form.
+pub(super) fn normal(expr: Expr) -> Expr {
+    Normal { left: SPREAD }.of(expr)
+}
+
+struct Normal {
+    left: usize,
+}
+
+impl Normal {
+    fn of(&mut self, expr: Expr) -> Expr {
+        match expr {
+            Expr::Has { operand, field } => match chain(&operand) {
+                Some(mut there) => {
+                    there.push(Expr::Has { operand: Box::new(plain(&operand)), field });
+                    Expr::And(there)
+                }
+                None => Expr::Has { operand, field },
+            },
+            Expr::Not(operand) => Expr::Not(Box::new(self.of(*operand))),
+            Expr::Negate(operand) => match self.of(*operand) {
+                choice @ Expr::Conditional { .. } => self.spread(choice, &|value| Expr::Negate(Box::new(value))),
+                operand => Expr::Negate(Box::new(operand)),
+            },
+            Expr::And(operands) => Expr::And(self.all(operands)),
+            Expr::Or(operands) => Expr::Or(self.all(operands)),
+            Expr::Conditional { cases, otherwise } => Expr::Conditional {
+                cases: cases.into_iter().map(|(when, value)| (self.of(when), self.of(value))).collect(),
+                otherwise: Box::new(self.of(*otherwise)),
+            },
+            Expr::Binary { first, rest } => {
+                let (operators, mut operands): (Vec<_>, Vec<Expr>) = rest.into_iter().unzip();
+                operands.insert(0, *first);
+                self.each(operands, &|operands| {
+                    let mut operands = operands.into_iter();
+                    let first = Box::new(operands.next().unwrap_or(Expr::Literal(Literal::Null)));
+                    Expr::Binary { first, rest: operators.iter().copied().zip(operands).collect() }
+                })
+            }
+            Expr::Call(call) => match &call.args[..] {
+                [path, otherwise] if call.function == "orValue" && chain(path).is_some() => {
+                    let there = Expr::And(chain(path).unwrap_or_default());
+                    self.of(Expr::Conditional {
+                        cases: vec![(there, plain(path))],
+                        otherwise: Box::new(otherwise.clone()),
+                    })
+                }
+                [path] if call.function == "hasValue" && chain(path).is_some() => {
+                    Expr::And(chain(path).unwrap_or_default())
+                }
+                [Expr::Macro(of)] if call.function == "size" && self.is_of_constants(of) => self.counted(of),
+                [Expr::List(items)] if call.function == "size" && items.iter().all(|(_, optional)| !optional) => {
+                    Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
+                }
+                [Expr::Map(entries)] if call.function == "size" && entries.is_empty() => Expr::Literal(Literal::Int(0)),
+                args => self.each(args.to_vec(), &|args| Expr::Call(Call { args, ..call.clone() })),
+            },
+            Expr::Path { root, steps } => match self.of(*root) {
+                choice @ Expr::Conditional { .. } => {
+                    self.spread(choice, &|value| Expr::Path { root: Box::new(value), steps: steps.clone() })
+                }
+                root => Expr::Path { root: Box::new(root), steps },
+            },
+            Expr::Macro(of) => self.over(*of),
+            other => other,
+        }
+    }
+
+    fn all(&mut self, exprs: Vec<Expr>) -> Vec<Expr> {
+        exprs.into_iter().map(|expr| self.of(expr)).collect()
+    }
+
+    /// What `made` makes of the operands, for each value of those that are choices.
+    fn each(&mut self, operands: Vec<Expr>, made: &dyn Fn(Vec<Expr>) -> Expr) -> Expr {
+        let operands = self.all(operands);
+        match operands.iter().position(|operand| matches!(operand, Expr::Conditional { .. })) {
+            Some(at) if self.left > 0 => self.spread(operands[at].clone(), &|value| {
+                let mut operands = operands.clone();
+                operands[at] = value;
+                made(operands)
+            }),
+            _ => made(operands),
+        }
+    }
+
+    /// The choice between what `made` makes of its values.
+    fn spread(&mut self, choice: Expr, made: &dyn Fn(Expr) -> Expr) -> Expr {
+        let Expr::Conditional { cases, otherwise } = choice else { return made(choice) };
+        if self.left == 0 {
+            return made(Expr::Conditional { cases, otherwise });
+        }
+        self.left -= 1;
+        Expr::Conditional {
+            cases: cases.into_iter().map(|(when, value)| (when, self.of(made(value)))).collect(),
+            otherwise: Box::new(self.of(made(*otherwise))),
+        }
+    }
+
+    /// Whether the macro counts what of a list that the rule writes down fits a condition.
+    fn is_of_constants(&self, of: &Macro) -> bool {
+        matches!(&of.target, Expr::List(items) if items.iter().all(|(item, optional)| !optional && is_movable(item)) && items.len() <= self.left)
+            && matches!(of.kind, MacroKind::ExistsOne | MacroKind::Filter)
+            && of.variables.len() == 1
+            && of.filter.is_none()
+    }
+
+    /// What [`Self::is_of_constants`] counts is decided by the condition on each of the items: no one of them alone.
+    fn counted(&mut self, of: &Macro) -> Expr {
+        let (Expr::List(items), [variable]) = (&of.target, &of.variables[..]) else {
+            return Expr::Macro(Box::new(of.clone()));
+        };
+        self.left -= items.len();
+        let each = items.iter().map(|(item, _)| Expr::Not(Box::new(self.of(replaced(&of.body, variable, item)))));
+        let each: Vec<_> = each.map(|condition| (Operator::Equal, condition)).collect();
+        Expr::Binary { first: Box::new(Expr::Literal(Literal::Bool(true))), rest: each }
+    }
+
+    fn over(&mut self, of: Macro) -> Expr {
+        if of.kind == MacroKind::ExistsOne && self.is_of_constants(&of) {
+            return self.counted(&of);
+        }
+        let target = self.of(of.target.clone());
+        if matches!(target, Expr::Conditional { .. }) {
+            return self.spread(target, &|target| Expr::Macro(Box::new(Macro { target, ..of.clone() })));
+        }
+        if let (Expr::List(items), MacroKind::All | MacroKind::Exists, [variable], None) =
+            (&target, of.kind, &of.variables[..], &of.filter)
+            && items.iter().all(|(item, optional)| !optional && is_movable(item))
+            && items.len() <= self.left
+        {
+            self.left -= items.len();
+            let each = items.iter().map(|(item, _)| self.of(replaced(&of.body, variable, item))).collect();
+            return if of.kind == MacroKind::All { Expr::And(each) } else { Expr::Or(each) };
+        }
+        let filter = of.filter.as_ref().map(|filter| self.of(filter.clone()));
+        let body = self.of(of.body.clone());
+        Expr::Macro(Box::new(Macro { target, filter, body, ..of }))
+    }
+}
+
+/// What has to be there for a path with optional steps (`self.?a.b`) to have a value, field by field; `None` for any other
+/// expression.
+fn chain(expr: &Expr) -> Option<Vec<Expr>> {
+    let Expr::Path { root, steps } = expr else { return None };
+    let first = steps.iter().position(|step| matches!(step, Step::Field { optional: true, .. }))?;
+    let asked = |at: usize| match &steps[at] {
+        Step::Field { name, .. } => {
+            let operand = match at {
+                0 => (**root).clone(),
+                _ => plain(&Expr::Path { root: root.clone(), steps: steps[..at].to_vec() }),
+            };
+            Some(Expr::Has { operand: Box::new(operand), field: name.clone() })
+        }
+        Step::Index { .. } => None,
+    };
+    (first..steps.len()).map(asked).collect()
+}
+
+/// The path with all its steps taken.
+fn plain(expr: &Expr) -> Expr {
+    let Expr::Path { root, steps } = expr else { return expr.clone() };
+    let taken = |step: &Step| match step {
+        Step::Field { name, .. } => Step::Field { name: name.clone(), optional: false },
+        index @ Step::Index { .. } => index.clone(),
+    };
+    Expr::Path { root: root.clone(), steps: steps.iter().map(taken).collect() }
+}
+
+/// Whether the expression means the same wherever it stands: macros cannot bind what it mentions.
+fn is_movable(expr: &Expr) -> bool {
+    let is_fixed = |step: &Step| match step {
+        Step::Field { .. } => true,
+        Step::Index { index, .. } => matches!(index, Expr::Literal(_)),
+    };
+    match expr {
+        Expr::Literal(_) => true,
+        Expr::Variable(name) => name == "self" || name == "oldSelf",
+        Expr::Path { root, steps } => is_movable(root) && steps.iter().all(is_fixed),
+        Expr::List(items) => items.iter().all(|(item, optional)| !optional && is_movable(item)),
+        _ => false,
+    }
+}
+
+/// `expr` with `value` in place of the variable.
+pub(super) fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
+    let again = |expr: &Expr| replaced(expr, variable, value);
+    let boxed = |expr: &Expr| Box::new(replaced(expr, variable, value));
+    match expr {
+        Expr::Literal(_) | Expr::TypeName(_) => expr.clone(),
+        Expr::Variable(name) => if name == variable { value } else { expr }.clone(),
+        Expr::Path { root, steps } => {
+            let step = |step: &Step| match step {
+                Step::Index { index, optional } => Step::Index { index: again(index), optional: *optional },
+                field @ Step::Field { .. } => field.clone(),
+            };
+            Expr::Path { root: boxed(root), steps: steps.iter().map(step).collect() }
+        }
+        Expr::Has { operand, field } => Expr::Has { operand: boxed(operand), field: field.clone() },
+        Expr::Not(operand) => Expr::Not(boxed(operand)),
+        Expr::Negate(operand) => Expr::Negate(boxed(operand)),
+        Expr::And(operands) => Expr::And(operands.iter().map(again).collect()),
+        Expr::Or(operands) => Expr::Or(operands.iter().map(again).collect()),
+        Expr::Conditional { cases, otherwise } => Expr::Conditional {
+            cases: cases.iter().map(|(when, value)| (again(when), again(value))).collect(),
+            otherwise: boxed(otherwise),
+        },
+        Expr::Binary { first, rest } => Expr::Binary {
+            first: boxed(first),
+            rest: rest.iter().map(|(operator, operand)| (*operator, again(operand))).collect(),
+        },
+        Expr::List(items) => Expr::List(items.iter().map(|(item, optional)| (again(item), *optional)).collect()),
+        Expr::Map(entries) => {
+            Expr::Map(entries.iter().map(|(key, value, optional)| (again(key), again(value), *optional)).collect())
+        }
+        Expr::Call(call) => Expr::Call(Call { args: call.args.iter().map(again).collect(), ..call.clone() }),
+        Expr::Macro(of) => {
+            // An inner variable of the same name hides this one.
+            let is_hidden = of.variables.iter().any(|name| name == variable);
+            let inner = |expr: &Expr| if is_hidden || !mentions(expr, variable) { expr.clone() } else { again(expr) };
+            let (target, filter, body) = (again(&of.target), of.filter.as_ref().map(inner), inner(&of.body));
+            Expr::Macro(Box::new(Macro { target, filter, body, ..Macro::clone(of) }))
+        }
+    }
+}

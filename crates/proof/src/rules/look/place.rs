@@ -1,0 +1,168 @@
+//! Where a path in a rule leads.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{FIXED, Looker};
+use crate::keywords as kw;
+use crate::rules::view::Key;
+use gantry_schema::cel::ast::{Expr, Literal, Step};
+use gantry_schema::cel::unescape;
+use gantry_schema::{self as schema, Sense};
+
+/// Where a value stands: the way to it from the node, and its schema.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'a> {
+    pub way: Vec<Key>,
+    pub schema: &'a Value,
+    /// What desired says of this place, where it says anything.
+    pub desired: Option<&'a Value>,
+    /// Whether fields that live does not describe are kept here.
+    pub keeps: bool,
+}
+
+impl<'a> Looker<'a, '_> {
+    /// The place that a chain of selections leads to.
+    pub(super) fn place(&mut self, expr: &Expr) -> Option<Place<'a>> {
+        match expr {
+            Expr::Variable(name) => match self.scope.iter().rev().find(|(bound, _)| bound == name) {
+                Some((_, place)) => Some(place.clone()),
+                None => (name == "self" || name == "oldSelf").then(|| self.root.clone()),
+            },
+            Expr::Path { root, steps } => {
+                let start = self.place(root)?;
+                self.follow(start, steps)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn follow(&mut self, mut place: Place<'a>, steps: &[Step]) -> Option<Place<'a>> {
+        for step in steps {
+            if is_absent(&place) {
+                return Some(place);
+            }
+            place = match step {
+                Step::Field { name, optional: false } => self.field(place, &unescape(name)?)?,
+                Step::Index { index: Expr::Literal(Literal::String(key)), optional: false } => {
+                    self.entry(place, key)?
+                }
+                Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => {
+                    let index = usize::try_from(*index).ok().filter(|index| *index < 64)?;
+                    self.gap(FIXED);
+                    let view = self.view(&place);
+                    view.kept = view.kept.max(index + 1);
+                    item(place)?
+                }
+                Step::Index { index: Expr::Variable(key), optional: false } => {
+                    let (_, bound) = self.scope.iter().rev().find(|(name, _)| name == key)?;
+                    let (last, map) = bound.way.split_last()?;
+                    if *last != Key::Name || map != place.way {
+                        return None;
+                    }
+                    value(place)?
+                }
+                _ => return None,
+            };
+        }
+        Some(place)
+    }
+
+    fn field(&mut self, place: Place<'a>, name: &str) -> Option<Place<'a>> {
+        let is_resource = place.way.is_empty() && self.is_root || kw::embedded(place.schema);
+        if place.way.is_empty() && self.is_root && name == "metadata" {
+            return Some(Place {
+                way: vec![Key::Field(name.to_owned())],
+                schema: metadata(),
+                desired: None,
+                keeps: false,
+            });
+        }
+        let desired = place.desired.and_then(|desired| kw::property(desired, name));
+        if let Some(schema) = kw::property(place.schema, name) {
+            let mut way = place.way;
+            way.push(Key::Field(name.to_owned()));
+            return Some(Place { way, schema, desired, keeps: false });
+        }
+        // What live does not describe it drops, so that no object has it, unless desired fills it in.
+        let is_dropped = kw::additional(place.schema).is_none()
+            && !kw::preserves(place.schema)
+            && !place.keeps
+            && !is_resource
+            && kind(place.schema) == "object";
+        if is_dropped && desired.is_some_and(|desired| kw::default_of(desired).is_none()) {
+            return Some(absent(place));
+        }
+        self.entry(place, name)
+    }
+
+    /// The value of a map under a fixed key. The entry has to be kept.
+    pub(super) fn entry(&mut self, place: Place<'a>, key: &str) -> Option<Place<'a>> {
+        let way = place.way.clone();
+        let value = value(place)?;
+        let map = self.looked.view.at(&way);
+        map.kept += 1;
+        map.sought += 1;
+        map.sought_keys.insert(key.to_owned());
+        map.keys.get_or_insert_default().words.insert(key.to_owned());
+        // What the rule asks of this value is asked of the values of all keys, which does no harm.
+        Some(value)
+    }
+}
+
+/// `metadata` of a custom resource, as rules see it.
+fn metadata() -> &'static Value {
+    static METADATA: std::sync::LazyLock<Value> = std::sync::LazyLock::new(
+        || serde_json::json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}}),
+    );
+    &METADATA
+}
+
+pub(super) fn kind(schema: &Value) -> &str {
+    match schema.get("type").and_then(Value::as_str) {
+        Some(kind) => kind,
+        None if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => "int-or-string",
+        None => "",
+    }
+}
+
+/// What a schema asks of a value.
+pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
+    let is_said = |key: &str| key == "default" || schema::is_left_out(key, Sense::Objects);
+    let entries = schema.as_object().into_iter().flatten();
+    entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
+}
+
+pub(super) fn text_schema() -> &'static Value {
+    static TEXT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| serde_json::json!({"type": "string"}));
+    &TEXT
+}
+
+/// What stands for all places that no object of live has.
+static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
+
+fn absent(place: Place<'_>) -> Place<'_> {
+    Place { schema: &ABSENT, desired: None, ..place }
+}
+
+pub(super) fn is_absent(place: &Place<'_>) -> bool {
+    std::ptr::eq(place.schema, &*ABSENT)
+}
+
+pub(super) fn item(place: Place<'_>) -> Option<Place<'_>> {
+    let schema = place.schema.get("items")?;
+    let desired = place.desired.and_then(|desired| desired.get("items"));
+    let keeps = place.keeps || kw::preserves(place.schema);
+    let mut way = place.way;
+    way.push(Key::Item);
+    Some(Place { way, schema, desired, keeps })
+}
+
+pub(super) fn value(place: Place<'_>) -> Option<Place<'_>> {
+    let schema = place.schema.get("additionalProperties").filter(|values| values.is_object())?;
+    let desired = place.desired.and_then(|desired| desired.get("additionalProperties"));
+    let mut way = place.way;
+    way.push(Key::Value);
+    Some(Place { way, schema, desired, keeps: false })
+}

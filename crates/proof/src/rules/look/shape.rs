@@ -1,0 +1,202 @@
+//! Shapes of rules for which few items of a list decide.
+
+use super::normal::replaced;
+use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+
+/// Whether the rule asks something of each item of `self`, one by one.
+pub(super) fn is_of_each(expr: &Expr) -> bool {
+    matches!(expr, Expr::Macro(of) if of.kind == MacroKind::All && is_self(&of.target) && of.filter.is_none()
+        && !mentions(&of.body, "self") && !mentions(&of.body, "oldSelf"))
+}
+
+/// Whether the rule asks of each item of `self` something that compares it with all others, once:
+/// `self.all(a, self.exists_one(b, …))`, perhaps where a condition on `a` holds.
+///
+/// A list without some of its items passes where the whole list does, provided that each item passes alone; and if a
+/// list fails, two of its items fail. For let `a` be an item, `m` how many items fit it, and the rule `F(a, m = 1)`,
+/// which is no less true the more `m = 1` is. Without other items `m` shrinks. If it shrinks from 1 to 0, `a` does not
+/// fit itself, and then passing alone says `F(a, false)`. And if `F(a, m = 1)` fails, then `m` is 0 or at least 2: either
+/// `a` does not fit itself, and fails alone, or `a` and another item that fits it fail together. For an inner `all` both
+/// are plain.
+pub(super) fn is_paired(expr: &Expr) -> bool {
+    let Expr::Macro(of) = expr else { return false };
+    of.kind == MacroKind::All
+        && is_self(&of.target)
+        && of.filter.is_none()
+        && !mentions(&of.body, "oldSelf")
+        && inner(&of.body) == Some(1)
+}
+
+/// The rule with what it counts said by `all` and `exists_one`, where that is the same: `size(self.filter(i,
+/// size(self.filter(j, j == i)) > 1)) == 0` says that each item is like no other, as `self.all(i, self.exists_one(j, j ==
+/// i))` does. The result is read, never evaluated.
+pub(super) fn uncounted(expr: Expr) -> Expr {
+    let of_each = |of: &Macro| {
+        let body = of_others(negated(of.body.clone()), &of.variables);
+        Expr::Macro(Box::new(Macro { kind: MacroKind::All, body, ..of.clone() }))
+    };
+    match &expr {
+        Expr::Macro(of) if of.kind == MacroKind::All => {
+            let body = of_others(of.body.clone(), &of.variables);
+            Expr::Macro(Box::new(Macro { body, ..Macro::clone(of) }))
+        }
+        Expr::Not(operand) => match &**operand {
+            Expr::Macro(of) if of.kind == MacroKind::Exists => of_each(of),
+            _ => expr,
+        },
+        _ => match count(&expr) {
+            Some((of, Operator::Equal | Operator::LessEqual, 0) | (of, Operator::Less, 1)) => of_each(of),
+            _ => expr,
+        },
+    }
+}
+
+/// Counts of items that are like the item of a macro around: an item is like itself, so that there is one at least.
+fn of_others(expr: Expr, variables: &[String]) -> Expr {
+    let again = |expr: Expr| of_others(expr, variables);
+    match expr {
+        Expr::And(operands) => Expr::And(operands.into_iter().map(again).collect()),
+        Expr::Or(operands) => Expr::Or(operands.into_iter().map(again).collect()),
+        Expr::Not(operand) => match *operand {
+            Expr::Not(operand) => again(*operand),
+            operand => match count(&operand) {
+                Some(_) => again(negated(operand)),
+                None => Expr::Not(Box::new(operand)),
+            },
+        },
+        expr => match (count(&expr), variables) {
+            (Some((of, Operator::Equal | Operator::LessEqual, 1) | (of, Operator::Less, 2)), [item])
+                if is_self(&of.target) && is_likeness(&of.body, &of.variables, item) =>
+            {
+                Expr::Macro(Box::new(Macro { kind: MacroKind::ExistsOne, ..of.clone() }))
+            }
+            _ => expr,
+        },
+    }
+}
+
+/// `size(list.filter(x, …))` that is compared with a number, the count on the left.
+fn count(expr: &Expr) -> Option<(&Macro, Operator, i64)> {
+    let Expr::Binary { first, rest } = expr else { return None };
+    let [(operator, second)] = &rest[..] else { return None };
+    let counted = |expr: &'_ Expr| matches!(expr, Expr::Call(call) if is_count(call));
+    let (call, operator, number) = match (counted(first), &**first, second) {
+        (true, call, Expr::Literal(Literal::Int(number))) => (call, *operator, *number),
+        (false, Expr::Literal(Literal::Int(number)), call) if counted(call) => (call, turned(*operator), *number),
+        _ => return None,
+    };
+    match call {
+        Expr::Call(Call { args, .. }) => match &args[..] {
+            [Expr::Macro(of)] => Some((of, operator, number)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_count(call: &Call) -> bool {
+    let is_filter = |of: &Macro| of.kind == MacroKind::Filter && of.filter.is_none() && of.variables.len() == 1;
+    call.function == "size" && matches!(&call.args[..], [Expr::Macro(of)] if is_filter(of))
+}
+
+/// The operator with its sides changed.
+fn turned(operator: Operator) -> Operator {
+    match operator {
+        Operator::Less => Operator::Greater,
+        Operator::LessEqual => Operator::GreaterEqual,
+        Operator::Greater => Operator::Less,
+        Operator::GreaterEqual => Operator::LessEqual,
+        other => other,
+    }
+}
+
+/// What is true where the expression is not. A comparison is turned round.
+fn negated(expr: Expr) -> Expr {
+    let operator = match &expr {
+        Expr::Not(operand) => return (**operand).clone(),
+        Expr::Binary { rest, .. } => match &rest[..] {
+            [(Operator::Less, _)] => Some(Operator::GreaterEqual),
+            [(Operator::LessEqual, _)] => Some(Operator::Greater),
+            [(Operator::Greater, _)] => Some(Operator::LessEqual),
+            [(Operator::GreaterEqual, _)] => Some(Operator::Less),
+            [(Operator::Equal, _)] => Some(Operator::NotEqual),
+            [(Operator::NotEqual, _)] => Some(Operator::Equal),
+            _ => None,
+        },
+        _ => None,
+    };
+    match (operator, expr) {
+        (Some(operator), Expr::Binary { first, rest }) => {
+            Expr::Binary { first, rest: rest.into_iter().map(|(_, operand)| (operator, operand)).collect() }
+        }
+        (_, expr) => Expr::Not(Box::new(expr)),
+    }
+}
+
+/// Whether a condition on an item and another one says that parts of them are equal: each item is like itself then.
+fn is_likeness(condition: &Expr, variables: &[String], item: &str) -> bool {
+    let [other] = variables else { return false };
+    match condition {
+        Expr::And(operands) => operands.iter().all(|operand| is_likeness(operand, variables, item)),
+        Expr::Binary { first, rest } => match &rest[..] {
+            [(Operator::Equal, second)] => {
+                let of_item = |expr: &Expr| replaced(expr, other, &Expr::Variable(item.to_owned()));
+                let text = |expr: &Expr| format!("{expr:?}");
+                other != item && text(&of_item(first)) == text(&of_item(second))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+pub(super) fn is_self(expr: &Expr) -> bool {
+    matches!(expr, Expr::Variable(name) if name == "self")
+}
+
+/// How many macros over `self` the expression has, each of them where the expression is no less true when they are. None:
+/// it mentions `self` in another way.
+fn inner(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Macro(of) if is_self(&of.target) => {
+            let is_plain = of.filter.is_none() && !mentions(&of.body, "self");
+            (is_plain && matches!(of.kind, MacroKind::All | MacroKind::ExistsOne)).then_some(1)
+        }
+        Expr::And(operands) | Expr::Or(operands) => operands.iter().map(inner).sum(),
+        Expr::Conditional { cases, otherwise } => {
+            let plain = cases.iter().all(|(when, _)| !mentions(when, "self"));
+            let values = cases.iter().map(|(_, value)| value).chain([&**otherwise]).map(inner);
+            if plain { values.sum() } else { None }
+        }
+        other => (!mentions(other, "self")).then_some(0),
+    }
+}
+
+/// Whether the expression uses the variable.
+pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
+    let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, name));
+    match expr {
+        Expr::Literal(_) | Expr::TypeName(_) => false,
+        Expr::Variable(variable) => variable == name,
+        Expr::Path { root, steps } => {
+            mentions(root, name)
+                || steps.iter().any(|step| matches!(step, Step::Index { index, .. } if mentions(index, name)))
+        }
+        Expr::Has { operand, .. } | Expr::Not(operand) | Expr::Negate(operand) => mentions(operand, name),
+        Expr::And(operands) | Expr::Or(operands) => any(operands),
+        Expr::Conditional { cases, otherwise } => {
+            mentions(otherwise, name) || cases.iter().any(|(when, value)| mentions(when, name) || mentions(value, name))
+        }
+        Expr::Binary { first, rest } => {
+            mentions(first, name) || rest.iter().any(|(_, operand)| mentions(operand, name))
+        }
+        Expr::List(items) => items.iter().any(|(item, _)| mentions(item, name)),
+        Expr::Map(entries) => entries.iter().any(|(key, value, _)| mentions(key, name) || mentions(value, name)),
+        Expr::Call(call) => any(&call.args),
+        Expr::Macro(of) => {
+            mentions(&of.target, name)
+                || !of.variables.iter().any(|variable| variable == name)
+                    && (mentions(&of.body, name) || of.filter.as_ref().is_some_and(|filter| mentions(filter, name)))
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! CEL rules compared: does a desired rule hold wherever the live schema and its rules do?
+//!
+//! Most rules look at little of a value: whether a field is there, which of some constants it equals, on which side of a
+//! bound it is, whether some item has a property. Values that are alike in all of that are alike to the rule. So a rule
+//! is read for what it looks at ([`view`]), one representative is made for each kind of value ([`values`]), and both
+//! sides' rules are run on all combinations of them. If no combination passes live and fails desired, none does: that is
+//! a proof. If one does, it is filled up to a whole value and shown.
+//!
+//! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
+
+mod fill;
+mod look;
+mod ranges;
+pub mod repair;
+mod values;
+mod view;
+
+use std::cell::OnceCell;
+
+use serde_json::{Value, json};
+
+use super::automaton::Budget as Steps;
+use super::cel::{Counterexample, Implied, RuleSet};
+use super::keywords::{self as kw, has_defaults};
+use super::lockstep::short;
+use super::solve::LARGEST;
+use super::strings::STEPS_PER_UNIT;
+pub use fill::fill;
+use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
+use gantry_schema::{Patterns, Schema};
+pub use look::look;
+use repair::{Kept, Repairs};
+use values::Maker;
+use view::Looked;
+pub use view::{Key, View};
+
+/// Steps for making texts.
+const STEPS: u64 = 1_000_000;
+/// Runs of rules for one question that may be proven, and for one that can only be refuted.
+const RUNS: usize = 60_000;
+const GUESSES: usize = 4_000;
+/// What one run costs in the caller's steps.
+const RUN: u64 = 8;
+/// Values that are made for a question, and for one about the rule alone.
+const VALUES: usize = 20_000;
+const FEW: usize = 1_500;
+/// Counterexamples at most.
+const SHOWN: usize = 3;
+/// Candidates that are filled up and put to the whole live schema at most.
+const TRIED: usize = 100;
+/// Of those that live's rules refuse, how many are changed until they pass.
+const REPAIRED: usize = 6;
+/// What filling one up costs in the caller's steps.
+const SHOW: u64 = 50;
+/// Of live's rules that look at what a desired one looks at, so many are asked at most.
+const FILTERS: usize = 64;
+/// So many bytes of a rule that is read cost a step, so many of live's rules that are looked through for it, and so much
+/// of what rules cost when they are run.
+const READ: u64 = 4;
+const SOUGHT: u64 = 16;
+const COST: u64 = 4;
+/// And so many bytes of what is filled in.
+const FILLED: u64 = 512;
+
+fn source(rule: &Value) -> &str {
+    rule.get("rule").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What questions about rules may use.
+#[derive(Clone, Copy)]
+pub struct Means<'m> {
+    /// Takes steps, and answers whether there are any left.
+    pub spend: &'m dyn Fn(u64) -> bool,
+    /// Patterns, each compiled once for all questions.
+    pub patterns: &'m Patterns,
+}
+
+impl Means<'_> {
+    pub fn spend(&self, steps: u64) -> bool {
+        (self.spend)(steps)
+    }
+}
+
+/// One of live's rules.
+struct Known {
+    looked: Looked,
+    rule: Rule,
+}
+
+/// A schema node on both sides, ready for questions about single rules.
+pub struct Node<'a> {
+    live: RuleSet<'a>,
+    desired: RuleSet<'a>,
+    /// The whole of live's schema with `value` as the place of the node, and desired's, which only fills in defaults.
+    accepts: Schema,
+    defaults: Option<Schema>,
+    /// The whole of desired's schema, where it was needed.
+    takes: OnceCell<Option<Schema>>,
+    /// Those of live's rules that look at nothing beyond a view, and all of desired's, once they are needed.
+    known: OnceCell<Vec<Known>>,
+    asked: OnceCell<Vec<Rule>>,
+    patterns: &'a Patterns,
+    repairs: Repairs<'a>,
+}
+
+/// Which of live's rules are asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Those that look at nothing that the desired rule does not look at.
+    Covered,
+}
+
+/// One desired rule.
+struct Question<'n, 'a> {
+    node: &'n Node<'a>,
+    looked: Looked,
+    desired: &'n Rule,
+    /// Live's rules that look at nothing beyond the view: whatever fails one of them needs no thought.
+    filters: Vec<&'n Rule>,
+    /// Those of them that pass a list without some of its items only if each item passes alone.
+    paired: Vec<&'n Rule>,
+}
+
+/// The node's schema in a custom resource.
+fn wrapped(set: &RuleSet<'_>, patterns: &Patterns) -> Result<Schema, String> {
+    let schema =
+        if set.is_root { set.schema.clone() } else { json!({"type": "object", "properties": {"value": set.schema}}) };
+    Schema::compile_sharing(&schema, patterns).map_err(|error| error.to_string())
+}
+
+fn resource(set: &RuleSet<'_>, value: &Value) -> Value {
+    let mut object = json!({"apiVersion": "example.com/v1", "kind": "Sample", "metadata": {"name": "x"}});
+    if !set.is_root {
+        object["value"] = value.clone();
+    } else if let (Some(object), Some(fields)) = (object.as_object_mut(), value.as_object()) {
+        object.extend(fields.iter().filter(|(name, _)| *name != "metadata").map(|(k, v)| (k.clone(), v.clone())));
+    }
+    object
+}
+
+fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
+    if set.is_root { object } else { object.get_mut("value").map(Value::take).unwrap_or_default() }
+}
+
+impl<'a> Node<'a> {
+    /// # Errors
+    /// A schema that does not compile.
+    pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
+        let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns)?) } else { None };
+        Ok(Node {
+            live,
+            desired,
+            accepts: wrapped(&live, patterns)?,
+            defaults,
+            takes: OnceCell::new(),
+            known: OnceCell::new(),
+            asked: OnceCell::new(),
+            patterns,
+            repairs: Repairs::new(patterns),
+        })
+    }
+
+    fn known(&self) -> &[Known] {
+        self.known.get_or_init(|| {
+            let live = self.live;
+            let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, self.patterns);
+            let read = |(written, rule): (&Value, Rule)| {
+                let mut looked = look(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
+                if looked.is_hereditary {
+                    // It passes whichever items are kept, and asks for none of its own.
+                    looked.view.kept -= if looked.is_paired { 2 } else { 1 };
+                }
+                looked.gaps.is_empty().then_some(Known { looked, rule })
+            };
+            live.rules.iter().zip(compiled).filter_map(read).collect()
+        })
+    }
+
+    /// Desired's rule, compiled.
+    fn asked(&self, rule: &Value) -> Result<&Rule, String> {
+        let Self { desired, patterns, .. } = self;
+        let compiled =
+            self.asked.get_or_init(|| compile_rules_sharing(desired.schema, desired.rules, desired.is_root, patterns));
+        let at = desired.rules.iter().position(|own| std::ptr::eq(own, rule));
+        let compiled = at.and_then(|at| compiled.get(at)).ok_or("there is no rule")?;
+        match compiled.problem() {
+            Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", short(source(rule)))),
+            None => Ok(compiled),
+        }
+    }
+
+    /// Whether `rule`, one of desired's, holds for every value that live's schema and rules accept.
+    ///
+    /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
+    pub fn decide(&self, rule: &Value, means: &Means<'_>) -> Implied {
+        let limit = || Implied::Unknown("the limit of steps is reached".to_owned());
+        if !means.spend(SHOW + source(rule).len() as u64 / READ) {
+            return limit();
+        }
+        if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
+            return Implied::Yes;
+        }
+        let ask = |live: &[Known], which, most| {
+            if !means.spend(live.len() as u64 / SOUGHT) {
+                return limit();
+            }
+            match Question::of(self, rule, live, which) {
+                // The same question as before.
+                Ok(question) if which == Which::Covered && question.filters.is_empty() => {
+                    Implied::Unknown(String::new())
+                }
+                Ok(question) => question.answer(most, means),
+                Err(why) => Implied::Unknown(why),
+            }
+        };
+        // Rules that look at nothing else cost no more values; all others may.
+        let answer = ask(&[], Which::All, FEW);
+        let answer = match answer {
+            Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, VALUES),
+            answer => answer,
+        };
+        match answer {
+            Implied::Unknown(_) => ask(self.known(), Which::All, VALUES),
+            answer => answer,
+        }
+    }
+
+    /// Whether desired takes the whole object.
+    fn is_taken(&self, object: &Value) -> bool {
+        let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns).ok());
+        let mut object = object.clone();
+        schema.as_ref().is_none_or(|schema| {
+            schema.prepare(&mut object).is_ok() && schema.validate(&object, None).errors.is_empty()
+        })
+    }
+
+    /// What the value weighs as desired reads it.
+    fn filled_weight(&self, value: &Value) -> u64 {
+        let filled = |schema: &Schema| schema.filled_weight(&resource(&self.live, value));
+        self.defaults.as_ref().map_or(0, filled)
+    }
+
+    /// The value as desired reads it.
+    fn defaulted(&self, value: &Value) -> Value {
+        match &self.defaults {
+            None => value.clone(),
+            Some(schema) => {
+                let mut object = resource(&self.live, value);
+                schema.default(&mut object);
+                unwrapped(&self.live, object)
+            }
+        }
+    }
+}
+
+impl<'n, 'a> Question<'n, 'a> {
+    /// The question about `rule` where those of the rules `known` hold.
+    fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known], which: Which) -> Result<Self, String> {
+        let Node { live, desired, .. } = node;
+        let asked = node.asked(rule)?;
+        let mut looked = look(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
+        let (mut filters, mut paired) = (Vec::new(), Vec::new());
+        let own = looked.view.clone();
+        for Known { looked: theirs, rule } in known {
+            let is_wanted = which == Which::All || own.covers(&theirs.view);
+            if filters.len() < FILTERS && is_wanted && theirs.view.meets(&looked.view) {
+                looked.merge(theirs);
+                if theirs.is_paired {
+                    paired.push(rule);
+                }
+                filters.push(rule);
+            }
+        }
+        looked.level();
+        Ok(Question { node, looked, desired: asked, filters, paired })
+    }
+
+    fn answer(&self, most: usize, means: &Means<'_>) -> Implied {
+        let mut steps = Steps::sharing(STEPS, self.node.patterns);
+        let is_open = !self.looked.gaps.is_empty();
+        let most = if is_open { most.min(GUESSES) } else { most };
+        let mut maker = Maker::new(&mut steps, &self.looked.texts, is_open, most);
+        let values = maker.values(self.node.live.schema, &self.looked.view);
+        let open = maker.missing.or_else(|| self.fails_alone(&values));
+        means.spend((STEPS - steps.left()) / STEPS_PER_UNIT);
+        // Where nothing can be proven, a look around has to do.
+        let runs = if open.is_none() && !is_open { RUNS } else { GUESSES };
+        let mut search =
+            Search { question: self, means, open, found: Vec::new(), runs, tried: TRIED, repaired: REPAIRED };
+        search.run(&values);
+        let Search { found, open, .. } = search;
+        if !found.is_empty() {
+            return Implied::No(found);
+        }
+        match open.or_else(|| self.looked.gaps.first().map(|gap| format!("the rule looks at {gap}"))) {
+            Some(why) => Implied::Unknown(why),
+            None => Implied::Yes,
+        }
+    }
+
+    /// That items of a list need others beside them.
+    fn fails_alone(&self, values: &[Value]) -> Option<String> {
+        let is_alone = |value: &&Value| value.as_array().is_some_and(|items| items.len() == 1);
+        // An item with which the rule cannot be evaluated is in no list that passes.
+        let fails = |rule: &Rule, value: &Value| match rule.evaluate(value, None, &mut Budget::default()) {
+            Answer::Holds => false,
+            Answer::Fails(failure) => !failure.is_error,
+            Answer::NotApplicable | Answer::Undecided(_) => true,
+        };
+        let found = values.iter().filter(is_alone).any(|value| self.paired.iter().any(|rule| fails(rule, value)));
+        (found && !self.paired.is_empty()).then(|| "items that need others beside them".to_owned())
+    }
+}
+
+struct Search<'q, 'n, 'a> {
+    question: &'q Question<'n, 'a>,
+    means: &'q Means<'q>,
+    open: Option<String>,
+    found: Vec<Counterexample>,
+    runs: usize,
+    tried: usize,
+    repaired: usize,
+}
+
+impl Search<'_, '_, '_> {
+    fn run(&mut self, values: &[Value]) {
+        if self.question.desired.is_transition() {
+            // Only what live accepts can be an old value.
+            let alone: Vec<&Value> = values.iter().filter(|value| self.passes(value, None)).collect();
+            for old in &alone {
+                for new in values {
+                    if self.is_over() {
+                        return;
+                    }
+                    self.try_one(new, Some(old));
+                }
+            }
+        } else {
+            for value in values {
+                if self.is_over() {
+                    return;
+                }
+                self.try_one(value, None);
+            }
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.runs == 0 {
+            self.open.get_or_insert_with(|| "too many combinations of values".to_owned());
+        }
+        self.runs == 0 || self.found.len() >= SHOWN
+    }
+
+    /// Whether live's filters let the value pass.
+    fn passes(&self, value: &Value, old: Option<&Value>) -> bool {
+        let mut budget = Budget::default();
+        let most = budget.remaining();
+        let fails = |rule: &&Rule| matches!(rule.evaluate(value, old, &mut budget), Answer::Fails(_));
+        let passes = !self.question.filters.iter().any(fails);
+        self.means.spend((most - budget.remaining()) / COST);
+        passes
+    }
+
+    /// What the desired rule says of a value as desired reads it.
+    fn asked(&self, value: &Value, old: Option<&Value>) -> Answer {
+        let mut budget = Budget::default();
+        let most = budget.remaining();
+        let answer = self.question.desired.evaluate(value, old, &mut budget);
+        self.means.spend((most - budget.remaining()) / COST);
+        answer
+    }
+
+    fn try_one(&mut self, value: &Value, old: Option<&Value>) {
+        self.runs -= 1;
+        if !self.means.spend(RUN) {
+            self.runs = 0;
+        }
+        if !self.passes(value, old) {
+            return;
+        }
+        // What is filled in may be far more than what was made.
+        let filled = self.question.node.filled_weight(value);
+        if filled > LARGEST || !self.means.spend(filled / FILLED) {
+            self.open.get_or_insert_with(|| "values too large with their defaults".to_owned());
+            return;
+        }
+        let seen = self.question.node.defaulted(value);
+        let old_seen = old.map(|old| self.question.node.defaulted(old));
+        match self.asked(&seen, old_seen.as_ref()) {
+            Answer::Holds | Answer::NotApplicable => {}
+            Answer::Undecided(why) => {
+                self.open.get_or_insert(why);
+            }
+            Answer::Fails(_) => self.show(value, old),
+        }
+    }
+
+    /// Fills a counterexample up to a value that the whole live schema accepts, if it can.
+    fn show(&mut self, value: &Value, old: Option<&Value>) {
+        if self.tried == 0 {
+            self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
+            return;
+        }
+        self.tried -= 1;
+        if !self.means.spend(SHOW) {
+            self.runs = 0;
+        }
+        let live = &self.question.node.live;
+        let filled = |value: &Value| {
+            let mut value = value.clone();
+            fill(&mut value, live.schema);
+            let mut object = resource(live, &value);
+            let prepared = self.question.node.accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());
+            prepared.then_some(object)
+        };
+        let objects = (filled(value), old.map(filled));
+        let weight = objects.0.as_ref().map_or(0, kw::weight);
+        if !self.means.spend(weight / FILLED) {
+            self.runs = 0;
+        }
+        let (new, old) = match objects {
+            (Some(new), None) => (new, None),
+            (Some(new), Some(Some(old))) => (new, Some(old)),
+            _ => {
+                self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
+                return;
+            }
+        };
+        let accepts = |new: &Value, old: Option<&Value>| self.question.node.accepts.validate(new, old).is_accepted();
+        // An update shows something only where both sides take what was there before.
+        let old = match old {
+            Some(old) if !self.question.node.is_taken(&old) => match self.taken(&new, old) {
+                Some(old) => Some(old),
+                None => {
+                    self.open.get_or_insert_with(|| "the objects tried are refused before they are updated".to_owned());
+                    return;
+                }
+            },
+            old => old,
+        };
+        let accepted = accepts(&new, old.as_ref()) && old.as_ref().is_none_or(|old| accepts(old, None));
+        let shown = if accepted {
+            Some(Counterexample { value: unwrapped(live, new), old: old.map(|old| unwrapped(live, old)) })
+        } else if old.is_none() {
+            self.repaired(&unwrapped(live, new)).map(|value| Counterexample { value, old: None })
+        } else {
+            None
+        };
+        match shown {
+            Some(shown) if self.fails(&shown.value, shown.old.as_ref()) => self.found.push(shown),
+            Some(_) => {}
+            None => {
+                self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
+            }
+        }
+    }
+
+    /// What was there before an update, changed so that desired's rules take it and the update still fails.
+    fn taken(&mut self, new: &Value, old: Value) -> Option<Value> {
+        self.repaired = self.repaired.checked_sub(1)?;
+        let Node { live, desired, repairs, .. } = self.question.node;
+        let new = unwrapped(live, new.clone());
+        let kept = Kept { pinned: None, serves: &|old: &Value| self.fails(&new, Some(old)) };
+        let old = repairs.run(desired.schema, desired.is_root, &unwrapped(live, old), &kept, self.means.spend)?;
+        Some(resource(live, &old)).filter(|old| self.question.node.is_taken(old))
+    }
+
+    /// Whether the desired rule refuses the value.
+    fn fails(&self, value: &Value, old: Option<&Value>) -> bool {
+        let node = self.question.node;
+        let old = old.map(|old| node.defaulted(old));
+        matches!(self.asked(&node.defaulted(value), old.as_ref()), Answer::Fails(_))
+    }
+
+    /// The value, changed so that live takes it and the rule still fails.
+    fn repaired(&mut self, value: &Value) -> Option<Value> {
+        self.repaired = self.repaired.checked_sub(1)?;
+        let Node { live, repairs, accepts, .. } = self.question.node;
+        let kept = Kept { pinned: None, serves: &|value: &Value| self.fails(value, None) };
+        let value = repairs.run(live.schema, live.is_root, value, &kept, self.means.spend)?;
+        let mut object = resource(live, &value);
+        let is_whole = accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());
+        (is_whole && accepts.validate(&object, None).is_accepted()).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests;

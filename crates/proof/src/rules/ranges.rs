@@ -1,0 +1,367 @@
+//! Rules that hold because of the bounds of the schema alone.
+//!
+//! A sum of the sizes of sixteen lists has too many combinations to try, and none need be tried: each size lies between
+//! the bounds that live sets, so does their sum, and a comparison of ranges is often decided. What is read must be there
+//! for certain (required, filled in, or asked for by a condition before it): else the rule would fail with an error.
+
+use serde_json::Value;
+
+use crate::keywords as kw;
+use gantry_schema::cel::ast::{Expr, Literal, Operator, Step};
+use gantry_schema::cel::{parse_rule, unescape};
+
+/// Whether the rule holds for each value that `live` takes, as `desired` reads it. False where that is not known.
+pub fn always_holds(rule: &str, live: &Value, desired: &Value) -> bool {
+    let Ok(Some(expr)) = parse_rule(rule) else { return false };
+    Ranges { live, desired }.truth(&expr, &[]) == Some(Truth::True)
+}
+
+/// What conditions on the way to an expression say.
+#[derive(Clone)]
+enum Known {
+    /// The field at this place is there.
+    There(String),
+    /// The list at this place has more items than this.
+    Longer(String, i64),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Truth {
+    True,
+    False,
+    Either,
+}
+
+/// Integers from the first to the second.
+type Range = (i64, i64);
+
+/// No value of a request has so many parts.
+const HUGE: i64 = 1 << 40;
+
+/// A value that is there for certain.
+struct Place<'a> {
+    name: String,
+    live: &'a Value,
+    desired: &'a Value,
+}
+
+struct Ranges<'a> {
+    live: &'a Value,
+    desired: &'a Value,
+}
+
+impl<'a> Ranges<'a> {
+    /// What the expression comes to. None: not known, or perhaps an error.
+    fn truth(&self, expr: &Expr, known: &[Known]) -> Option<Truth> {
+        match expr {
+            Expr::Literal(Literal::Bool(value)) => Some(if *value { Truth::True } else { Truth::False }),
+            Expr::Has { operand, field } => {
+                let around = self.place(operand, known)?;
+                kw::property(around.live, &unescape(field)?)?;
+                let name = format!("{}.{field}", around.name);
+                let is_there = known.iter().any(|fact| matches!(fact, Known::There(known) if *known == name));
+                Some(if is_there { Truth::True } else { Truth::Either })
+            }
+            Expr::Not(inner) => Some(opposite(self.truth(inner, known)?)),
+            Expr::And(operands) => self.chain(operands, known, Truth::False, &learned),
+            Expr::Or(operands) => self.chain(operands, known, Truth::True, &|operand| match operand {
+                Expr::Not(refused) => learned(refused),
+                _ => Vec::new(),
+            }),
+            Expr::Conditional { cases, otherwise } => {
+                let reached = self.reached(cases, otherwise, known)?.into_iter();
+                reached.map(|(expr, known)| self.truth(expr, &known)).reduce(|a, b| Some(join(a?, b?)))?
+            }
+            Expr::Binary { first, rest } => {
+                let [(operator, second)] = &rest[..] else { return None };
+                compare(self.range(first, known)?, *operator, self.range(second, known)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// Operands of which one that comes to `deciding` decides the whole. What stands behind an operand is asked only where
+    /// that one does not: then there is something to be learned from it.
+    fn chain(
+        &self,
+        operands: &[Expr],
+        known: &[Known],
+        deciding: Truth,
+        learned: &dyn Fn(&Expr) -> Vec<Known>,
+    ) -> Option<Truth> {
+        let mut known = known.to_vec();
+        let mut all = opposite(deciding);
+        for operand in operands {
+            match self.truth(operand, &known)? {
+                truth if truth == deciding => return Some(deciding),
+                Truth::Either => all = Truth::Either,
+                _ => {}
+            }
+            known.extend(learned(operand));
+        }
+        Some(all)
+    }
+
+    /// The range that an integer expression lies in. None: not known, no integer, or perhaps an error.
+    fn range(&self, expr: &Expr, known: &[Known]) -> Option<Range> {
+        match expr {
+            Expr::Literal(Literal::Int(value)) => Some((*value, *value)),
+            Expr::Binary { first, rest } => {
+                let mut range = self.range(first, known)?;
+                for (operator, operand) in rest {
+                    let (low, high) = self.range(operand, known)?;
+                    range = match operator {
+                        Operator::Add => (range.0.checked_add(low)?, range.1.checked_add(high)?),
+                        Operator::Subtract => (range.0.checked_sub(high)?, range.1.checked_sub(low)?),
+                        _ => return None,
+                    };
+                }
+                Some(range)
+            }
+            Expr::Conditional { cases, otherwise } => {
+                let reached = self.reached(cases, otherwise, known)?.into_iter();
+                let ranges = reached.map(|(expr, known)| self.range(expr, &known));
+                ranges.reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))))?
+            }
+            _ => self.size(&self.place(sized(expr)?, known)?),
+        }
+    }
+
+    /// The branches of a conditional that may be taken, with what is known in each.
+    fn reached<'e>(
+        &self,
+        cases: &'e [(Expr, Expr)],
+        otherwise: &'e Expr,
+        known: &[Known],
+    ) -> Option<Vec<(&'e Expr, Vec<Known>)>> {
+        let mut reached = Vec::new();
+        for (when, then) in cases {
+            let truth = self.truth(when, known)?;
+            if truth != Truth::False {
+                reached.push((then, known.iter().cloned().chain(learned(when)).collect()));
+            }
+            if truth == Truth::True {
+                return Some(reached);
+            }
+        }
+        reached.push((otherwise, known.to_vec()));
+        Some(reached)
+    }
+
+    /// The value at a path, where it is there for certain and neither side takes a null for it.
+    fn place(&self, expr: &Expr, known: &[Known]) -> Option<Place<'a>> {
+        let (root, steps) = match expr {
+            Expr::Path { root, steps } => (&**root, &steps[..]),
+            root => (root, &[][..]),
+        };
+        if !matches!(root, Expr::Variable(name) if name == "self") {
+            return None;
+        }
+        let mut place = Place { name: "self".to_owned(), live: self.live, desired: self.desired };
+        for step in steps {
+            place = match step {
+                Step::Field { name, optional: false } => {
+                    let raw = unescape(name)?;
+                    let path = format!("{}.{name}", place.name);
+                    let (live, desired) = (kw::property(place.live, &raw)?, kw::property(place.desired, &raw)?);
+                    let is_there = kw::is_to_be_written(place.live, &raw)
+                        || kw::default_of(desired).is_some()
+                        || known.iter().any(|fact| matches!(fact, Known::There(known) if *known == path));
+                    is_there.then_some(Place { name: path, live, desired })?
+                }
+                Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } if *index >= 0 => {
+                    let path = format!("{}[{index}]", place.name);
+                    let is_long = |fact: &Known| matches!(fact, Known::Longer(known, least) if *known == place.name && least >= index);
+                    let is_there = self.size(&place)?.0 > *index || known.iter().any(is_long);
+                    let (live, desired) = (kw::get(place.live, "items")?, kw::get(place.desired, "items")?);
+                    is_there.then_some(Place { name: path, live, desired })?
+                }
+                _ => return None,
+            };
+            let is_plain = |schema: &Value| kw::type_name(schema).is_some() && !kw::flag(schema, "nullable");
+            if !is_plain(place.live) || kw::type_name(place.live) != kw::type_name(place.desired) {
+                return None;
+            }
+        }
+        Some(place)
+    }
+
+    /// How large the value at a place may be; what it is filled in with counts, too.
+    fn size(&self, place: &Place<'_>) -> Option<Range> {
+        let Place { live, desired, .. } = place;
+        let (least, most) = match (kw::type_name(live)?, kw::type_name(desired)?) {
+            ("array", "array") => ("minItems", "maxItems"),
+            ("object", "object") => ("minProperties", "maxProperties"),
+            // Formats may make something else of a text.
+            ("string", "string") if [live, desired].iter().all(|side| kw::get(side, "format").is_none()) => {
+                ("minLength", "maxLength")
+            }
+            _ => return None,
+        };
+        // A field of an object may be filled in.
+        let is_exact = least != "minProperties" || !kw::has_defaults(desired);
+        let low = kw::count(live, least).unwrap_or(0).max(0);
+        let high = kw::count(live, most).filter(|high| is_exact && *high >= 0).unwrap_or(HUGE);
+        let filled = kw::default_of(desired).map(|default| match default {
+            Value::Array(items) => items.len(),
+            Value::Object(map) => map.len(),
+            Value::String(text) => text.chars().count(),
+            _ => 0,
+        });
+        let filled = filled.map(|size| size as i64);
+        Some((filled.map_or(low, |size| size.min(low)), filled.map_or(high, |size| size.max(high))))
+    }
+}
+
+/// Of what the expression is the size, if it is one.
+fn sized(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Call(call) if call.function == "size" => call.args.first().filter(|_| call.args.len() == 1),
+        _ => None,
+    }
+}
+
+/// How a place is called, as [`Ranges::place`] calls it.
+fn name(expr: &Expr) -> Option<String> {
+    let (root, steps) = match expr {
+        Expr::Path { root, steps } => (&**root, &steps[..]),
+        root => (root, &[][..]),
+    };
+    let mut name = match root {
+        Expr::Variable(name) => name.clone(),
+        _ => return None,
+    };
+    for step in steps {
+        name.push_str(&match step {
+            Step::Field { name, optional: false } => format!(".{name}"),
+            Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => format!("[{index}]"),
+            _ => return None,
+        });
+    }
+    Some(name)
+}
+
+/// What is known where the condition holds.
+fn learned(condition: &Expr) -> Vec<Known> {
+    match condition {
+        Expr::Has { operand, field } => {
+            name(operand).map(|around| Known::There(format!("{around}.{field}"))).into_iter().collect()
+        }
+        Expr::And(operands) => operands.iter().flat_map(learned).collect(),
+        Expr::Binary { first, rest } => {
+            let [(operator, Expr::Literal(Literal::Int(bound)))] = &rest[..] else { return Vec::new() };
+            let least = match operator {
+                Operator::Greater => Some(*bound),
+                Operator::GreaterEqual => bound.checked_sub(1),
+                _ => None,
+            };
+            let list = sized(first).and_then(name);
+            list.zip(least).map(|(list, least)| Known::Longer(list, least)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn opposite(truth: Truth) -> Truth {
+    match truth {
+        Truth::True => Truth::False,
+        Truth::False => Truth::True,
+        Truth::Either => Truth::Either,
+    }
+}
+
+fn join(a: Truth, b: Truth) -> Truth {
+    if a == b { a } else { Truth::Either }
+}
+
+fn compare(a: Range, operator: Operator, b: Range) -> Option<Truth> {
+    let decide = |is_always: bool, is_never: bool| match (is_always, is_never) {
+        (true, _) => Truth::True,
+        (_, true) => Truth::False,
+        _ => Truth::Either,
+    };
+    Some(match operator {
+        Operator::Less => decide(a.1 < b.0, a.0 >= b.1),
+        Operator::LessEqual => decide(a.1 <= b.0, a.0 > b.1),
+        Operator::Greater => decide(a.0 > b.1, a.1 <= b.0),
+        Operator::GreaterEqual => decide(a.0 >= b.1, a.1 < b.0),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn routes(most: i64, matches: Value) -> Value {
+        let mut field = json!({"type": "array", "maxItems": most, "items": {"type": "string"}});
+        field.as_object_mut().expect("an object").extend(matches.as_object().cloned().unwrap_or_default());
+        json!({"type": "array", "maxItems": 2, "items": {"type": "object", "properties": {"m": field}}})
+    }
+
+    #[test]
+    fn a_sum_of_sizes_lies_between_the_bounds() {
+        let sum = "(self.size() > 0 ? (has(self[0].m) ? self[0].m.size() : 0) : 0) \
+                   + (self.size() > 1 ? (has(self[1].m) ? self[1].m.size() : 0) : 0) <= 16";
+        let unasked = "(self.size() > 0 ? self[0].m.size() : 0) + (self.size() > 1 ? self[1].m.size() : 0) <= 16";
+        let unbounded = "self[0].m.size() <= 16";
+        let filled = json!({"default": ["a"]});
+        let overfull = json!({"default": vec!["a"; 9]});
+        for (rule, live, desired, expected) in [
+            (sum, routes(8, json!({})), routes(64, json!({})), true),
+            (sum, routes(9, json!({})), routes(64, json!({})), false),
+            // Reading what may not be there is an error.
+            (unasked, routes(8, json!({})), routes(64, json!({})), false),
+            (unasked, routes(8, filled.clone()), routes(64, json!({})), false),
+            (unasked, routes(8, json!({})), routes(64, filled), true),
+            (unasked, routes(8, json!({})), routes(64, overfull), false),
+            (unbounded, routes(8, json!({"default": []})), routes(8, json!({"default": []})), false),
+            (sum, routes(8, json!({"nullable": true})), routes(64, json!({})), false),
+            (sum, routes(8, json!({"type": "object"})), routes(64, json!({})), false),
+        ] {
+            assert_eq!(always_holds(rule, &live, &desired), expected, "{rule} {live} {desired}");
+        }
+    }
+
+    #[test]
+    fn what_live_alone_fills_in_is_not_there_for_desired() {
+        let side = |default: Value| {
+            let mut field = json!({"type": "string", "maxLength": 3});
+            field.as_object_mut().expect("an object").extend(default.as_object().cloned().unwrap_or_default());
+            json!({"type": "object", "required": ["a"], "properties": {"a": field}})
+        };
+        let (bare, filled) = (side(json!({})), side(json!({"default": "x"})));
+        for (live, desired, expected) in [(&bare, &bare, true), (&filled, &bare, false), (&filled, &filled, true)] {
+            assert_eq!(always_holds("self.a.size() <= 3", live, desired), expected, "{live} {desired}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_followed_and_errors_are_no_truth() {
+        let schema = json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string", "minLength": 2, "maxLength": 5},
+            "b": {"type": "array", "minItems": 1, "items": {"type": "string", "maxLength": 3}},
+            "d": {"type": "string", "format": "date", "maxLength": 3},
+        }});
+        for (rule, expected) in [
+            ("self.a.size() >= 2", true),
+            ("self.a.size() > 2", false),
+            ("size(self.a) < 6", true),
+            ("self.a.size() - 2 >= 0", true),
+            ("self.b.size() > 0", false),
+            ("!has(self.b) || self.b.size() > 0", true),
+            ("has(self.b) && self.b.size() > 0", false),
+            ("has(self.b) ? self.b[0].size() <= 3 : true", true),
+            ("has(self.b) ? self.b[1].size() <= 3 : true", false),
+            ("!(has(self.b) && self.b.size() < 1)", true),
+            ("has(self.d) ? self.d.size() <= 3 : true", false),
+            ("self.a.size() <= 5 && self.a.size() != 0", false),
+            ("oldSelf.a.size() <= 5", false),
+            ("self.a.size() + 9223372036854775807 > 0", false),
+        ] {
+            assert_eq!(always_holds(rule, &schema, &schema), expected, "{rule}");
+        }
+    }
+}

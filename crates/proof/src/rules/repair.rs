@@ -1,0 +1,331 @@
+//! Values brought to satisfy the rules of a schema: fields around a given part are changed until no rule refuses.
+//!
+//! A rule that fails is read for what it looks at, and the value at its place is varied in that alone, the least change
+//! first. What is found passes for a candidate; whether it is a witness the validator says.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::fill::{defaulted, fill};
+use super::look::look;
+use super::values::Maker;
+use super::view::{Key, View};
+use crate::automaton::Budget as Steps;
+use crate::keywords as kw;
+use gantry_schema::Patterns;
+use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
+
+/// Rules that are satisfied one after the other at most.
+const ROUNDS: usize = 16;
+/// Variants of one place at most.
+const VARIANTS: usize = 300;
+/// Steps for making texts, and what one run of a rule costs.
+const STEPS: u64 = 100_000;
+const RUN: u64 = 8;
+
+/// Compiled rules by the schema node that they stand at, and what to vary for each rule. Nodes are known by their
+/// address, so that all of them live as long as this.
+pub struct Repairs<'s> {
+    rules: RefCell<HashMap<*const Value, Rc<Vec<Rule>>>>,
+    variants: RefCell<HashMap<Place, Option<Rc<Variants>>>>,
+    patterns: Patterns,
+    /// Invariant: what is asked about may not live shorter than what was.
+    schemas: PhantomData<Cell<&'s Value>>,
+}
+
+/// A schema node and the index of one of its rules.
+type Place = (*const Value, usize);
+
+/// What the value at the place of a rule may be, as far as the rule looks at it.
+struct Variants {
+    view: View,
+    values: Vec<Value>,
+}
+
+/// A place in a value at which a rule fails.
+struct Failing<'s> {
+    way: Vec<Key>,
+    /// The index of each item on the way, in their order.
+    pointer: String,
+    schema: &'s Value,
+    rule: usize,
+}
+
+/// What to keep while a value is changed.
+pub struct Kept<'k> {
+    /// The way to a part that stays as it is, if one does. Items on it are the first of their lists.
+    pub pinned: Option<&'k [Key]>,
+    /// Whether a changed value still serves.
+    pub serves: &'k dyn Fn(&Value) -> bool,
+}
+
+impl<'s> Repairs<'s> {
+    pub fn new(patterns: &Patterns) -> Self {
+        Self {
+            rules: RefCell::default(),
+            variants: RefCell::default(),
+            patterns: patterns.clone(),
+            schemas: PhantomData,
+        }
+    }
+
+    /// `value`, of the node `schema`, changed so that all rules in it hold. None where no way was found.
+    pub fn run(
+        &self,
+        schema: &'s Value,
+        is_root: bool,
+        value: &Value,
+        kept: &Kept<'_>,
+        spend: &dyn Fn(u64) -> bool,
+    ) -> Option<Value> {
+        let mut value = value.clone();
+        for _ in 0..ROUNDS {
+            let failing = self.all_failing(schema, is_root, &value, spend);
+            let Some(first) = failing.first() else { return Some(value) };
+            if value.pointer(&first.pointer).is_none() {
+                // It fails in what is filled in.
+                value = defaulted(&value, schema);
+            }
+            value = self.changed((schema, is_root), first, &value, kept, spend)?;
+        }
+        None
+    }
+
+    /// The places at which rules fail once the value is defaulted, inner ones first.
+    fn all_failing(
+        &self,
+        schema: &'s Value,
+        is_root: bool,
+        value: &Value,
+        spend: &dyn Fn(u64) -> bool,
+    ) -> Vec<Failing<'s>> {
+        let mut failing = Vec::new();
+        let full = defaulted(value, schema);
+        self.failing(schema, is_root, &full, &mut Vec::new(), &mut String::new(), spend, &mut failing);
+        failing
+    }
+
+    /// The places at which rules fail, inner ones first.
+    #[allow(clippy::too_many_arguments)] // A walk: where it is, what it finds.
+    fn failing(
+        &self,
+        schema: &'s Value,
+        is_root: bool,
+        value: &Value,
+        way: &mut Vec<Key>,
+        pointer: &mut String,
+        spend: &dyn Fn(u64) -> bool,
+        found: &mut Vec<Failing<'s>>,
+    ) {
+        let length = pointer.len();
+        match value {
+            Value::Object(map) => {
+                for (name, inner) in map {
+                    let (key, schema) = match kw::property(schema, name) {
+                        Some(schema) => (Key::Field(name.clone()), schema),
+                        None => match kw::additional(schema) {
+                            Some(schema) => (Key::Value, schema),
+                            None => continue,
+                        },
+                    };
+                    way.push(key);
+                    pointer.push('/');
+                    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                    self.failing(schema, false, inner, way, pointer, spend, found);
+                    pointer.truncate(length);
+                    way.pop();
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = kw::get(schema, "items") else { return };
+                for (index, inner) in items.iter().enumerate() {
+                    way.push(Key::Item);
+                    pointer.push_str(&format!("/{index}"));
+                    self.failing(schema, false, inner, way, pointer, spend, found);
+                    pointer.truncate(length);
+                    way.pop();
+                }
+            }
+            _ => {}
+        }
+        for (rule, compiled) in self.rules_of(schema, is_root).iter().enumerate() {
+            if spend(RUN) && fails(compiled, value) {
+                found.push(Failing { way: way.clone(), pointer: pointer.clone(), schema, rule });
+            }
+        }
+    }
+
+    fn rules_of(&self, schema: &'s Value, is_root: bool) -> Rc<Vec<Rule>> {
+        let rules = kw::list(schema, "x-kubernetes-validations");
+        let key = std::ptr::from_ref(schema);
+        let known = self.rules.borrow().get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let compiled = match rules {
+                [] => Vec::new(),
+                _ => compile_rules_sharing(schema, rules, is_root, &self.patterns),
+            };
+            let compiled = Rc::new(compiled);
+            self.rules.borrow_mut().insert(key, Rc::clone(&compiled));
+            compiled
+        })
+    }
+
+    fn variants_of(&self, failing: &Failing<'s>, is_root: bool, spend: &dyn Fn(u64) -> bool) -> Option<Rc<Variants>> {
+        let key = (std::ptr::from_ref(failing.schema), failing.rule);
+        if let Some(known) = self.variants.borrow().get(&key) {
+            return known.clone();
+        }
+        let rule = kw::list(failing.schema, "x-kubernetes-validations").get(failing.rule);
+        let source = rule.and_then(|rule| rule.get("rule")).and_then(Value::as_str).unwrap_or_default();
+        let looked = look(source, failing.schema, failing.schema, false, is_root).ok();
+        let made = looked.map(|mut looked| {
+            looked.level();
+            let mut steps = Steps::sharing(STEPS, &self.patterns);
+            let mut maker = Maker::new(&mut steps, &looked.texts, true, VARIANTS);
+            let mut values = maker.values(failing.schema, &looked.view);
+            spend(STEPS.saturating_sub(steps.left()) / 20);
+            values.truncate(VARIANTS);
+            Rc::new(Variants { view: looked.view, values })
+        });
+        self.variants.borrow_mut().insert(key, made.clone());
+        made
+    }
+
+    /// The value, of the node `schema`, with a change after which the failing rule holds, and of those one after which
+    /// fewest rules fail anywhere in it.
+    fn changed(
+        &self,
+        (schema, is_root): (&'s Value, bool),
+        failing: &Failing<'s>,
+        value: &Value,
+        kept: &Kept<'_>,
+        spend: &dyn Fn(u64) -> bool,
+    ) -> Option<Value> {
+        let is_here_root = is_root && failing.way.is_empty();
+        let variants = self.variants_of(failing, is_here_root, spend)?;
+        let rules = self.rules_of(failing.schema, is_here_root);
+        let here = value.pointer(&failing.pointer)?;
+        // The pinned part is below this place only where all items on the way are first ones.
+        let is_first = !failing.pointer.split('/').any(|step| step.parse::<usize>().is_ok_and(|index| index > 0));
+        let pinned = kept.pinned.filter(|_| is_first).and_then(|way| way.strip_prefix(&failing.way[..]));
+        let mut options: Vec<(usize, Value)> = Vec::new();
+        for variant in &variants.values {
+            let Some(mut laid) = overlaid(here, variant, &variants.view, pinned) else { continue };
+            fill(&mut laid, failing.schema);
+            if laid != *here {
+                options.push((distance(here, &laid), laid));
+            }
+        }
+        options.sort_by_key(|(distance, _)| *distance);
+        let mut best: Option<(usize, Value)> = None;
+        for (_, option) in options {
+            if !spend(RUN) {
+                break;
+            }
+            if fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
+                continue;
+            }
+            let mut whole = value.clone();
+            *whole.pointer_mut(&failing.pointer)? = option;
+            fill(&mut whole, schema);
+            let others = self.all_failing(schema, is_root, &whole, spend).len();
+            if best.as_ref().is_some_and(|(fewest, _)| *fewest <= others) {
+                continue;
+            }
+            if (kept.serves)(&whole) {
+                best = Some((others, whole));
+            }
+            if others == 0 && best.as_ref().is_some_and(|(fewest, _)| *fewest == 0) {
+                break;
+            }
+        }
+        best.map(|(_, whole)| whole)
+    }
+}
+
+fn fails(rule: &Rule, value: &Value) -> bool {
+    matches!(rule.evaluate(value, None, &mut Budget::default()), Answer::Fails(_))
+}
+
+/// `value` with what `view` looks at taken from `variant`; what is pinned stays. None where both cannot be.
+fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>) -> Option<Value> {
+    if pinned.is_some_and(<[Key]>::is_empty) {
+        return Some(value.clone());
+    }
+    let below =
+        |key: &Key| pinned.and_then(|way| way.split_first()).filter(|(first, _)| *first == key).map(|(_, rest)| rest);
+    match (value, variant) {
+        (Value::Object(fields), Value::Object(wanted)) if view.values.is_none() && view.keys.is_none() => {
+            let mut fields = fields.clone();
+            for (name, view) in &view.fields {
+                let pinned = below(&Key::Field(name.clone()));
+                match (fields.get(name), wanted.get(name)) {
+                    (Some(field), Some(wanted)) => {
+                        let field = overlaid(field, wanted, view, pinned)?;
+                        fields.insert(name.clone(), field);
+                    }
+                    (None, Some(wanted)) => {
+                        fields.insert(name.clone(), wanted.clone());
+                    }
+                    (Some(_), None) if pinned.is_some() => return None,
+                    (Some(_), None) => {
+                        fields.shift_remove(name);
+                    }
+                    (None, None) => {}
+                }
+            }
+            Some(Value::Object(fields))
+        }
+        // The entries of the variant, and with one that is pinned its value under one of their keys.
+        (Value::Object(entries), Value::Object(wanted)) => match below(&Key::Value) {
+            Some(_) => {
+                let pinned = entries.values().next()?;
+                let mut moved = wanted.clone();
+                match moved.values_mut().next() {
+                    Some(first) => *first = pinned.clone(),
+                    None => return None,
+                }
+                Some(Value::Object(moved))
+            }
+            None => Some(variant.clone()),
+        },
+        (Value::Array(items), Value::Array(wanted)) => {
+            let nothing = View::default();
+            let view = view.items.as_deref().unwrap_or(&nothing);
+            let pinned = below(&Key::Item);
+            if pinned.is_some() && (wanted.is_empty() || items.is_empty()) {
+                return None;
+            }
+            let laid = wanted.iter().enumerate().map(|(at, wanted)| match items.get(at) {
+                Some(item) => overlaid(item, wanted, view, pinned.filter(|_| at == 0)),
+                None => Some(wanted.clone()),
+            });
+            laid.collect::<Option<Vec<Value>>>().map(Value::Array)
+        }
+        _ if pinned.is_some() => None,
+        _ => Some(variant.clone()),
+    }
+}
+
+/// How many places of two values differ.
+fn distance(a: &Value, b: &Value) -> usize {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            keys.into_iter()
+                .map(|key| match (a.get(key), b.get(key)) {
+                    (Some(a), Some(b)) => distance(a, b),
+                    _ => 1,
+                })
+                .sum()
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len().abs_diff(b.len()) + a.iter().zip(b).map(|(a, b)| distance(a, b)).sum::<usize>()
+        }
+        _ => usize::from(a != b),
+    }
+}

@@ -1,0 +1,309 @@
+//! Lists and objects from the demands of one branch.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, LARGEST, Pin, Solver, is_meta};
+use crate::facts::{Facts, Leaf, Part};
+use crate::keywords::{self as kw, ANY};
+
+/// Fields, and items that take some thought, that are made up at most to reach a bound.
+const MADE_UP: i64 = 64;
+/// Items at most that are all alike, or differ in a number alone.
+const ITEMS: i64 = 10_001;
+/// Why a value is not built.
+const TOO_LARGE: &str = "a value too large to build";
+/// So many bytes are copied in one step.
+const WEIGHED: u64 = 512;
+
+impl<'s> Solver<'s> {
+    pub(super) fn array(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+        let list_type = structure.get("x-kubernetes-list-type").and_then(Value::as_str).unwrap_or("atomic");
+        let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
+        let mut items: Vec<Value> = Vec::new();
+        if let Some(Pin::Item(item)) = pin {
+            for part in leaf.each.iter().skip(1) {
+                match self.takes(part, item) {
+                    Some(true) => {}
+                    Some(false) => return Answer::default(),
+                    None => return Answer::open("a pattern that cannot be evaluated"),
+                }
+            }
+            items.push(item.clone());
+        }
+        let mut each = leaf.each.clone();
+        if each.is_empty() {
+            each.push(Part::Ref(&ANY));
+        }
+        let null = {
+            let item = &each[0];
+            kw::flag(item, "nullable") || !kw::has_type(item) && kw::default_of(item).is_none()
+        };
+        // An item that is given may be one of the bad ones.
+        let is_met = |bad: &Part<'s>| items.iter().any(|item| self.takes(bad, item) == Some(false));
+        let bad: Vec<&Part> = leaf.some.iter().filter(|bad| !is_met(bad)).collect();
+        let least = leaf.min.max((items.len() + bad.len()) as i64);
+        // Several demands for a bad item may be met by one.
+        if leaf.max.is_some_and(|max| max < leaf.min.max(i64::from(!leaf.some.is_empty())).max(items.len() as i64)) {
+            return Answer::default();
+        }
+        if least > ITEMS || bad.len() as i64 > MADE_UP {
+            return Answer::open("a list too long to build");
+        }
+        if least > MADE_UP && !self.spend(least as u64) {
+            return Answer::open("the limit of steps is reached");
+        }
+        let mut weight: u64 = items.iter().map(kw::weight).sum();
+        let mut bad = bad.into_iter();
+        let mut plain: Option<Value> = None;
+        let mut numbered: Option<Numbered> = None;
+        while (items.len() as i64) < least {
+            let bad = bad.next();
+            if bad.is_none()
+                && let Some(numbered) = &mut numbered
+                && let Some(item) =
+                    numbered.next(&items, |item| each.iter().all(|part| self.takes(part, item) == Some(true)))
+            {
+                weight += kw::weight(&item);
+                if weight > LARGEST {
+                    return Answer::open(TOO_LARGE);
+                }
+                items.push(item);
+                continue;
+            }
+            if items.len() as i64 >= MADE_UP && list_type != "atomic" {
+                return Answer::open("a list too long to build");
+            }
+            let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
+            match list_type {
+                "set" if !items.is_empty() => fails.push(Part::own(json!({"enum": items.clone()}))),
+                "map" if !items.is_empty() => {
+                    if let Some(key) = keys.first() {
+                        let taken: Vec<&Value> = items.iter().filter_map(|item| item.get(key)).collect();
+                        fails.push(Part::own(json!({"required": [key], "properties": {*key: {"enum": taken}}})));
+                    }
+                }
+                _ => {}
+            }
+            let is_plain = fails.is_empty();
+            // Items without a demand of their own are all alike.
+            if is_plain && let Some(plain) = &plain {
+                let times = least as usize - items.len();
+                weight = weight.saturating_add(kw::weight(plain).saturating_mul(times as u64));
+                if weight > LARGEST || !self.spend(weight / WEIGHED) {
+                    return Answer::open(TOO_LARGE);
+                }
+                items.resize(items.len() + times, Value::clone(plain));
+                continue;
+            }
+            let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
+            match answer.values.into_iter().next() {
+                Some(item) => {
+                    plain = plain.or_else(|| is_plain.then(|| item.clone()));
+                    if bad.is_none() && list_type != "atomic" {
+                        numbered = Some(Numbered { like: item.clone(), key: keys.first().copied(), next: 1 });
+                    }
+                    weight += kw::weight(&item);
+                    if weight > LARGEST {
+                        return Answer::open(TOO_LARGE);
+                    }
+                    items.push(item);
+                }
+                // Nothing at all fits, or no bad item does, or all that fit are in the set already.
+                None if answer.open.is_none()
+                    && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
+                {
+                    return Answer::default();
+                }
+                None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),
+            }
+        }
+        if leaf.max.is_some_and(|max| max < items.len() as i64) {
+            return Answer::open("one item for several demands");
+        }
+        Answer::of(Value::Array(items))
+    }
+
+    pub(super) fn object(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+        let is_resource = facts.is_resource || kw::embedded(structure);
+        let properties = kw::properties(structure);
+        let mut map = Map::new();
+        if kw::embedded(structure) {
+            map.insert("apiVersion".to_owned(), json!("v1"));
+            map.insert("kind".to_owned(), json!("Pod"));
+        }
+        let defaults = self.defaults(structure);
+        let filled: BTreeSet<&str> = defaults.iter().map(|(name, _)| name.as_str()).collect();
+        if filled.iter().any(|name| leaf.absent.contains(*name)) {
+            return Answer::default();
+        }
+        let mut weight: u64 = 0;
+        let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
+        wanted.extend(leaf.kids.keys().map(String::as_str).filter(|name| filled.contains(name)));
+        if let Some(Pin::Field(name, _)) = pin {
+            if leaf.absent.contains(name) {
+                return Answer::default();
+            }
+            wanted.push(name);
+        }
+        for name in wanted {
+            if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
+                continue;
+            }
+            if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
+                continue;
+            }
+            let Some(kid) = self.kid(leaf, structure, name) else {
+                // This may be the metadata of an embedded resource, of which the server keeps all fields, named or not. If
+                // it is not, the validator sees the field pruned.
+                match pin_of(pin, name).cloned().or_else(|| matches!(name, "name" | "namespace").then(|| json!("x"))) {
+                    Some(value) if OBJECT_META.contains(&name) => drop(map.insert(name.to_owned(), value)),
+                    None if OBJECT_META.contains(&name) => {
+                        return Answer::open("metadata that the schema does not name");
+                    }
+                    _ => return Answer::default(),
+                }
+                continue;
+            };
+            if let Some(value) = pin_of(pin, name) {
+                match self.fits(&kid, value, 1) {
+                    Some(true) => {}
+                    Some(false) => return Answer::default(),
+                    None => return Answer::open("a pattern that cannot be evaluated"),
+                }
+                weight += kw::weight(value);
+                map.insert(name.to_owned(), value.clone());
+                continue;
+            }
+            if let Some(default) = kw::default_of(&kid.holds[0])
+                && self.fits(&kid, default, 1) == Some(true)
+            {
+                map.insert(name.to_owned(), default.clone());
+                continue;
+            }
+            let answer = self.solve(&kid, None, 1);
+            let Some(value) = answer.values.into_iter().next() else {
+                return Answer { values: Vec::new(), open: answer.open };
+            };
+            weight += kw::weight(&value);
+            if weight > LARGEST || !self.spend(kw::weight(&value) / WEIGHED) {
+                return Answer::open(TOO_LARGE);
+            }
+            map.insert(name.to_owned(), value);
+        }
+        let present = |map: &Map<String, Value>| {
+            (map.len() + filled.iter().filter(|name| !map.contains_key(**name)).count()) as i64
+        };
+        if leaf.max.is_some_and(|max| present(&map) > max) {
+            return Answer::default();
+        }
+        if leaf.min > MADE_UP {
+            return Answer::open("an object with too many fields to build");
+        }
+        let mut open = None;
+        // What every resource may have beside its properties.
+        if kw::embedded(structure)
+            && present(&map) < leaf.min
+            && !leaf.absent.contains("metadata")
+            && kw::property(structure, "metadata").is_none()
+        {
+            map.entry("metadata").or_insert_with(|| json!({"name": "x"}));
+        }
+        let made_up = (1..=MADE_UP).map(|n| format!("k{n}"));
+        let extra = properties.into_iter().flat_map(|p| p.keys()).cloned().chain(made_up);
+        for name in extra {
+            if present(&map) >= leaf.min {
+                break;
+            }
+            if map.contains_key(&name) || leaf.absent.contains(&name) || filled.contains(name.as_str()) {
+                continue;
+            }
+            let Some(kid) = self.kid(leaf, structure, &name) else { continue };
+            let answer = self.solve(&kid, None, 1);
+            match answer.values.into_iter().next() {
+                Some(value) => {
+                    weight += kw::weight(&value);
+                    if weight > LARGEST {
+                        return Answer::open(TOO_LARGE);
+                    }
+                    map.insert(name, value);
+                }
+                None => open = open.or(answer.open),
+            }
+        }
+        if present(&map) < leaf.min {
+            return Answer { values: Vec::new(), open };
+        }
+        Answer::of(Value::Object(map))
+    }
+
+    /// What is known of the value under `name`. None: no such field can be.
+    fn kid(&self, leaf: &Leaf<'s>, structure: &Part<'s>, name: &str) -> Option<Facts<'s>> {
+        let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
+        let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)))?;
+        let null = kw::flag(&own, "nullable");
+        let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
+        Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
+    }
+}
+
+/// The fields of `ObjectMeta`.
+const OBJECT_META: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Items of a set or of a list of type `map` that differ in a number.
+struct Numbered<'k> {
+    like: Value,
+    /// What items of a list of type `map` are told apart by; none in a set.
+    key: Option<&'k str>,
+    next: u32,
+}
+
+impl Numbered<'_> {
+    /// The next item, where it is taken and differs from those before it that were not made in this way.
+    fn next(&mut self, before: &[Value], is_taken: impl Fn(&Value) -> bool) -> Option<Value> {
+        let varied = |value: &Value| match value {
+            Value::String(text) => Some(json!(format!("{text}{}", self.next))),
+            Value::Number(number) => number.as_i64()?.checked_add(self.next.into()).map(Value::from),
+            _ => None,
+        };
+        let item = match self.key {
+            Some(key) => {
+                let mut item = self.like.clone();
+                *item.get_mut(key)? = varied(self.like.get(key)?)?;
+                item
+            }
+            None => varied(&self.like)?,
+        };
+        self.next += 1;
+        let told_by =
+            |item: &Value| self.key.map_or_else(|| item.clone(), |key| item.get(key).cloned().unwrap_or_default());
+        let is_new = !before.iter().take(MADE_UP as usize).any(|other| told_by(other) == told_by(&item));
+        (is_new && is_taken(&item)).then_some(item)
+    }
+}
+
+fn pin_of<'v>(pin: Option<Pin<'v>>, name: &str) -> Option<&'v Value> {
+    match pin {
+        Some(Pin::Field(pinned, value)) if pinned == name => Some(value),
+        _ => None,
+    }
+}

@@ -1,0 +1,425 @@
+//! Finding a value that some schemas take and others refuse, or finding that there is none.
+
+mod build;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::automaton::Budget;
+use super::facts::{Facts, Leaf, Part, leaves};
+use super::keywords::{self as kw, Kinds};
+use super::numbers;
+use super::rules::Means;
+use super::strings::{self, StringSet, Subset, subset_within};
+use gantry_schema::{Patterns, Schema};
+
+/// How deep values are built at most.
+const DEPTH: usize = 64;
+/// The largest value that is built, by its weight. No API server stores an object of that size.
+pub const LARGEST: u64 = 4 << 20;
+/// What is remembered of values, and of compiled schemas, by weight: past that it is found out again.
+const REMEMBERED: u64 = 32 << 20;
+/// So many numbers that are made cost a step.
+const NUMBERS: u64 = 4;
+/// So many sets that a text is checked against cost a step.
+const CHECKED: u64 = 4;
+/// What a value in a schema weighs once it is compiled, at most.
+const COMPILED: u64 = 256;
+/// How many steps of the validator take as long as one of ours.
+pub const STEPS_OF_JUDGES: u64 = 4;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Values that fit, the simplest first.
+    pub values: Vec<Value>,
+    /// Why there may be values that were not found. None: where there are no values, there are none at all.
+    pub open: Option<String>,
+}
+
+impl Answer {
+    fn open(why: impl Into<String>) -> Self {
+        Self { values: Vec::new(), open: Some(why.into()) }
+    }
+
+    fn of(value: Value) -> Self {
+        Self { values: vec![value], open: None }
+    }
+
+    /// Whether it is certain that no value fits.
+    pub fn is_nothing(&self) -> bool {
+        self.values.is_empty() && self.open.is_none()
+    }
+}
+
+/// A part of the value that is given.
+#[derive(Clone, Copy, Debug)]
+pub enum Pin<'v> {
+    Field(&'v str, &'v Value),
+    Item(&'v Value),
+}
+
+/// A schema to ask, or that it cannot be asked.
+type Compiled = Option<Rc<Schema>>;
+
+/// Names of fields, and what each is filled in with.
+type Defaults = Rc<Vec<(String, Value)>>;
+
+/// Solves, within limits, and remembers.
+pub struct Solver<'s> {
+    steps: Cell<u64>,
+    depth: Cell<usize>,
+    compiled: RefCell<HashMap<*const Value, Compiled>>,
+    /// The made-up schema that was asked last: many values are held to one and the same.
+    latest: RefCell<Option<(Rc<Value>, Compiled)>>,
+    simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
+    /// What the answers in `simplest` weigh, and the schemas in `compiled`.
+    remembered: Cell<u64>,
+    defaults: RefCell<HashMap<*const Value, Defaults>>,
+    subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
+    patterns: Patterns,
+    /// Invariant: a schema that is asked about may not live shorter than those that were.
+    schemas: PhantomData<Cell<&'s Value>>,
+}
+
+/// Brings the depth back down when a level ends.
+struct Level<'a>(&'a Cell<usize>);
+
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl<'s> Solver<'s> {
+    /// A solver that takes `steps` steps at most; after them everything is open. Patterns are compiled once for all that
+    /// have them.
+    pub fn new(steps: u64, patterns: &Patterns) -> Self {
+        Self {
+            steps: Cell::new(steps),
+            depth: Cell::new(0),
+            compiled: RefCell::default(),
+            latest: RefCell::default(),
+            simplest: RefCell::default(),
+            remembered: Cell::new(0),
+            defaults: RefCell::default(),
+            subsets: RefCell::default(),
+            patterns: patterns.clone(),
+            schemas: PhantomData,
+        }
+    }
+
+    /// Takes `steps`; false once nothing is left.
+    pub fn spend(&self, steps: u64) -> bool {
+        let left = self.steps.get();
+        self.steps.set(left.saturating_sub(steps));
+        left > steps
+    }
+
+    /// What questions about rules may use.
+    pub fn with_means<T>(&self, ask: impl FnOnce(&Means<'_>) -> T) -> T {
+        ask(&Means { spend: &|steps| self.spend(steps), patterns: &self.patterns })
+    }
+
+    /// Patterns, each compiled once for all that have them.
+    pub fn patterns(&self) -> &Patterns {
+        &self.patterns
+    }
+
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// Whether the schema takes the value, rules apart. None: not known.
+    pub fn takes(&self, part: &Part<'s>, value: &Value) -> Option<bool> {
+        if !self.spend(2) {
+            return None;
+        }
+        // Compiling takes longer the larger the schema is.
+        let compile = |schema: &Value| {
+            let is_paid = self.spend(kw::size(schema) as u64);
+            is_paid.then(|| Schema::compile_structure(schema, &self.patterns).ok().map(Rc::new)).flatten()
+        };
+        let schema = match part {
+            Part::Own(schema) => {
+                let mut latest = self.latest.borrow_mut();
+                match &*latest {
+                    Some((known, compiled)) if Rc::ptr_eq(known, schema) => compiled.clone(),
+                    _ => {
+                        let compiled = compile(schema);
+                        *latest = Some((Rc::clone(schema), compiled.clone()));
+                        compiled
+                    }
+                }
+            }
+            Part::Ref(schema) => {
+                let known = self.compiled.borrow().get(&std::ptr::from_ref(*schema)).cloned();
+                known.unwrap_or_else(|| {
+                    let compiled = compile(schema);
+                    if self.remember(kw::size(schema) as u64 * COMPILED) {
+                        self.compiled.borrow_mut().insert(std::ptr::from_ref(*schema), compiled.clone());
+                    }
+                    compiled
+                })
+            }
+        };
+        let schema = schema?;
+        let most = self.left().saturating_mul(STEPS_OF_JUDGES);
+        let mut left = most;
+        let answer = schema.accepts_value_within(value, &mut left);
+        self.spend((most - left) / STEPS_OF_JUDGES);
+        answer
+    }
+
+    /// Whether there is room to remember something of this weight.
+    fn remember(&self, weight: u64) -> bool {
+        let all = self.remembered.get().saturating_add(weight);
+        if all <= REMEMBERED {
+            self.remembered.set(all);
+        }
+        all <= REMEMBERED
+    }
+
+    /// Whether the value fits all that is known but for the structure. None: not known.
+    fn fits(&self, facts: &Facts<'s>, value: &Value, from: usize) -> Option<bool> {
+        let mut known = true;
+        for (part, wanted) in
+            facts.holds.iter().skip(from).map(|p| (p, true)).chain(facts.fails.iter().map(|p| (p, false)))
+        {
+            match self.takes(part, value) {
+                Some(takes) if takes != wanted => return Some(false),
+                Some(_) => {}
+                None => known = false,
+            }
+        }
+        known.then_some(true)
+    }
+
+    /// Up to `want` values that fit `facts`; `pin` fixes a part of them.
+    pub fn solve(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
+        if !self.spend(5) {
+            return Answer::open("the limit of steps is reached");
+        }
+        if self.depth.get() >= DEPTH {
+            return Answer::open("the schema is nested too deep");
+        }
+        self.depth.set(self.depth.get() + 1);
+        let _level = Level(&self.depth);
+        let memo = match (&facts.holds[..], pin, want) {
+            ([Part::Ref(schema)], None, 1) if facts.fails.is_empty() => {
+                Some((std::ptr::from_ref::<Value>(schema), facts.null, facts.is_resource))
+            }
+            _ => None,
+        };
+        if let Some(known) = memo.as_ref().and_then(|key| self.simplest.borrow().get(key).cloned()) {
+            return known;
+        }
+        let answer = self.by_kind(facts, pin, want);
+        if let Some(key) = memo
+            && self.remember(answer.values.iter().map(kw::weight).sum())
+        {
+            self.simplest.borrow_mut().insert(key, answer.clone());
+        }
+        answer
+    }
+
+    fn by_kind(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
+        let all = facts.all_holds();
+        let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
+        if pin.is_none()
+            && let Some(options) =
+                all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len())
+        {
+            let mut values = numbers::enum_values(options, facts, kinds);
+            // A null may pass an `enum` below `allOf` that does not name it.
+            if facts.null && !values.values.contains(&Value::Null) {
+                values.values.push(Value::Null);
+            }
+            let mut answer = self.among(facts, &values.values, want);
+            if answer.values.is_empty() && !values.are_all {
+                answer.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
+            }
+            return answer;
+        }
+        let mut answer = Answer::default();
+        for kind in
+            [Kinds::STRING, Kinds::INTEGER, Kinds::BOOLEAN, Kinds::OBJECT, Kinds::ARRAY, Kinds::FRACTION, Kinds::NULL]
+        {
+            let fits_pin = match pin {
+                None => true,
+                Some(Pin::Field(..)) => kind == Kinds::OBJECT,
+                Some(Pin::Item(_)) => kind == Kinds::ARRAY,
+            };
+            if answer.values.len() >= want {
+                break;
+            }
+            if !fits_pin || !kinds.contains(kind) || kind == Kinds::NULL && !facts.null {
+                continue;
+            }
+            let left = want - answer.values.len();
+            let of_kind = match kind {
+                Kinds::NULL => self.among(facts, &[Value::Null], left),
+                Kinds::BOOLEAN => self.among(facts, &[json!(false), json!(true)], left),
+                Kinds::INTEGER | Kinds::FRACTION => {
+                    let numbers = numbers::representatives(facts, kind);
+                    self.spend(numbers.values.len() as u64 / NUMBERS);
+                    let mut found = self.among(facts, &numbers.values, left);
+                    let is_open = || match numbers::relaxed(facts) {
+                        Some(less) => {
+                            let all = numbers::representatives(&less, kind).values;
+                            !self.among(&less, &all, 1).is_nothing()
+                        }
+                        None => true,
+                    };
+                    if found.values.is_empty() && !numbers.are_all && is_open() {
+                        found.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
+                    }
+                    found
+                }
+                kind => self.by_leaves(facts, kind, pin, left),
+            };
+            answer.values.extend(of_kind.values);
+            answer.open = answer.open.or(of_kind.open);
+        }
+        answer
+    }
+
+    /// Those of `values` that fit.
+    fn among(&self, facts: &Facts<'s>, values: &[Value], want: usize) -> Answer {
+        let mut answer = Answer::default();
+        for value in values {
+            if value.is_null() && !facts.null {
+                continue;
+            }
+            match self.fits(facts, value, 0) {
+                Some(true) => answer.values.push(value.clone()),
+                Some(false) => {}
+                None => answer.open = Some("a pattern that cannot be evaluated".to_owned()),
+            }
+            if self.left() == 0 {
+                answer.open = Some("the limit of steps is reached".to_owned());
+                break;
+            }
+            if answer.values.len() >= want {
+                break;
+            }
+        }
+        answer
+    }
+
+    fn by_leaves(&self, facts: &Facts<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
+        let mut answer = Answer::default();
+        let spend = |steps| self.spend(steps);
+        let walked = leaves(facts, kind, &spend, &mut |leaf| {
+            if !self.spend(5) {
+                answer.open = Some("the limit of steps is reached".to_owned());
+                return false;
+            }
+            let mut found = match kind {
+                Kinds::STRING => self.text(&leaf),
+                Kinds::ARRAY => self.array(&leaf, facts, pin),
+                _ => self.object(&leaf, facts, pin),
+            };
+            if found.is_nothing() && leaf.opaque.is_some() {
+                found.open = leaf.opaque.map(str::to_owned);
+            }
+            for value in found.values {
+                // The structure is followed as it is built; all else is asked again.
+                let full = self.defaulted(facts, &value);
+                match self.fits(facts, &full, usize::from(kind != Kinds::STRING)) {
+                    Some(true) => answer.values.push(value),
+                    _ => found.open = Some(leaf.opaque.unwrap_or("no example could be built").to_owned()),
+                }
+            }
+            if answer.open.is_none() {
+                answer.open = found.open;
+            }
+            answer.values.len() < want
+        });
+        if let Err(why) = walked {
+            answer.open = Some(why.to_owned());
+        }
+        answer
+    }
+
+    /// The fields that are filled in where they are missing, and with what.
+    fn defaults(&self, structure: &Part<'s>) -> Defaults {
+        let read = |schema: &Value| -> Defaults {
+            let fields = kw::properties(schema).into_iter().flatten();
+            let default = |(name, kid): (&String, &Value)| Some((name.clone(), kw::default_of(kid)?.clone()));
+            Rc::new(fields.filter_map(default).collect())
+        };
+        match structure {
+            Part::Own(schema) => read(schema),
+            Part::Ref(schema) => {
+                let mut known = self.defaults.borrow_mut();
+                Rc::clone(known.entry(std::ptr::from_ref(*schema)).or_insert_with(|| read(schema)))
+            }
+        }
+    }
+
+    /// The value with the defaults of its own fields, which are there when it is judged.
+    fn defaulted(&self, facts: &Facts<'s>, value: &Value) -> Value {
+        let mut value = value.clone();
+        if let (Some(map), Some(structure)) = (value.as_object_mut(), facts.holds.first()) {
+            for (name, default) in self.defaults(structure).iter() {
+                if !map.contains_key(name) {
+                    map.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        value
+    }
+
+    /// Whether every string of `live` is in `desired`. The same two sets meet in many places of a schema.
+    fn subset(&self, live: &StringSet, desired: &StringSet) -> Subset {
+        let question = (live.clone(), desired.clone());
+        if let Some(known) = self.subsets.borrow().get(&question) {
+            return known.clone();
+        }
+        // The search is paid for, and none is begun that could not be.
+        let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
+        let mut budget = Budget::sharing(most, &self.patterns);
+        let answer = subset_within(live, desired, &mut budget);
+        self.spend((most - budget.left()) / strings::STEPS_PER_UNIT);
+        self.subsets.borrow_mut().insert(question, answer.clone());
+        answer
+    }
+
+    fn text(&self, leaf: &Leaf<'s>) -> Answer {
+        let mut why = None;
+        let mut pool = Vec::new();
+        let nothing = [StringSet::empty()];
+        let refused = if leaf.not_text.is_empty() { &nothing[..] } else { &leaf.not_text[..] };
+        for set in refused {
+            match self.subset(&leaf.text, set) {
+                Subset::Yes => return Answer::default(),
+                Subset::No(text) => pool.push(text),
+                Subset::Unknown(reason) => why = Some(reason),
+            }
+        }
+        // One text may be outside of all sets; if not, a longer one might.
+        for text in pool.clone() {
+            pool.extend((0..10).flat_map(|n| [format!("{text}{n}"), format!("{text}{}", (b'a' + n) as char)]));
+        }
+        let is_outside = |text: &String| {
+            self.spend(1 + leaf.not_text.len() as u64 / CHECKED)
+                && leaf.text.contains_by(text, &self.patterns) == Ok(true)
+                && leaf.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
+        };
+        match pool.into_iter().find(is_outside) {
+            Some(text) => Answer::of(Value::String(text)),
+            None => Answer::open(why.unwrap_or_else(|| "several conditions on a string at once".to_owned())),
+        }
+    }
+}
+
+/// The fields of every resource, which no schema needs to describe.
+pub fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}

@@ -1,0 +1,140 @@
+//! What is too large to find out is undecided, and says which limit it met.
+
+use super::*;
+use gantry_schema::Schema;
+
+fn lists(depth: usize, least: u64, leaf: Value) -> Value {
+    (0..depth).fold(leaf, |items, _| json!({"type": "array", "minItems": least, "items": items}))
+}
+
+fn text(longest: u64) -> Value {
+    json!({"type": "string", "maxLength": longest})
+}
+
+/// The verdict and the reason of the only node that changed.
+fn of_node(live: &Value, desired: &Value) -> (Verdict, String) {
+    let proof = judge(&whole(live), &whole(desired));
+    assert_eq!(proof.nodes.len(), 1, "{proof:#?}");
+    (proof.nodes[0].verdict, proof.nodes[0].reason.clone())
+}
+
+#[test]
+fn a_value_has_a_greatest_weight() {
+    assert_eq!(of_node(&lists(1, 9999, text(5)), &lists(1, 9999, text(4))).0, Narrowing);
+    for (depth, least) in [(2, 9999), (3, 9999), (12, 64)] {
+        let (verdict, reason) = of_node(&lists(depth, least, text(5)), &lists(depth, least, text(4)));
+        assert_eq!(verdict, Undecided);
+        assert!(reason.ends_with("a value too large to build"), "{reason}");
+    }
+    let long = |least: u64| json!({"type": "string", "minLength": least});
+    for least in [5 << 20, 1 << 50] {
+        assert_eq!(of_node(&long(least), &long(least + 1)).0, Undecided);
+    }
+    // Each text is built, ten thousand of them are not.
+    assert_eq!(of_node(&lists(1, 9999, long(1000)), &lists(1, 9999, long(1001))).0, Undecided);
+}
+
+#[test]
+fn a_witness_that_is_too_large_to_print_is_left_out() {
+    let values: Vec<String> = (0..3).map(|n| format!("{}{n}", "x".repeat(3 << 20))).collect();
+    let of = |values: &[String]| json!({"type": "string", "enum": values});
+    let proof = judge(&whole(&of(&values)), &whole(&of(&values[1..])));
+    let [node] = &proof.nodes[..] else { panic!("{} nodes", proof.nodes.len()) };
+    assert_eq!((node.verdict, node.witnesses.len()), (Narrowing, 0));
+    assert!(node.reason.ends_with("an object that shows it is too large to print"), "{}", node.reason);
+    // One that is shown has a message that can be read.
+    let values: Vec<String> = (0..3000).map(|n| format!("value{n}")).collect();
+    let proof = judge(&whole(&of(&values)), &whole(&of(&values[1..])));
+    let witness = &proof.nodes[0].witnesses[0];
+    assert_eq!(witness.object["spec"]["f"], values[0]);
+    assert_eq!(witness.message.chars().count(), MESSAGE + 1);
+}
+
+#[test]
+fn what_cannot_be_built_together_is_asked_together() {
+    let fields = |required: usize| {
+        let fields: Map<String, Value> = (0..500).map(|n| (format!("f{n}"), text(3))).collect();
+        let required: Vec<String> = fields.keys().take(required).cloned().collect();
+        json!({"type": "object", "properties": fields, "required": required})
+    };
+    let (live, desired) = (whole(&fields(0)), whole(&fields(500)));
+    let proof = judge(&live, &desired);
+    assert_eq!(proof.verdict, Narrowing);
+    assert!(proof.steps < 100_000, "{} steps", proof.steps);
+    let absent = json!({"type": "object", "maxProperties": 0, "properties": fields(0)["properties"]});
+    let never = json!({"type": "object", "maxProperties": 0, "properties": fields(0)["properties"],
+        "required": fields(500)["required"]});
+    assert_eq!(of_node(&absent, &never).0, Narrowing);
+}
+
+#[test]
+fn alternatives_are_gone_through_one_by_one() {
+    let patterns: Vec<Value> = (0..300).map(|n| json!({"pattern": format!("^a{n}b$")})).collect();
+    let of = |patterns: &[Value]| json!({"type": "string", "oneOf": patterns});
+    let limits = Limits { steps: 20_000 };
+    let (live, desired) = (whole(&of(&patterns)), whole(&of(&patterns[1..])));
+    let proof = prove(&version(&live), &version(&desired), limits);
+    assert!(proof.steps <= limits.steps && !matches!(proof.verdict, Equal | Widening), "{proof:?}");
+}
+
+#[test]
+fn the_validator_takes_its_steps_from_the_same_account() {
+    let branches: Vec<Value> = (0..1000).map(|n| json!({"enum": [n]})).collect();
+    let schema = Schema::compile(&json!({"type": "integer", "anyOf": branches})).expect("a schema");
+    let mut steps = 10_000;
+    assert_eq!(schema.accepts_value_within(&json!(999), &mut steps), Some(true));
+    assert!((8_000..9_500).contains(&steps), "{steps} are left");
+    let mut steps = 500;
+    assert_eq!(schema.accepts_value_within(&json!(999), &mut steps), None);
+    assert_eq!(steps, 0);
+    // What is wrong for certain needs no more steps.
+    assert_eq!(schema.accepts_value_within(&json!("a"), &mut 500), Some(false));
+}
+
+#[test]
+fn defaults_that_multiply_are_refused_before_they_are_filled_in() {
+    let of = |depth: usize| {
+        (0..depth).fold(json!({"type": "object"}), |items, _| {
+            let list = json!({"type": "array", "default": vec![json!({}); 100], "items": items});
+            json!({"type": "object", "properties": {"d": list}})
+        })
+    };
+    assert!(Schema::compile(&of(2)).is_ok());
+    let error = Schema::compile(&of(4)).expect_err("too large").to_string();
+    assert!(error.ends_with("default: more than 16 MiB are filled in"), "{error}");
+}
+
+#[test]
+fn many_rules_are_compared_within_the_limit() {
+    let of = |operator: &str| {
+        let rule = |n: u32| json!({"rule": format!("self.x {operator} {n}")});
+        let rules: Vec<Value> = (0..100).map(rule).collect();
+        json!({"type": "object", "properties": {"x": {"type": "integer"}}, "x-kubernetes-validations": rules})
+    };
+    let proof = judge(&whole(&of("!=")), &whole(&of("<")));
+    assert!(proof.steps <= Limits::default().steps && !matches!(proof.verdict, Equal | Widening), "{proof:?}");
+    let mut more = of("!=");
+    more["x-kubernetes-validations"].as_array_mut().expect("a list").reverse();
+    assert_eq!(judge(&whole(&of("!=")), &whole(&more)).verdict, Equal);
+}
+
+/// What the limit leaves out in one direction and not in the other is not called safe.
+#[test]
+fn a_node_that_was_not_reached_is_undecided() {
+    let side = |rules: Value| {
+        let leaf = |n: usize| json!({"type": "string", "maxLength": 100 - n, "x-kubernetes-validations": rules});
+        let group = || (0..9).map(|n| (format!("f{n}"), leaf(n))).collect::<Map<String, Value>>();
+        let groups: Map<String, Value> =
+            (0..9).map(|n| (format!("g{n}"), json!({"type": "object", "properties": group()}))).collect();
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": groups}}})
+    };
+    let (live, desired) = (side(json!([])), side(json!([{"rule": "self != ''"}])));
+    let mut reached = BTreeSet::new();
+    for steps in (1..40).map(|n| n * 10_000) {
+        let proof = prove(&version(&live), &version(&desired), Limits { steps });
+        let safe = proof.nodes.iter().filter(|node| matches!(node.verdict, Equal | Widening));
+        assert_eq!(safe.map(|node| &node.path).collect::<Vec<_>>(), Vec::<&String>::new(), "{steps} steps");
+        reached.insert(proof.nodes.iter().filter(|node| node.verdict == Narrowing).count());
+    }
+    assert!(reached.len() > 2, "{reached:?}");
+}

@@ -1,0 +1,348 @@
+//! From a value that may differ to a whole custom resource that does.
+//!
+//! What the solver finds is a candidate. It becomes a witness when the validator, which judges as the API server does,
+//! has taken the whole object through both sides and the difference is there.
+
+mod judge;
+mod shrink;
+mod way;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::facts::{Facts, Part};
+use super::lockstep::{Doubt, Effect, Step, Trail};
+use super::rules::repair::{Kept, Repairs};
+use super::solve::{Pin, Solver, is_meta};
+use super::{Difference, Witness, keywords as kw};
+use gantry_schema::Schema;
+pub use judge::Side;
+use judge::{Confirmed, Unconfirmed};
+use way::Way;
+
+/// Both sides, ready to judge whole objects.
+pub struct Judges<'v> {
+    pub source: Side<'v>,
+    pub target: Side<'v>,
+    pub repairs: Repairs<'v>,
+}
+
+/// Who has to take what is around a value.
+#[derive(Clone, Copy)]
+enum Around {
+    /// The source.
+    Taken,
+    /// The target, too, rules apart: then what it refuses is the value.
+    TakenByBoth,
+}
+
+/// What became of a candidate.
+pub enum Tried {
+    Confirmed(Box<Witness>),
+    /// There is no whole object with this value in it.
+    Unreachable,
+    Open(String),
+}
+
+impl<'v> Judges<'v> {
+    /// Tries to make a witness of a doubt.
+    pub fn settle<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>) -> Tried {
+        let mut open = doubt.open.clone();
+        for candidate in &doubt.values {
+            let old = candidate.old.as_ref().map(|old| self.embed(solver, doubt.trail.as_deref(), old, Around::Taken));
+            let old = match old {
+                None => None,
+                Some(Ok(Some(old))) => Some(old),
+                Some(_) => continue,
+            };
+            match self.try_value(solver, doubt, doubt.trail.as_deref(), &candidate.value, old) {
+                Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
+                Ok(None) => {}
+                Err(why) => {
+                    open.get_or_insert(why);
+                }
+            }
+            if let Some(old) = &candidate.old
+                && let Some(witness) = self.try_update(solver, doubt, old, &candidate.value)
+            {
+                return Tried::Confirmed(Box::new(witness));
+            }
+        }
+        self.settle_from_above(solver, doubt, open)
+    }
+
+    /// The values found do not fit into a whole object, or what is around them differs: asks for the value together
+    /// with what is around it, level by level up to the whole object.
+    fn settle_from_above<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>, mut open: Option<String>) -> Tried {
+        let mut wanted = doubt.refused.as_ref().map_or_else(|| json!({}), |refused| json!({"not": refused}));
+        let mut level = doubt.trail.as_deref();
+        // What cannot be with one key may be with another.
+        let mut is_any_key = false;
+        // No schema without a type refuses a null, so that a list is not asked for an item that is one.
+        let is_null_item = doubt.values.iter().any(|candidate| candidate.value.is_null())
+            && doubt.trail.as_ref().is_some_and(|trail| matches!(trail.step, Step::Item));
+        while let Some(trail) = level {
+            is_any_key |= matches!(trail.step, Step::Entry(_));
+            wanted = match &trail.step {
+                Step::Field(name) | Step::Entry(name) => json!({"required": [name], "properties": {name: wanted}}),
+                Step::Item => json!({"minItems": 1, "not": {"items": {"not": wanted}}}),
+            };
+            let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
+            facts.holds.push(Part::own(wanted.clone()));
+            let answer = solver.solve(&facts, None, 2);
+            // What is not known of the value itself stays unknown, whatever is around it.
+            if answer.is_nothing() && is_null_item {
+                open.get_or_insert_with(|| "no list around a null was found".to_owned());
+                break;
+            }
+            if answer.is_nothing() {
+                if !is_any_key || self.has_no_entries(solver, trail) {
+                    return Tried::Unreachable;
+                }
+                open.get_or_insert_with(|| "other keys were not tried".to_owned());
+            }
+            // Any value will not do where it is not known what the target refuses.
+            let is_telling = doubt.refused.is_some() || doubt.effect == Effect::Pruned;
+            for value in answer.values.iter().filter(|_| is_telling) {
+                match self.try_value(solver, doubt, trail.above.as_deref(), value, None) {
+                    Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
+                    Ok(None) => {}
+                    Err(why) => {
+                        open.get_or_insert(why);
+                    }
+                }
+            }
+            open = open.or(answer.open);
+            level = trail.above.as_deref();
+        }
+        Tried::Open(open.unwrap_or_else(|| "no whole object that shows it was found".to_owned()))
+    }
+
+    /// Whether the object at the end of `trail` is always empty.
+    fn has_no_entries<'s>(&self, solver: &Solver<'s>, trail: &Trail<'s>) -> bool {
+        let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
+        facts.holds.push(Part::own(json!({"minProperties": 1})));
+        matches!(trail.step, Step::Entry(_)) && solver.solve(&facts, None, 1).is_nothing()
+    }
+
+    /// A witness with `value` at the end of `trail`. None: no object can have it there.
+    fn try_value<'s>(
+        &self,
+        solver: &Solver<'s>,
+        doubt: &Doubt<'s>,
+        trail: Option<&Trail<'s>>,
+        value: &Value,
+        old: Option<Value>,
+    ) -> Result<Option<Witness>, String> {
+        let Some(object) = self.embed(solver, trail, value, Around::Taken)? else { return Ok(None) };
+        let way = Way::of(doubt.trail.as_deref());
+        let is_update = old.is_some();
+        let mut found = self.confirm_any(solver, doubt, &way, object, old)?;
+        // A refusal for something else says nothing of this node.
+        let field = doubt.path.rsplit('.').next().unwrap_or_default();
+        let is_else = |found: &Confirmed| {
+            found.witness.desired == Difference::Refused
+                && match doubt.effect {
+                    Effect::Refused => !found.is_there,
+                    Effect::Defaulted => found.at.as_ref().is_some_and(|at| !way.leads_through(at, field)),
+                    Effect::Pruned => !found.is_there,
+                }
+        };
+        if is_else(&found)
+            && !is_update
+            && let Ok(Some(object)) = self.embed(solver, trail, value, Around::TakenByBoth)
+            && let Ok(other) = self.confirm_any(solver, doubt, &way, object, None)
+        {
+            found = other;
+        }
+        if is_else(&found)
+            && let Some(object) = self.repaired(solver, doubt, &way, &found.witness.object, &self.target)
+        {
+            found = self.confirm_any(solver, doubt, &way, object, None)?;
+        }
+        // Where the target refuses every object with something that the source asks for, no other witness can be had.
+        if is_else(&found) && doubt.effect == Effect::Defaulted {
+            return Err(format!("the objects tried are refused for something else: {}", found.witness.message));
+        }
+        Ok(Some(self.shrunk(solver, found, &way)))
+    }
+
+    /// A witness that is an update of nothing but the value at the end of the doubt's way, in an object that both sides
+    /// take.
+    fn try_update<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>, old: &Value, value: &Value) -> Option<Witness> {
+        let way = Way::of(doubt.trail.as_deref());
+        for around in [Around::TakenByBoth, Around::Taken] {
+            let Ok(Some(mut before)) = self.embed(solver, doubt.trail.as_deref(), old, around) else { continue };
+            // What one side's rules ask for, the other side's may undo.
+            for side in [None, Some(&self.source), Some(&self.target), Some(&self.source)] {
+                if let Some(side) = side {
+                    match self.repaired(solver, doubt, &way, &before, side) {
+                        Some(repaired) => before = repaired,
+                        None => continue,
+                    }
+                }
+                let Some(after) = way.replaced(&before, old, value) else { break };
+                let via_status = self.is_via_status(&after, doubt);
+                if let Ok(found) = self.confirm(solver, &after, Some(&before), via_status, &way)
+                    && found.witness.desired == Difference::Refused
+                    && found.is_there
+                {
+                    return Some(self.shrunk(solver, found, &way));
+                }
+            }
+        }
+        None
+    }
+
+    /// A whole object that has `value` at the doubt's place. None: the source takes none with this value.
+    fn embed<'s>(
+        &self,
+        solver: &Solver<'s>,
+        mut level: Option<&Trail<'s>>,
+        value: &Value,
+        around: Around,
+    ) -> Result<Option<Value>, String> {
+        let mut value = value.clone();
+        while let Some(trail) = level {
+            let pin = match &trail.step {
+                Step::Field(name) | Step::Entry(name) => Pin::Field(name, &value),
+                Step::Item => Pin::Item(&value),
+            };
+            let mut answer = solver.solve(&trail.facts, Some(pin), 1);
+            if let (Around::TakenByBoth, Some(taken)) = (around, answer.values.first()) {
+                let asked = asked_beside(trail, taken);
+                if !solver.spend(kw::size(&asked) as u64) {
+                    return Err("the limit of steps is reached".to_owned());
+                }
+                let mut facts = Facts::clone(&trail.facts);
+                facts.holds.push(Part::own(asked));
+                answer = solver.solve(&facts, Some(pin), 1);
+            }
+            match (answer.values.into_iter().next(), answer.open) {
+                (Some(around), _) => value = around,
+                (None, None) => return Ok(None),
+                (None, Some(why)) => return Err(why),
+            }
+            level = trail.above.as_deref();
+        }
+        Ok(Some(self.resource(value)))
+    }
+
+    /// The object as one would write it: kind, version and name first.
+    fn resource(&self, value: Value) -> Value {
+        let mut map = Map::new();
+        map.insert("apiVersion".to_owned(), json!(self.source.version.api_version));
+        map.insert("kind".to_owned(), json!(self.source.version.kind));
+        let Value::Object(fields) = value else { return Value::Object(map) };
+        let mut metadata = fields.get("metadata").cloned().unwrap_or_else(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut()
+            && !metadata.contains_key("name")
+        {
+            metadata.insert("name".to_owned(), json!("x"));
+        }
+        map.insert("metadata".to_owned(), metadata);
+        map.extend(fields.into_iter().filter(|(key, _)| !is_meta(key)));
+        Value::Object(map)
+    }
+
+    fn confirm_any(
+        &self,
+        solver: &Solver,
+        doubt: &Doubt,
+        way: &Way<'_>,
+        object: Value,
+        old: Option<Value>,
+    ) -> Result<Confirmed, String> {
+        let via_status = self.is_via_status(&object, doubt);
+        let why = match self.confirm(solver, &object, old.as_ref(), via_status, way) {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        // A rule of the source stands in the way: other fields around the value may satisfy it.
+        if old.is_none()
+            && matches!(why, Unconfirmed::RefusedByRules(_))
+            && let Some(object) = self.repaired(solver, doubt, way, &object, &self.source)
+        {
+            return self.confirm(solver, &object, None, via_status, way).map_err(Unconfirmed::words);
+        }
+        Err(why.words())
+    }
+
+    /// The object with other fields around the value in doubt, so that no rule of `side` refuses it.
+    fn repaired(
+        &self,
+        solver: &Solver,
+        doubt: &Doubt,
+        way: &Way<'_>,
+        object: &Value,
+        side: &Side<'v>,
+    ) -> Option<Value> {
+        let refused = doubt.refused.as_ref().map(|refused| Schema::compile_structure(refused, solver.patterns()).ok());
+        let field = doubt.path.rsplit('.').next().unwrap_or_default();
+        let in_doubt = |value: &Value| match (&refused, doubt.effect) {
+            (Some(Some(refused)), _) => refused.accepts_value(value) == Some(false),
+            (Some(None), _) => false,
+            (None, Effect::Pruned) => true,
+            (None, Effect::Defaulted) => value.get(field).is_none(),
+            (None, Effect::Refused) => true,
+        };
+        // What a rule refuses is kept to the letter; else it is enough that some value at the place is in doubt.
+        let is_exact = doubt.refused.is_none() && doubt.effect == Effect::Refused;
+        let pinned = is_exact.then(|| way.keys());
+        let kept = Kept { pinned: pinned.as_deref(), serves: &|object: &Value| way.ends_at(object, &in_doubt) };
+        self.repairs.run(side.version.schema, true, object, &kept, &|steps| solver.spend(steps))
+    }
+
+    /// Whether the value is in a status that only the status subresource writes.
+    fn is_via_status(&self, object: &Value, doubt: &Doubt) -> bool {
+        let both = self.source.version.status_subresource && self.target.version.status_subresource;
+        both && object.get("status").is_some()
+            && (doubt.path == "^.status" || doubt.path.starts_with("^.status.") || doubt.path.starts_with("^.status["))
+    }
+}
+
+/// What the target asks of a value on the way to a node but for what is on that way: of the fields that are there or
+/// have to be.
+fn asked_beside(around: &Trail<'_>, value: &Value) -> Value {
+    let target = around.target;
+    let pinned = match &around.step {
+        Step::Field(name) | Step::Entry(name) => Some(name.as_str()),
+        Step::Item => None,
+    };
+    // Every resource has its kind, version and metadata.
+    let is_given = |name: &str| (around.facts.is_resource || kw::embedded(target)) && is_meta(name);
+    let required: Vec<&str> = kw::names(target, "required").filter(|name| !is_given(name)).collect();
+    let there = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let names = there.chain(required.iter().copied()).filter(|name| Some(*name) != pinned && !is_given(name));
+    let names: BTreeSet<&str> = names.collect();
+    let properties: Map<String, Value> =
+        names.into_iter().filter_map(|name| Some((name.to_owned(), demands(kw::property(target, name)?)))).collect();
+    let own = target.as_object().into_iter().flatten();
+    let own = own.filter(|(keyword, _)| !matches!(keyword.as_str(), "properties" | "additionalProperties" | "items"));
+    let mut asked = demands(&own.map(|(keyword, value)| (keyword.clone(), value.clone())).collect());
+    asked["required"] = json!(required);
+    asked["properties"] = Value::Object(properties);
+    asked
+}
+
+/// The schema as what is asked of a value whose structure another one gives: without what makes it a structure itself.
+fn demands(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return schema.clone() };
+    let is_kept = |keyword: &str, value: &Value| match keyword {
+        "type" => !matches!(value.as_str(), Some("object" | "array")),
+        "description" | "default" => false,
+        keyword => !keyword.starts_with("x-kubernetes-"),
+    };
+    let kept = schema.iter().filter(|(keyword, value)| is_kept(keyword, value)).map(|(keyword, value)| {
+        let value = match (keyword.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                fields.iter().map(|(name, field)| (name.clone(), demands(field))).collect()
+            }
+            ("items" | "additionalProperties", value) => demands(value),
+            _ => value.clone(),
+        };
+        (keyword.clone(), value)
+    });
+    kept.collect()
+}

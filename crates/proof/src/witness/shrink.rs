@@ -1,0 +1,109 @@
+//! Witnesses without what they do not need.
+
+use serde_json::Value;
+
+use super::Judges;
+use super::judge::Confirmed;
+use super::way::Way;
+use crate::Witness;
+use crate::solve::{Solver, is_meta};
+use gantry_schema::Step;
+
+/// Attempts to make a witness smaller.
+const SHRINKS: usize = 40;
+/// Longer lists are long for a reason; they stay or go as a whole.
+const LONGEST: usize = 64;
+
+impl Judges<'_> {
+    /// The witness without what it does not need.
+    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, way: &Way<'_>) -> Witness {
+        if found.witness.old_object.is_some() {
+            return found.witness;
+        }
+        let mut tries = SHRINKS;
+        let mut next = 0;
+        while tries > 0 {
+            let mut parts = Vec::new();
+            Walk { at: found.at.as_deref(), parts: &mut parts }.below(&found.witness.object, &mut Vec::new(), true);
+            let Some(part) = parts.get(next) else { break };
+            let smaller = part.left_out(&found.witness.object);
+            tries -= 1;
+            match self.confirm(solver, &smaller, None, found.witness.via_status, way) {
+                Ok(less)
+                    if less.witness.desired == found.witness.desired
+                        && less.witness.message == found.witness.message =>
+                {
+                    found = less;
+                }
+                _ => next += 1,
+            }
+        }
+        found.witness
+    }
+}
+
+/// A field or an item that might be left out.
+struct Removable {
+    around: Vec<Step>,
+    step: Step,
+}
+
+impl Removable {
+    fn left_out(&self, object: &Value) -> Value {
+        let mut smaller = object.clone();
+        let around = self.around.iter().try_fold(&mut smaller, |value, step| match step {
+            Step::Key(key) => value.get_mut(key),
+            Step::Index(index) => value.get_mut(index),
+        });
+        match (around, &self.step) {
+            (Some(Value::Object(map)), Step::Key(key)) => {
+                map.shift_remove(key);
+            }
+            (Some(Value::Array(items)), Step::Index(at)) if *at < items.len() => {
+                items.remove(*at);
+            }
+            _ => {}
+        }
+        smaller
+    }
+}
+
+/// Collects the fields and items that might be left out, outer ones first. What holds the difference stays, and what
+/// one item did not allow the same one again does not.
+struct Walk<'w> {
+    /// Where the difference is, if that is known.
+    at: Option<&'w [Step]>,
+    parts: &'w mut Vec<Removable>,
+}
+
+impl Walk<'_> {
+    /// `here` is the way to `value`.
+    fn below(&mut self, value: &Value, here: &mut Vec<Step>, is_root: bool) {
+        let around = self.parts.len();
+        let mut own = Vec::new();
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map.iter().filter(|(key, _)| !(is_root && is_meta(key))) {
+                    own.extend(self.part(Step::from(key.as_str()), inner, here));
+                }
+            }
+            Value::Array(items) if items.len() <= LONGEST => {
+                for (index, inner) in items.iter().enumerate() {
+                    let part = self.part(Step::Index(index), inner, here);
+                    own.extend(part.filter(|_| index == 0 || items[index - 1] != *inner));
+                }
+            }
+            _ => {}
+        }
+        self.parts.splice(around..around, own);
+    }
+
+    /// The part that `step` leads to, after those inside of it.
+    fn part(&mut self, step: Step, inner: &Value, here: &mut Vec<Step>) -> Option<Removable> {
+        here.push(step);
+        self.below(inner, here, false);
+        let holds = self.at.is_some_and(|at| at.starts_with(here));
+        let step = here.pop()?;
+        (!holds).then(|| Removable { around: here.clone(), step })
+    }
+}

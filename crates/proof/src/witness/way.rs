@@ -1,0 +1,145 @@
+//! The way from a whole object down to the node in doubt.
+
+use serde_json::Value;
+
+use crate::lockstep::{Step, Trail};
+use crate::rules::Key;
+use gantry_schema::Step as Place;
+
+/// Steps from the root down.
+pub struct Way<'d>(Vec<&'d Step>);
+
+impl<'d> Way<'d> {
+    pub fn of(trail: Option<&'d Trail<'_>>) -> Self {
+        let mut steps: Vec<&Step> = Vec::new();
+        let mut level = trail;
+        while let Some(trail) = level {
+            steps.push(&trail.step);
+            level = trail.above.as_deref();
+        }
+        steps.reverse();
+        Way(steps)
+    }
+
+    /// The same way for the repair of rules.
+    pub fn keys(&self) -> Vec<Key> {
+        let key = |step: &&Step| match step {
+            Step::Field(name) => Key::Field(name.clone()),
+            Step::Entry(_) => Key::Value,
+            Step::Item => Key::Item,
+        };
+        self.0.iter().map(key).collect()
+    }
+
+    /// Whether a value at the end of the way is as wanted, whichever item or key it stands under.
+    pub fn ends_at(&self, object: &Value, wanted: &dyn Fn(&Value) -> bool) -> bool {
+        any_at(object, &self.0, wanted)
+    }
+
+    /// The object with `value` in place of the first value at the end of the way that is `old`.
+    pub fn replaced(&self, object: &Value, old: &Value, value: &Value) -> Option<Value> {
+        let mut object = object.clone();
+        let place = first_at(&mut object, &self.0, &|found| found == old)?;
+        *place = value.clone();
+        Some(object)
+    }
+
+    /// Whether a place is the end of the way itself or in this field of it.
+    pub fn leads_through(&self, place: &[Place], field: &str) -> bool {
+        self.rest(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Place::from(field)))
+    }
+
+    /// Whether a place is the end of the way or below it.
+    pub fn leads_to(&self, place: &[Place]) -> bool {
+        self.rest(place).is_some()
+    }
+
+    /// What of a place is left at the end of the way.
+    fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
+        let (on_way, rest) = place.split_at_checked(self.0.len())?;
+        let fits = |(step, place): (&&Step, &Place)| match (step, place) {
+            (Step::Field(name), Place::Key(key)) => name == key,
+            // One key stands for all that no property has.
+            (Step::Entry(_), Place::Key(_)) | (Step::Item, Place::Index(_)) => true,
+            _ => false,
+        };
+        self.0.iter().zip(on_way).all(fits).then_some(rest)
+    }
+}
+
+fn first_at<'v>(value: &'v mut Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
+    let Some((step, way)) = way.split_first() else { return wanted(value).then_some(value) };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => first_at(map.get_mut(name)?, way, wanted),
+        (Step::Entry(_), Value::Object(map)) => map.values_mut().find_map(|value| first_at(value, way, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter_mut().find_map(|value| first_at(value, way, wanted)),
+        _ => None,
+    }
+}
+
+fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
+    let Some((step, way)) = way.split_first() else { return wanted(value) };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, way, wanted)),
+        (Step::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, way, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, way, wanted)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn place(steps: &Value) -> Vec<Place> {
+        let step = |step: &Value| match step.as_str() {
+            Some(key) => Place::from(key),
+            None => Place::Index(0),
+        };
+        steps.as_array().expect("steps").iter().map(step).collect()
+    }
+
+    #[test]
+    fn a_way_leads_to_its_end_and_what_is_below() {
+        let field = |name: &str| Step::Field(name.to_owned());
+        let steps = [field("spec"), Step::Item, field("x")];
+        let way = Way(steps.iter().collect());
+        for (steps, leads_to, leads_through) in [
+            (json!(["spec", 0, "x"]), true, true),
+            (json!(["spec", 0, "x", "a"]), true, true),
+            (json!(["spec", 0, "x", "a", 0, "b"]), true, true),
+            (json!(["spec", 0, "x", "a.b"]), true, false),
+            (json!(["spec", 0, "x", "y"]), true, false),
+            (json!(["spec", 0, "x", 0]), true, false),
+            (json!(["spec", 0, "xy"]), false, false),
+            (json!(["spec", "0", "x"]), false, false),
+            (json!(["spec", 0]), false, false),
+            (json!(["status", 0, "x"]), false, false),
+            (json!([]), false, false),
+        ] {
+            assert_eq!(way.leads_to(&place(&steps)), leads_to, "{steps}");
+            assert_eq!(way.leads_through(&place(&steps), "a"), leads_through, "{steps}");
+        }
+        let root = Way(Vec::new());
+        assert!(root.leads_through(&place(&json!(["a", "b"])), "a") && !root.leads_through(&place(&json!(["b"])), "a"));
+        assert!(root.leads_to(&[]));
+    }
+
+    /// Keys of maps may hold dots and brackets, and what is behind them is still told apart.
+    #[test]
+    fn a_way_through_a_map_leads_to_one_field_of_its_values() {
+        let field = |name: &str| Step::Field(name.to_owned());
+        let steps = [field("spec"), Step::Entry("k".to_owned()), field("x")];
+        let way = Way(steps.iter().collect());
+        for (steps, expected) in [
+            (json!(["spec", "a.b[0]", "x"]), true),
+            (json!(["spec", "x", "y"]), false),
+            (json!(["spec", "a"]), false),
+            (json!(["status", "a", "x"]), false),
+        ] {
+            assert_eq!(way.leads_to(&place(&steps)), expected, "{steps}");
+        }
+    }
+}

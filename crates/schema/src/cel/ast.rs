@@ -1,0 +1,160 @@
+//! The syntax tree of an expression, with macros as nodes of their own.
+//!
+//! Chains that a rule may repeat without nesting (`a.b.c`, `a + b + c`, `a || b || c`, `a ? b : c ? d : e`) are flat
+//! lists, so that neither parsing nor evaluating a long rule needs a deep stack.
+
+use std::sync::{Arc, OnceLock};
+
+use super::library::Function;
+use super::signature::Signature;
+use crate::re2::Pattern;
+
+/// An expression.
+#[derive(Debug, Clone)]
+pub enum Expr {
+    Literal(Literal),
+    /// A variable: `self`, `oldSelf` or one bound by a macro.
+    Variable(String),
+    /// The name of a type, as in `type(x) == int`.
+    TypeName(&'static str),
+    /// `root.a[b].?c`: selections that are made one after the other.
+    Path {
+        root: Box<Expr>,
+        steps: Vec<Step>,
+    },
+    /// `has(operand.field)`.
+    Has {
+        operand: Box<Expr>,
+        field: String,
+    },
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    /// `condition ? value : …`, tried in order, and the last `else`.
+    Conditional {
+        cases: Vec<(Expr, Expr)>,
+        otherwise: Box<Expr>,
+    },
+    /// Operators of one precedence, applied from left to right.
+    Binary {
+        first: Box<Expr>,
+        rest: Vec<(Operator, Expr)>,
+    },
+    /// A list and which of its elements are optional (`[?x]`).
+    List(Vec<(Expr, bool)>),
+    /// A map and which of its entries are optional (`{?k: v}`).
+    Map(Vec<(Expr, Expr, bool)>),
+    Call(Call),
+    Macro(Box<Macro>),
+}
+
+/// A literal value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(String),
+    Bytes(Vec<u8>),
+}
+
+/// One selection of a path.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// `.field` or `.?field`
+    Field { name: String, optional: bool },
+    /// `[index]` or `[?index]`
+    Index { index: Expr, optional: bool },
+}
+
+/// A binary operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    In,
+}
+
+impl Operator {
+    /// The name of the function that it stands for.
+    pub fn function(self) -> &'static str {
+        match self {
+            Operator::Add => "_+_",
+            Operator::Subtract => "_-_",
+            Operator::Multiply => "_*_",
+            Operator::Divide => "_/_",
+            Operator::Modulo => "_%_",
+            Operator::Equal => "_==_",
+            Operator::NotEqual => "_!=_",
+            Operator::Less => "_<_",
+            Operator::LessEqual => "_<=_",
+            Operator::Greater => "_>_",
+            Operator::GreaterEqual => "_>=_",
+            Operator::In => "@in",
+        }
+    }
+}
+
+/// A function call. The target of `a.f(b)` is the first argument.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub function: String,
+    pub member: bool,
+    pub args: Vec<Expr>,
+    /// What the name stands for.
+    pub resolved: Resolved,
+    /// The pattern argument of `matches`, `find` and `findAll`, compiled once where it is a literal.
+    pub pattern: Option<Arc<Pattern>>,
+}
+
+/// The functions of the library that a call stands for, known once the expression is resolved and its types are checked.
+#[derive(Debug, Clone, Default)]
+pub struct Resolved {
+    /// What the name and number of arguments allow; filled in when the expression is resolved.
+    pub(crate) overloads: Vec<&'static Function>,
+    /// The overload that is meant, where the type checker finds just one.
+    pub(crate) signature: OnceLock<&'static Signature>,
+}
+
+/// A macro: a call whose arguments are evaluated with variables of its own.
+#[derive(Debug, Clone)]
+pub struct Macro {
+    pub kind: MacroKind,
+    pub target: Expr,
+    /// One variable (element or key), or two (index and element, or key and value).
+    pub variables: Vec<String>,
+    pub filter: Option<Expr>,
+    pub body: Expr,
+    /// What `sortBy` stands for.
+    pub resolved: Resolved,
+}
+
+/// Which macro.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MacroKind {
+    All,
+    Exists,
+    ExistsOne,
+    Filter,
+    /// `map` and `transformList`
+    List,
+    /// `transformMap`
+    Map,
+    /// `transformMapEntry`
+    MapEntry,
+    SortBy,
+    OptMap,
+    OptFlatMap,
+}

@@ -1,0 +1,434 @@
+//! The type checker: what the server refuses when a CRD is written, no rule here evaluates.
+//!
+//! It follows cel-go's checker, macros included: those are typed as what they expand to. Objects are typed by their
+//! schema; int-or-string and what `dyn` makes of a value is left to the evaluation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::ast::{Call, Expr, Literal, Step};
+use super::constant::{is_validated, literal_argument, unfit_index};
+use super::estimate::{Id, Of, Sketch, estimate};
+use super::lib_string_format;
+use super::problem::{Parsed, Problem};
+use super::signature::{Signature, signatures};
+use super::types::{self, Kind};
+use super::typing::{BOOL, Bindings, INT, STRING, Ty};
+
+/// A part of an expression that was checked.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub ty: Ty,
+    /// Its node in the sketch.
+    pub id: Id,
+}
+
+pub(super) type Checked = Result<Part, String>;
+
+/// The type of `expr`, whose names are resolved; the error is why the server refuses it. `optional_old` says that
+/// `oldSelf` is an optional.
+pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Ty> {
+    check_in(expr, variables(of, optional_old))
+}
+
+fn variables(of: &Arc<types::Type>, optional_old: bool) -> Vec<(&'static str, Ty)> {
+    let this = Ty::of_schema(of);
+    let old = if optional_old { Ty::optional(this.clone()) } else { this.clone() };
+    vec![("self", this), ("oldSelf", old)]
+}
+
+/// The type of `expr`, whose names are resolved, with these variables in scope.
+pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Parsed<Ty> {
+    let (ty, checker) = run(expr, scope, false)?;
+    match checker.broken {
+        Some(problem) => Err(problem.into()),
+        None => Ok(ty),
+    }
+}
+
+/// What there is to know of an expression of which the types are right.
+#[derive(Debug)]
+pub(crate) struct Checkup {
+    pub ty: Ty,
+    /// Why no program can be made of it, if so.
+    pub broken: Option<String>,
+    /// What it may cost at most, as the server estimates it.
+    pub cost: Parsed<u64>,
+}
+
+/// The same as [`check`], and more.
+pub(crate) fn check_up(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Checkup> {
+    let (ty, checker) = run(expr, variables(of, optional_old), true)?;
+    let cost = estimate(&checker.sketch, &checker.bindings, of);
+    Ok(Checkup { ty, broken: checker.broken, cost })
+}
+
+fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Parsed<(Ty, Checker<'e>)> {
+    let mut checker = Checker {
+        scope,
+        bindings: Bindings::default(),
+        sketch: Sketch::new(is_sketched),
+        broken: None,
+        literals: Vec::new(),
+        in_format: 0,
+        formats: Vec::new(),
+        formatted: BTreeMap::new(),
+        named: Vec::new(),
+    };
+    let checked = checker.whole(expr);
+    match checker.bindings.is_exhausted() {
+        true => Err(Problem::limit("the types of the expression are too large".to_owned())),
+        false => Ok((checked?, checker)),
+    }
+}
+
+pub(super) struct Checker<'e> {
+    /// The variables in scope, the innermost last.
+    pub scope: Vec<(&'e str, Ty)>,
+    pub bindings: Bindings,
+    /// What the estimate of the cost is made from.
+    pub sketch: Sketch<'e>,
+    /// The first constant of which the server can make no program.
+    broken: Option<String>,
+    /// The types of the elements of each literal list or map: they have to be the same.
+    literals: Vec<Vec<Ty>>,
+    /// How many calls of `format` are around: inside of them elements may differ.
+    in_format: usize,
+    /// The literal texts of calls of `format`, with their literal arguments.
+    formats: Vec<(&'e str, &'e [(Expr, bool)])>,
+    /// The types of what is in literals inside of calls of `format`.
+    formatted: BTreeMap<*const Expr, Ty>,
+    /// Variables whose type is not known yet where they are used.
+    pub named: Vec<(&'e str, Ty)>,
+}
+
+impl<'e> Checker<'e> {
+    fn whole(&mut self, expr: &'e Expr) -> Result<Ty, String> {
+        let ty = self.expr(expr)?.ty;
+        self.literals()?;
+        self.formats()?;
+        self.named()?;
+        Ok(self.bindings.close(&ty))
+    }
+
+    /// Notes a part of that type.
+    pub fn part(&mut self, ty: Ty, of: impl FnOnce() -> Of<'e>) -> Part {
+        let id = self.sketch.add(&ty, of);
+        Part { ty, id }
+    }
+
+    pub fn expr(&mut self, expr: &'e Expr) -> Checked {
+        match expr {
+            Expr::Literal(literal) => Ok(self.literal(literal)),
+            Expr::Variable(name) => {
+                let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| known == name) else {
+                    return Err(format!("undeclared reference to '{name}'"));
+                };
+                let ty = ty.clone();
+                if matches!(ty, Ty::Variable(_) | Ty::Of("type", _)) {
+                    self.named.push((name, ty.clone()));
+                }
+                Ok(self.part(ty, || Of::Name(name)))
+            }
+            Expr::TypeName(name) => Ok(self.part(Ty::of_type(name), || Of::Name(name))),
+            Expr::Path { root, steps } => {
+                let mut part = self.expr(root)?;
+                for step in steps {
+                    part = self.step(part, step)?;
+                }
+                Ok(part)
+            }
+            Expr::Has { operand, field } => {
+                let operand = self.expr(operand)?;
+                self.field_type(&operand.ty, field, false)?;
+                Ok(self.part(BOOL, || Of::Has(operand.id)))
+            }
+            Expr::Not(operand) => {
+                let operand = self.expr(operand)?;
+                self.overload("!_", false, vec![operand])
+            }
+            Expr::Negate(operand) => {
+                let operand = self.expr(operand)?;
+                self.overload("-_", false, vec![operand])
+            }
+            Expr::And(operands) | Expr::Or(operands) => {
+                let operands =
+                    operands.iter().map(|operand| self.condition(operand)).collect::<Result<Vec<_>, String>>()?;
+                Ok(self.part(BOOL, || Of::Logic(operands)))
+            }
+            Expr::Conditional { cases, otherwise } => {
+                let cases = cases
+                    .iter()
+                    .map(|(condition, value)| Ok((self.expr(condition)?, self.expr(value)?)))
+                    .collect::<Result<Vec<_>, String>>()?;
+                let mut result = self.expr(otherwise)?;
+                for (condition, value) in cases.into_iter().rev() {
+                    result = self.overload("_?_:_", false, vec![condition, value, result])?;
+                }
+                Ok(result)
+            }
+            Expr::Binary { first, rest } => {
+                let mut result = self.expr(first)?;
+                for (operator, operand) in rest {
+                    let operand = self.expr(operand)?;
+                    result = self.overload(operator.function(), false, vec![result, operand])?;
+                }
+                Ok(result)
+            }
+            Expr::List(items) => self.list(items),
+            Expr::Map(entries) => self.map(entries),
+            Expr::Call(call) => self.call(call),
+            Expr::Macro(of) => self.run_macro(of),
+        }
+    }
+
+    pub fn literal(&mut self, literal: &Literal) -> Part {
+        let ty = match literal {
+            Literal::Null => Ty::Null,
+            Literal::Bool(_) => BOOL,
+            Literal::Int(_) => INT,
+            Literal::Uint(_) => Ty::Scalar("uint"),
+            Literal::Double(_) => Ty::Scalar("double"),
+            Literal::String(_) => Ty::Scalar("string"),
+            Literal::Bytes(_) => Ty::Scalar("bytes"),
+        };
+        let id = self.sketch.constant(&ty, literal);
+        Part { ty, id }
+    }
+
+    /// The type that all elements of a literal have. In the end they have to be equal.
+    fn elements(&mut self, types: Vec<Ty>) -> Ty {
+        let mut joined: Option<Ty> = None;
+        for ty in &types {
+            joined = Some(match joined {
+                None => ty.clone(),
+                Some(before) => self.bindings.join(before, ty.clone()).unwrap_or(Ty::Dyn),
+            });
+        }
+        if self.in_format == 0 {
+            self.literals.push(types);
+        }
+        joined.unwrap_or_else(|| self.bindings.fresh())
+    }
+
+    /// Literal texts with clauses that the types of the arguments do not allow are refused.
+    fn formats(&mut self) -> Result<(), String> {
+        for (template, items) in std::mem::take(&mut self.formats) {
+            let formatted = &self.formatted;
+            let bindings = &mut self.bindings;
+            let mut ty =
+                |expr: &Expr| formatted.get(&std::ptr::from_ref(expr)).map_or(Ty::Dyn, |ty| bindings.close(ty));
+            lib_string_format::check(template, items, &mut ty)?;
+        }
+        Ok(())
+    }
+
+    /// The server takes a variable that holds a type for the name of one, and does not find it.
+    fn named(&mut self) -> Result<(), String> {
+        for (name, ty) in std::mem::take(&mut self.named) {
+            if matches!(self.bindings.close(&ty), Ty::Of("type", _)) {
+                return Err(format!("reference to undefined type: {name}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, items: &'e [(Expr, bool)]) -> Checked {
+        let (mut types, mut ids) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+        for (item, optional) in items {
+            let item = self.element(item, *optional)?;
+            types.push(item.ty);
+            ids.push(item.id);
+        }
+        let ty = Ty::list(self.elements(types));
+        Ok(self.part(ty, || Of::List(ids)))
+    }
+
+    fn map(&mut self, entries: &'e [(Expr, Expr, bool)]) -> Checked {
+        let (mut keys, mut values, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, value, optional) in entries {
+            let key = self.element(key, false)?;
+            let value = self.element(value, *optional)?;
+            keys.push(key.ty);
+            values.push(value.ty);
+            ids.push((key.id, value.id));
+        }
+        let keys = self.elements(keys);
+        let ty = Ty::map(keys, self.elements(values));
+        Ok(self.part(ty, || Of::Map(ids)))
+    }
+
+    /// An element of a literal, or what is in it if it is an optional one (`[?x]`).
+    fn element(&mut self, expr: &'e Expr, optional: bool) -> Checked {
+        let Part { ty, id } = self.expr(expr)?;
+        if self.in_format > 0 {
+            self.formatted.insert(expr, ty.clone());
+        }
+        match (optional, ty.in_optional()) {
+            (false, _) => Ok(Part { ty, id }),
+            (true, Some(inner)) => Ok(Part { ty: inner.clone(), id }),
+            // That what is no more than dynamic is refused is an error of the server's own.
+            (true, None) => Err(mismatch(&Ty::optional(ty.clone()), &ty)),
+        }
+    }
+
+    /// Whether all elements of a literal are of the same type, what is known only at the end taken into account.
+    fn literals(&mut self) -> Result<(), String> {
+        for types in std::mem::take(&mut self.literals) {
+            let mut closed = types.iter().map(|ty| self.bindings.close(ty)).collect::<Vec<_>>().into_iter();
+            let Some(first) = closed.next() else { continue };
+            if let Some(other) = closed.find(|other| *other != first) {
+                return Err(mismatch(&first, &other));
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, operand: Part, step: &'e Step) -> Checked {
+        match step {
+            Step::Field { name, optional: false } => {
+                let ty = self.field_type(&operand.ty, name, false)?;
+                Ok(self.part(ty, || Of::Field { operand: operand.id, name }))
+            }
+            Step::Field { name, optional: true } => {
+                let ty = self.field_type(&operand.ty, name, true)?;
+                let name = self.sketch.constant(&STRING, &Literal::String(name.clone()));
+                let args = vec![operand.id, name];
+                Ok(self.part(ty, || Of::Call { args, is_member: false, overloads: Vec::new() }))
+            }
+            Step::Index { index: expr, optional } => {
+                let index = self.expr(expr)?;
+                if let Some(name) = unfit_index(expr) {
+                    self.broken.get_or_insert_with(|| format!("invalid qualifier type: {name}"));
+                }
+                self.overload(if *optional { "_[?_]" } else { "_[_]" }, false, vec![operand, index])
+            }
+        }
+    }
+
+    fn field_type(&mut self, operand: &Ty, name: &str, optional: bool) -> Result<Ty, String> {
+        let operand = self.bindings.resolve(operand);
+        let (target, in_optional) = match operand.in_optional() {
+            Some(inner) => (inner.clone(), true),
+            None => (operand, false),
+        };
+        let ty = match &target {
+            Ty::Object(of) => property(of, name).ok_or_else(|| format!("undefined field '{name}'"))?,
+            Ty::Of("map", of) => of.get(1).cloned().unwrap_or(Ty::Dyn),
+            Ty::Variable(_) => {
+                self.bindings.assign(&[Ty::Dyn], std::slice::from_ref(&target));
+                Ty::Dyn
+            }
+            Ty::Dyn => Ty::Dyn,
+            other => return Err(format!("type '{other}' does not support field selection")),
+        };
+        let ty = if in_optional || optional { Ty::optional(ty) } else { ty };
+        Ok(self.bindings.resolve(&ty))
+    }
+
+    pub fn condition(&mut self, expr: &'e Expr) -> Result<Id, String> {
+        let Part { ty, id } = self.expr(expr)?;
+        self.assert(ty, &BOOL)?;
+        Ok(id)
+    }
+
+    pub fn assert(&mut self, ty: Ty, wanted: &Ty) -> Result<(), String> {
+        match self.bindings.assign(std::slice::from_ref(wanted), std::slice::from_ref(&ty)) {
+            true => Ok(()),
+            false => Err(mismatch(&self.bindings.close(wanted), &self.bindings.close(&ty))),
+        }
+    }
+
+    fn call(&mut self, call: &'e Call) -> Checked {
+        let mut args = Vec::with_capacity(call.args.len());
+        self.in_format += usize::from(call.function == "format");
+        for arg in &call.args {
+            args.push(self.expr(arg)?);
+        }
+        self.in_format -= usize::from(call.function == "format");
+        let (part, only) = self.resolved(&call.function, call.member, args)?;
+        if let Some(signature) = only {
+            call.resolved.signature.get_or_init(|| signature);
+        }
+        if let ("format", true, [Expr::Literal(Literal::String(template)), Expr::List(items)]) =
+            (call.function.as_str(), call.member, call.args.as_slice())
+        {
+            self.formats.push((template, items));
+        }
+        if let Err(problem) = literal_argument(call) {
+            match is_validated(call) {
+                true => return Err(problem),
+                false => _ = self.broken.get_or_insert(problem),
+            }
+        }
+        Ok(part)
+    }
+
+    /// The result of a function. Of several overloads that fit the result is that of the first, or `dyn`.
+    pub fn overload(&mut self, name: &str, member: bool, args: Vec<Part>) -> Checked {
+        self.resolved(name, member, args).map(|(result, _)| result)
+    }
+
+    /// The same, and the overload if only one fits.
+    pub fn resolved(
+        &mut self,
+        name: &str,
+        member: bool,
+        args: Vec<Part>,
+    ) -> Result<(Part, Option<&'static Signature>), String> {
+        let (types, ids): (Vec<Ty>, Vec<Id>) = args.into_iter().map(|part| (part.ty, part.id)).unzip();
+        let mut result: Option<Ty> = None;
+        let mut overloads = Vec::new();
+        for signature in signatures(name, member) {
+            if signature.args.len() != types.len() {
+                continue;
+            }
+            let variables: Vec<Ty> = (0..signature.variables).map(|_| self.bindings.fresh()).collect();
+            let wanted: Vec<Ty> = signature.args.iter().map(|arg| instance(arg, &variables)).collect();
+            if self.bindings.assign(&types, &wanted) {
+                let of_this = self.bindings.resolve(&instance(&signature.result, &variables));
+                overloads.push(signature);
+                result = Some(match result {
+                    None => of_this,
+                    Some(before) if before == of_this => before,
+                    Some(_) => Ty::Dyn,
+                });
+            }
+        }
+        let Some(ty) = result else {
+            let shown: Vec<String> = types.iter().map(|arg| self.bindings.close(arg).to_string()).collect();
+            let applied = match (member, shown.split_first()) {
+                (true, Some((target, rest))) => format!("{target}.({})", rest.join(", ")),
+                _ => format!("({})", shown.join(", ")),
+            };
+            return Err(format!("found no matching overload for '{name}' applied to '{applied}'"));
+        };
+        let only = match overloads.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        };
+        Ok((self.part(ty, || Of::Call { args: ids, is_member: member, overloads }), only))
+    }
+}
+
+fn mismatch(wanted: &Ty, found: &Ty) -> String {
+    format!("expected type '{wanted}' but found '{found}'")
+}
+
+/// A type of a signature with the variables of one call.
+fn instance(ty: &Ty, variables: &[Ty]) -> Ty {
+    match ty {
+        Ty::Variable(number) => variables.get(*number).cloned().unwrap_or(Ty::Dyn),
+        Ty::Of(name, of) if !of.is_empty() => Ty::Of(name, of.iter().map(|of| instance(of, variables)).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The type of the property that rules call `name`.
+fn property(of: &types::Type, name: &str) -> Option<Ty> {
+    let Kind::Object(properties) = &of.kind else { return None };
+    let unescaped = types::unescape(name)?;
+    let found = properties.get(&unescaped).filter(|of| of.is_declared())?;
+    // A reserved word can be written as it is, too.
+    (types::escape(&unescaped)? == name || types::RESERVED.contains(&name)).then(|| Ty::of_schema(found))
+}

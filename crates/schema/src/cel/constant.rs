@@ -1,0 +1,84 @@
+//! What the server finds out about constants when it compiles a rule: it converts them, builds lists and maps of them, and
+//! refuses the rule where that goes wrong, even if nothing would ever come to evaluate them.
+
+use super::ast::{Call, Expr, Literal};
+use super::budget::Budget;
+use super::eval::literal_value;
+use super::fault::Fault;
+use super::value::{List, Value};
+use crate::re2;
+
+/// The server converts literals when it compiles a rule, and refuses those that it cannot convert.
+pub(super) fn literal_argument(call: &Call) -> Result<(), String> {
+    match call.args.as_slice() {
+        // The server takes the text for the pattern here, although it is the second argument that is one.
+        [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => re2::check(text),
+        _ => match converted(call) {
+            Some(Err(Fault::Error(why))) => Err(why),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Whether the server looks at the literal while it checks types; at others it looks when it makes a program of the rule.
+pub(super) fn is_validated(call: &Call) -> bool {
+    match call.function.as_str() {
+        "matches" => true,
+        "duration" | "timestamp" => matches!(call.args.as_slice(), [Expr::Literal(_)]),
+        _ => false,
+    }
+}
+
+/// The functions that the server evaluates when it compiles a rule, where their argument is a constant.
+const CONVERSIONS: &[&str] =
+    &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+
+/// The value of a conversion of a constant.
+fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
+    let ([arg], [overload]) = (call.args.as_slice(), call.resolved.overloads.as_slice()) else { return None };
+    let value = match arg {
+        Expr::Literal(literal) => literal_value(literal),
+        Expr::TypeName(name) => Value::Type(name),
+        // What is in it makes no difference to conversions.
+        Expr::List(_) | Expr::Map(_) if is_constant(arg) => Value::List(List::new(Vec::new())),
+        Expr::Call(inner) => converted(inner)?.ok()?,
+        _ => return None,
+    };
+    CONVERSIONS
+        .contains(&overload.name)
+        .then(|| (overload.call)(&[value], &mut Budget::default()).unwrap_or_else(|| Err(Fault::no_such_overload())))
+}
+
+/// The Go type of a constant in brackets, if nothing can be looked up by one of it. The server builds constants when it
+/// compiles a rule.
+pub(super) fn unfit_index(expr: &Expr) -> Option<&'static str> {
+    match expr {
+        Expr::Literal(Literal::Null) => Some("types.Null"),
+        Expr::Literal(Literal::Bytes(_)) => Some("types.Bytes"),
+        Expr::TypeName(_) => Some("*types.Type"),
+        Expr::List(_) if is_constant(expr) => Some("*types.baseList"),
+        Expr::Map(_) if is_constant(expr) => Some("*types.baseMap"),
+        Expr::Call(call) if is_constant(expr) => match (call.function.as_str(), call.args.as_slice()) {
+            ("bytes", _) => Some("types.Bytes"),
+            ("duration", _) => Some("types.Duration"),
+            ("timestamp", _) => Some("types.Timestamp"),
+            ("type", _) => Some("*types.Type"),
+            ("dyn", [arg]) => unfit_index(arg),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::TypeName(_) => true,
+        Expr::List(items) => items.iter().all(|(item, _)| is_constant(item)),
+        Expr::Map(entries) => entries.iter().all(|(key, value, _)| is_constant(key) && is_constant(value)),
+        Expr::Call(call) => match call.args.as_slice() {
+            [arg] => !call.member && CONVERSIONS.contains(&call.function.as_str()) && is_constant(arg),
+            _ => false,
+        },
+        _ => false,
+    }
+}

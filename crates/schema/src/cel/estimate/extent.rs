@@ -1,0 +1,80 @@
+//! How large the values of a schema can be: from its keywords, or else from what fits into a request.
+
+use serde_json::Value as Json;
+
+use crate::cel::types::Kind;
+
+/// The size of the largest request that the server reads.
+const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
+/// The longest durations and times, in JSON.
+const MAX_TIME_BYTES: i64 = 32;
+const DATE_BYTES: i64 = 12;
+
+/// How large the values of a schema can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// The most elements, entries, characters or bytes; none for what has no size.
+    pub(super) max_elements: u64,
+    /// The bytes that the smallest value takes in JSON.
+    min_bytes: i64,
+}
+
+impl Extent {
+    /// `implied` are the properties that values have whatever the schema says of them.
+    pub(crate) fn of(kind: &Kind, schema: &Json, implied: &[&str]) -> Self {
+        let limit = |keyword: &str| schema.get(keyword).and_then(Json::as_i64).map(|limit| limit.max(0));
+        let text = MAX_REQUEST_BYTES - 2;
+        // A character may take four bytes.
+        let length = || limit("maxLength").map(|limit| limit.wrapping_mul(4));
+        let (max_elements, min_bytes) = match kind {
+            Kind::IntOrString => (length().unwrap_or(text), 1),
+            Kind::String => (length().or_else(|| longest_enum(schema)).unwrap_or(text), 2),
+            Kind::Bytes => (limit("maxLength").unwrap_or(text), 2),
+            Kind::Duration => (MAX_TIME_BYTES, 3),
+            Kind::Date => (DATE_BYTES, DATE_BYTES),
+            Kind::DateTime => (MAX_TIME_BYTES, 21),
+            Kind::Bool => (0, 4),
+            Kind::Int | Kind::Double => (0, 1),
+            Kind::List { items, .. } => (limit("maxItems").unwrap_or_else(|| fitting(items.extent.min_bytes + 1)), 2),
+            // A key, quotes, a colon and a comma.
+            Kind::Map(values) => (limit("maxProperties").unwrap_or_else(|| fitting(values.extent.min_bytes + 6)), 2),
+            Kind::Object(properties) => {
+                let bytes_of = |name: &str| {
+                    let property = properties.get(name).filter(|property| property.is_declared())?;
+                    let declared = schema.get("properties").and_then(|properties| properties.get(name));
+                    let default = declared.and_then(|declared| declared.get("default"));
+                    let has_default = default.is_some_and(|default| !default.is_null()) && !implied.contains(&name);
+                    // Quotes, a colon and a comma. What has a default need not be in a request.
+                    (!has_default).then_some(name.len() as i64 + property.extent.min_bytes + 4)
+                };
+                let mut required: Vec<&str> = schema
+                    .get("required")
+                    .and_then(Json::as_array)
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Json::as_str)
+                    .collect();
+                required.sort_unstable();
+                required.dedup();
+                (0, required.into_iter().filter_map(bytes_of).fold(2, i64::saturating_add))
+            }
+            Kind::Unknown | Kind::Untyped => (0, 0),
+        };
+        Extent { max_elements: max_elements as u64, min_bytes }
+    }
+
+    /// How many such values an object can hold, if nothing above says how many there may be.
+    pub(crate) fn max_cardinality(self) -> u64 {
+        MAX_REQUEST_BYTES.checked_div(self.min_bytes.saturating_add(1)).unwrap_or_default() as u64
+    }
+}
+
+/// How many values of so many bytes fit into a request.
+fn fitting(bytes: i64) -> i64 {
+    (MAX_REQUEST_BYTES - 2).checked_div(bytes).unwrap_or_default()
+}
+
+fn longest_enum(schema: &Json) -> Option<i64> {
+    let values = schema.get("enum")?.as_array().filter(|values| !values.is_empty())?;
+    Some(values.iter().filter_map(Json::as_str).map(str::len).max().unwrap_or_default() as i64)
+}

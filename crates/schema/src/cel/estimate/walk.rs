@@ -1,0 +1,375 @@
+//! Goes through an expression in the order in which the server does, and adds up.
+//!
+//! What is to be done next is kept in a list instead of on the stack: chains of operators nest as deep as they are long.
+
+use std::collections::HashMap;
+
+use super::call;
+use super::place::{INDICES, ITEMS, KEYS, Place, VALUES};
+use super::size::Size;
+use super::sketch::{ACCUMULATOR, Id, Loop, Node, Of, Sketch};
+use crate::cel::problem::{Parsed, Problem};
+use crate::cel::types::Type;
+use crate::cel::typing::{Bindings, Ty};
+
+/// Nodes to visit, and steps of their places to look at.
+const MAX_STEPS: usize = 5_000_000;
+
+const READ_COST: u64 = 1;
+const LIST_COST: u64 = 10;
+const MAP_COST: u64 = 30;
+
+/// The most that the expression may cost for a value of type `of`.
+pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &Bindings, of: &Type) -> Parsed<u64> {
+    if sketch.is_too_large() {
+        return Err(Problem::limit("what the expression expands to is too large to estimate its cost".to_owned()));
+    }
+    let Some(root) = sketch.nodes.len().checked_sub(1) else { return Ok(0) };
+    let mut walk = Walk {
+        nodes: &sketch.nodes,
+        bindings,
+        of,
+        notes: vec![Note::default(); sketch.nodes.len()],
+        variables: HashMap::new(),
+        seen: Vec::new(),
+        steps: 0,
+    };
+    let mut next = vec![Work::Enter(root)];
+    while let Some(work) = next.pop() {
+        walk.steps += 1;
+        if walk.steps > MAX_STEPS {
+            return Err(Problem::limit("the cost of the expression takes too long to estimate".to_owned()));
+        }
+        walk.run(work, &mut next);
+    }
+    Ok(walk.notes[root].cost)
+}
+
+/// What is in a list or a map: how large its keys and its values are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entries {
+    is_list: bool,
+    key: Size,
+    pub value: Size,
+}
+
+impl Entries {
+    pub fn or(this: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (this, other) = (this?, other?);
+        Some(Entries { is_list: this.is_list, key: this.key.or(other.key), value: this.value.or(other.value) })
+    }
+}
+
+/// What is known of a node.
+#[derive(Debug, Clone, Default)]
+struct Note<'e> {
+    cost: u64,
+    place: Option<Place<'e>>,
+    size: Option<Size>,
+    entries: Option<Entries>,
+}
+
+/// A variable of a macro.
+#[derive(Debug)]
+struct Variable<'e> {
+    place: Option<Place<'e>>,
+    size: Option<Size>,
+    entries: Option<Entries>,
+}
+
+/// An argument, as it was when it was come to.
+#[derive(Debug)]
+pub(super) struct Seen<'e> {
+    pub id: Id,
+    pub place: Option<Place<'e>>,
+    pub size: Option<Size>,
+}
+
+#[derive(Debug)]
+enum Work {
+    Enter(Id),
+    /// What is below the node is done.
+    Leave(Id),
+    /// Keeps what is known of an argument now.
+    See(Id),
+    /// The variables of a loop begin, and those of its elements end.
+    Begin(Id),
+    EndElements(Id),
+}
+
+pub(super) struct Walk<'s, 'e> {
+    pub nodes: &'s [Node<'e>],
+    bindings: &'s Bindings,
+    of: &'s Type,
+    notes: Vec<Note<'e>>,
+    variables: HashMap<&'e str, Vec<Variable<'e>>>,
+    seen: Vec<Seen<'e>>,
+    steps: usize,
+}
+
+impl<'e> Walk<'_, 'e> {
+    fn run(&mut self, work: Work, next: &mut Vec<Work>) {
+        match work {
+            Work::Enter(id) => self.enter(id, next),
+            Work::Leave(id) => self.leave(id),
+            Work::See(id) => {
+                let (place, size) = (self.place(id), self.size(id));
+                self.seen.push(Seen { id, place, size });
+            }
+            Work::Begin(id) => self.begin(id),
+            Work::EndElements(id) => {
+                if let Of::Loop(of) = &self.nodes[id].of {
+                    let (first, second) = of.variables;
+                    self.end(first);
+                    second.into_iter().for_each(|second| self.end(second));
+                }
+            }
+        }
+    }
+
+    /// What has to be done for a node, the last first.
+    fn enter(&mut self, id: Id, next: &mut Vec<Work>) {
+        next.push(Work::Leave(id));
+        let nodes = self.nodes;
+        match &nodes[id].of {
+            Of::Constant { .. } | Of::Name(_) => {}
+            Of::Field { operand, .. } | Of::Has(operand) => next.push(Work::Enter(*operand)),
+            Of::Logic(operands) => next.extend(operands.iter().rev().map(|id| Work::Enter(*id))),
+            Of::List(items) => next.extend(items.iter().rev().flat_map(|id| [Work::See(*id), Work::Enter(*id)])),
+            Of::Map(entries) => {
+                next.extend(entries.iter().rev().flat_map(|(key, value)| {
+                    [Work::See(*value), Work::See(*key), Work::Enter(*value), Work::Enter(*key)]
+                }))
+            }
+            Of::Call { args, is_member, .. } => {
+                // The target comes after the arguments.
+                let (target, rest) = args.split_at(usize::from(*is_member).min(args.len()));
+                next.extend(target.iter().chain(rest.iter().rev()).flat_map(|id| [Work::See(*id), Work::Enter(*id)]));
+            }
+            Of::Bind { value, result, .. } => {
+                next.extend([Work::Enter(*result), Work::Begin(id), Work::Enter(*value)]);
+            }
+            Of::Loop(of) => next.extend([
+                Work::Enter(of.result),
+                Work::EndElements(id),
+                Work::Enter(of.step),
+                Work::Enter(of.condition),
+                Work::Begin(id),
+                Work::Enter(of.start),
+                Work::Enter(of.range),
+            ]),
+        }
+    }
+
+    fn leave(&mut self, id: Id) {
+        let nodes = self.nodes;
+        let cost = match &nodes[id].of {
+            Of::Constant { .. } => 0,
+            Of::Name(name) => {
+                let place = match self.variable(name) {
+                    Some(variable) => variable.place.clone(),
+                    None => Some(Place::of_variable(name)),
+                };
+                self.notes[id].place = place;
+                READ_COST
+            }
+            Of::Field { operand, name } => {
+                let place = self.place(*operand).unwrap_or_default();
+                self.notes[id].place = Some(self.then(&place, name));
+                let reads = matches!(self.ty(*operand), Ty::Object(_) | Ty::Of("map", _));
+                self.notes[*operand].cost.saturating_add(if reads { READ_COST } else { 0 })
+            }
+            Of::Has(operand) => self.notes[*operand].cost,
+            Of::Logic(operands) => self.cost_of(operands),
+            Of::List(items) => {
+                let seen = self.seen.split_off(self.seen.len() - items.len());
+                let value = all_of(seen.iter());
+                self.notes[id].entries = Some(Entries { is_list: true, key: Size::fixed(1), value });
+                self.cost_of(items).saturating_add(LIST_COST)
+            }
+            Of::Map(entries) => {
+                let seen = self.seen.split_off(self.seen.len() - 2 * entries.len());
+                let (key, value) = (all_of(seen.iter().step_by(2)), all_of(seen.iter().skip(1).step_by(2)));
+                self.notes[id].entries = Some(Entries { is_list: false, key, value });
+                entries.iter().fold(MAP_COST, |cost, (key, value)| cost.saturating_add(self.cost_of(&[*key, *value])))
+            }
+            Of::Call { args, is_member, overloads } => {
+                let mut seen = self.seen.split_off(self.seen.len() - args.len());
+                let target = if *is_member { seen.pop() } else { None };
+                call::cost(self, id, target.as_ref(), &seen, overloads)
+            }
+            Of::Bind { name, value, result } => {
+                self.end(name);
+                let (size, entries) = (self.size(*result), self.entries(*result));
+                self.set_size(id, size);
+                self.set_entries(id, entries);
+                // A value with a name is a loop over nothing.
+                self.cost_of(&[*value, *result]).saturating_add(LIST_COST)
+            }
+            Of::Loop(of) => self.leave_loop(id, of),
+        };
+        self.notes[id].cost = cost;
+    }
+
+    fn begin(&mut self, id: Id) {
+        let nodes = self.nodes;
+        let (name, value) = match &nodes[id].of {
+            Of::Bind { name, value, .. } => (*name, *value),
+            Of::Loop(of) => (ACCUMULATOR, of.start),
+            _ => return,
+        };
+        let (entries, place) = (self.entries(value), self.place(value));
+        let size = self.size(value);
+        self.variables.entry(name).or_default().push(Variable { place, size, entries });
+        let Of::Loop(of) = &nodes[id].of else { return };
+        let entries = self.entries(of.range);
+        let is_list = match entries {
+            Some(entries) => entries.is_list,
+            None => matches!(self.ty(of.range), Ty::Of("list", _)),
+        };
+        let key = (entries.map(|of| of.key), if is_list { INDICES } else { KEYS });
+        let value = (entries.map(|of| of.value), if is_list { ITEMS } else { VALUES });
+        match of.variables {
+            (first, None) => self.element(first, of.range, if is_list { value } else { key }),
+            (first, Some(second)) => {
+                self.element(first, of.range, key);
+                self.element(second, of.range, value);
+            }
+        }
+    }
+
+    /// A variable for the elements of `range`.
+    fn element(&mut self, name: &'e str, range: Id, (size, step): (Option<Size>, &'static str)) {
+        let place = self.place(range).unwrap_or_default();
+        let place = Some(self.then(&place, step));
+        self.variables.entry(name).or_default().push(Variable { place, size, entries: None });
+    }
+
+    fn leave_loop(&mut self, id: Id, of: &Loop) -> u64 {
+        self.end(ACCUMULATOR);
+        let times = self.size(of.range).unwrap_or(Size::UNKNOWN);
+        let each = self.cost_of(&[of.step, of.condition]);
+        let nodes = self.nodes;
+        match &nodes[of.start].of {
+            Of::List(_) | Of::Map(_) => {
+                self.set_size(id, Some(times));
+                let entries = self.entries(of.step);
+                self.set_entries(id, entries);
+            }
+            _ => {
+                let size = self.size(of.start);
+                self.set_size(id, size);
+            }
+        }
+        self.cost_of(&[of.range, of.start, of.result]).saturating_add(times.max.saturating_mul(each))
+    }
+
+    fn end(&mut self, name: &str) {
+        if let Some(variables) = self.variables.get_mut(name) {
+            variables.pop();
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&Variable<'e>> {
+        self.variables.get(name)?.last()
+    }
+
+    /// The variable of a macro that a node is.
+    fn as_variable(&self, id: Id) -> Option<&Variable<'e>> {
+        match self.nodes[id].of {
+            Of::Name(name) => self.variable(name),
+            _ => None,
+        }
+    }
+
+    fn cost_of(&self, ids: &[Id]) -> u64 {
+        ids.iter().fold(0, |cost, id| cost.saturating_add(self.notes[*id].cost))
+    }
+
+    pub fn ty(&self, id: Id) -> &Ty {
+        self.head(&self.nodes[id].ty)
+    }
+
+    pub fn head<'t>(&'t self, ty: &'t Ty) -> &'t Ty {
+        self.bindings.head(ty)
+    }
+
+    pub fn place(&self, id: Id) -> Option<Place<'e>> {
+        match self.as_variable(id) {
+            Some(variable) => variable.place.clone(),
+            None => self.notes[id].place.clone(),
+        }
+    }
+
+    pub fn then(&mut self, place: &Place<'e>, step: &'e str) -> Place<'e> {
+        self.steps += place.len();
+        place.then(step)
+    }
+
+    pub fn set_place(&mut self, id: Id, place: Place<'e>) {
+        self.notes[id].place = Some(place);
+    }
+
+    /// How large the schema lets a value be.
+    pub fn size_at(&mut self, place: Option<&Place<'e>>) -> Option<Size> {
+        let place = place?;
+        self.steps += place.len();
+        place.size_in(self.of)
+    }
+
+    pub fn size(&mut self, id: Id) -> Option<Size> {
+        if let Some(size) = self.notes[id].size {
+            return Some(size);
+        }
+        match &self.nodes[id].of {
+            Of::Constant { size, .. } => return Some(Size::fixed(*size)),
+            Of::List(items) => return Some(Size::fixed(items.len() as u64)),
+            Of::Map(entries) => return Some(Size::fixed(entries.len() as u64)),
+            _ => {}
+        }
+        let place = self.place(id);
+        if let Some(size) = self.size_at(place.as_ref()) {
+            self.notes[id].size = Some(size);
+            return Some(size);
+        }
+        if is_scalar(self.ty(id), self.bindings) {
+            return Some(Size::fixed(1));
+        }
+        self.as_variable(id).and_then(|variable| variable.size)
+    }
+
+    pub fn set_size(&mut self, id: Id, size: Option<Size>) {
+        self.notes[id].size = size.or(self.notes[id].size);
+    }
+
+    pub fn entries(&self, id: Id) -> Option<Entries> {
+        self.notes[id].entries.or_else(|| self.as_variable(id).and_then(|variable| variable.entries))
+    }
+
+    pub fn set_entries(&mut self, id: Id, entries: Option<Entries>) {
+        self.notes[id].entries = entries.or(self.notes[id].entries);
+    }
+
+    pub fn cost(&self, id: Id) -> u64 {
+        self.notes[id].cost
+    }
+}
+
+fn all_of<'a, 'e: 'a>(mut seen: impl ExactSizeIterator<Item = &'a Seen<'e>>) -> Size {
+    match seen.len() {
+        0 => Size::fixed(0),
+        _ => seen
+            .try_fold(Size::NOTHING, |all, seen| Some(all.or(seen.size.unwrap_or(Size::UNKNOWN))))
+            .unwrap_or(Size::UNKNOWN),
+    }
+}
+
+/// Whether all values of the type are of one size.
+fn is_scalar(ty: &Ty, bindings: &Bindings) -> bool {
+    match ty {
+        Ty::Scalar(name) => !matches!(*name, "string" | "bytes"),
+        Ty::Of("google.protobuf.Duration" | "google.protobuf.Timestamp", _) => true,
+        Ty::Of("optional_type", of) => of.first().is_some_and(|of| is_scalar(bindings.head(of), bindings)),
+        _ => false,
+    }
+}

@@ -1,0 +1,152 @@
+//! An expression over whole objects of which no schema is known, as those of a ValidatingAdmissionPolicy: its variables
+//! are plain data, and what types they have is found out as it is evaluated.
+
+use serde_json::Value as Json;
+
+use super::ast::Expr;
+use super::budget::Budget;
+use super::check::check_in;
+use super::convert::native;
+use super::eval::Evaluation;
+use super::fault::Fault;
+use super::parser::parse;
+use super::problem::Parsed;
+use super::resolve::resolve_in;
+use super::typing::{BOOL, STRING, Ty};
+use super::value::Value;
+use crate::Patterns;
+
+/// A compiled expression.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    expr: Expr,
+}
+
+impl Expression {
+    /// An expression that is true or false, over these variables.
+    ///
+    /// # Errors
+    /// Why the API server would not take it.
+    pub fn condition(source: &str, variables: &[&'static str]) -> Result<Self, String> {
+        Self::compile(source, variables, &BOOL)
+    }
+
+    /// An expression that makes a text.
+    ///
+    /// # Errors
+    /// As [`Expression::condition`].
+    pub fn message(source: &str, variables: &[&'static str]) -> Result<Self, String> {
+        Self::compile(source, variables, &STRING)
+    }
+
+    fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, String> {
+        let compiled = |source| -> Parsed<(Expr, Ty)> {
+            let mut expr = parse(source)?;
+            resolve_in(&mut expr, variables, &Patterns::default())?.working()?;
+            let ty = check_in(&expr, variables.iter().map(|name| (*name, Ty::Dyn)).collect())?;
+            Ok((expr, ty))
+        };
+        let (expr, ty) = compiled(source).map_err(|problem| problem.text)?;
+        match ty {
+            // As with a policy: what may be anything may not be what is wanted.
+            ty if ty == *wanted => Ok(Expression { expr }),
+            ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
+        }
+    }
+
+    /// Whether the condition holds.
+    ///
+    /// # Errors
+    /// Why it has no value, for example a field that is not there.
+    pub fn holds(&self, variables: &[(&'static str, &Json)], budget: &mut Budget) -> Result<bool, String> {
+        match self.evaluate(variables, budget)? {
+            Value::Bool(value) => Ok(value),
+            other => Err(format!("the expression evaluates to {}, not to bool", other.type_name())),
+        }
+    }
+
+    /// The text that the expression makes.
+    ///
+    /// # Errors
+    /// As [`Expression::holds`].
+    pub fn text(&self, variables: &[(&'static str, &Json)], budget: &mut Budget) -> Result<String, String> {
+        match self.evaluate(variables, budget)? {
+            Value::String(text) => Ok(text.to_string()),
+            other => Err(format!("the expression evaluates to {}, not to string", other.type_name())),
+        }
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        variables: &[(&'static str, &'a Json)],
+        budget: &mut Budget,
+    ) -> Result<Value<'a>, String> {
+        budget.next_rule();
+        let variables = variables.iter().map(|(name, json)| (*name, Ok(native(json)))).collect();
+        let value = Evaluation::new(variables, budget).eval(&self.expr);
+        if budget.is_exhausted() {
+            return Err("the expression takes more steps than its budget allows".to_owned());
+        }
+        value.map_err(|(Fault::Error(text) | Fault::Abort(text) | Fault::Undecided(text))| text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const VARIABLES: &[&str] = &["object", "oldObject"];
+
+    fn holds(source: &str, object: &Json, old: &Json) -> Result<bool, String> {
+        let expression = Expression::condition(source, VARIABLES)?;
+        expression.holds(&[("object", object), ("oldObject", old)], &mut Budget::default())
+    }
+
+    #[test]
+    fn whole_objects_are_plain_data() {
+        let object = json!({"kind": "Deployment", "metadata": {"name": "web", "labels": {"a.b/c": "x"}},
+            "spec": {"replicas": 3, "ratio": 0.5, "containers": [{"image": "web:1"}, {"image": "web:latest"}]}});
+        let old = json!({"spec": {"replicas": 3}});
+        for (source, expected) in [
+            ("object.spec.replicas <= 5 && object.spec.ratio < 1.0", true),
+            ("object.spec.containers.all(c, !c.image.endsWith(':latest'))", false),
+            ("object.metadata.labels['a.b/c'] == 'x'", true),
+            ("has(object.metadata.labels) && !has(object.spec.missing)", true),
+            ("oldObject == null || object.spec.replicas >= oldObject.spec.replicas", true),
+            ("object.?spec.?missing.orValue(7) == 7", true),
+            ("object.kind in ['Deployment', 'StatefulSet']", true),
+            ("quantity('100Mi').isLessThan(quantity('1Gi'))", true),
+        ] {
+            assert_eq!(holds(source, &object, &old), Ok(expected), "{source}");
+        }
+        assert_eq!(holds("oldObject == null", &object, &Json::Null), Ok(true));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_expression_is_told_before_it_runs() {
+        for (source, reason) in [
+            ("object.spec.replicas", "must evaluate to bool, not dyn"),
+            ("self.x == 1", "undeclared reference to 'self'"),
+            ("object.x ==", ""),
+            ("object.x.frob()", "undeclared reference to 'frob'"),
+            ("object.x.matches('(')", ""),
+            ("'a'", "must evaluate to bool, not string"),
+        ] {
+            let error = Expression::condition(source, VARIABLES).unwrap_err();
+            assert!(error.contains(reason), "{source}: {error}");
+        }
+        assert!(Expression::message("object.x", VARIABLES).is_err());
+        assert!(Expression::message("'no ' + string(object.x)", VARIABLES).is_ok());
+    }
+
+    #[test]
+    fn what_has_no_value_is_no_verdict() {
+        let object = json!({"list": (0..200).collect::<Vec<_>>(), "text": "x"});
+        assert_eq!(holds("object.spec.x == 1", &object, &Json::Null), Err("no such key: spec".to_owned()));
+        assert!(holds("object.text > 1", &object, &Json::Null).is_err());
+        let costly = "object.list.all(a, object.list.all(b, object.list.all(c, a + b + c >= 0)))";
+        assert!(holds(costly, &object, &Json::Null).unwrap_err().contains("more steps"));
+    }
+}

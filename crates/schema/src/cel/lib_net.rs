@@ -1,0 +1,402 @@
+//! IP addresses and networks.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::budget::Budget;
+use super::fault::{Fault, Result};
+use super::library::Function;
+use super::value::Value;
+use crate::gotext::quote;
+
+pub(crate) const FUNCTIONS: &[Function] = &[
+    Function::global("ip", 1, ip),
+    Function::global("isIP", 1, is_ip),
+    Function::global("ip.isCanonical", 1, is_canonical),
+    Function::member("family", 1, family),
+    Function::member("isUnspecified", 1, is_unspecified),
+    Function::member("isLoopback", 1, is_loopback),
+    Function::member("isLinkLocalMulticast", 1, is_link_local_multicast),
+    Function::member("isLinkLocalUnicast", 1, is_link_local_unicast),
+    Function::member("isGlobalUnicast", 1, is_global_unicast),
+    Function::global("cidr", 1, cidr),
+    Function::global("isCIDR", 1, is_cidr),
+    Function::member("containsIP", 2, contains_ip),
+    Function::member("containsCIDR", 2, contains_cidr),
+    Function::member("ip", 1, cidr_ip),
+    Function::member("prefixLength", 1, prefix_length),
+    Function::member("masked", 1, masked),
+];
+
+/// An address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ip {
+    V4(Ipv4Addr),
+    V6(Ipv6Addr),
+}
+
+impl fmt::Display for Ip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ip::V4(address) => address.fmt(f),
+            Ip::V6(address) => address.fmt(f),
+        }
+    }
+}
+
+impl Ip {
+    /// Parses an address without a zone; the error is why it is none, as Go says it.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Ip, String> {
+        match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
+            Some(b'.') => parse_v4(text).map(Ip::V4),
+            Some(b':') if text.ends_with('%') => Err("zone must be a non-empty string".to_owned()),
+            Some(b':') => {
+                let (address, zone) =
+                    text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
+                match (address.parse(), zone) {
+                    (Ok(address), None) => Ok(Ip::V6(address)),
+                    // Addresses with zones are nothing that a function takes.
+                    (Ok(_), Some(_)) => Err("zones are not allowed".to_owned()),
+                    (Err(_), _) => Err(problem_of_v6(address)),
+                }
+            }
+            Some(_) => Err("missing IPv6 address".to_owned()),
+            None => Err("unable to parse IP".to_owned()),
+        }
+    }
+
+    /// The address as a number, and how many bits it has.
+    fn bits(self) -> (u128, u32) {
+        match self {
+            Ip::V4(address) => (address.to_bits().into(), 32),
+            Ip::V6(address) => (address.to_bits(), 128),
+        }
+    }
+
+    /// The address with all but the first `prefix` bits cleared.
+    fn masked(self, prefix: u32) -> Ip {
+        let (bits, width) = self.bits();
+        let kept = match width - prefix {
+            128 => 0,
+            dropped => bits >> dropped << dropped,
+        };
+        match self {
+            Ip::V4(_) => Ip::V4(Ipv4Addr::from_bits(u32::try_from(kept).unwrap_or_default())),
+            Ip::V6(_) => Ip::V6(Ipv6Addr::from_bits(kept)),
+        }
+    }
+
+    fn is_loopback(self) -> bool {
+        match self {
+            Ip::V4(address) => address.is_loopback(),
+            Ip::V6(address) => address.is_loopback(),
+        }
+    }
+
+    fn is_link_local_unicast(self) -> bool {
+        match self {
+            Ip::V4(address) => address.is_link_local(),
+            Ip::V6(address) => address.is_unicast_link_local(),
+        }
+    }
+
+    fn is_multicast(self) -> bool {
+        match self {
+            Ip::V4(address) => address.is_multicast(),
+            Ip::V6(address) => address.is_multicast(),
+        }
+    }
+
+    fn is_unspecified(self) -> bool {
+        match self {
+            Ip::V4(address) => address.is_unspecified(),
+            Ip::V6(address) => address.is_unspecified(),
+        }
+    }
+
+    fn is_link_local_multicast(self) -> bool {
+        match self {
+            Ip::V4(address) => matches!(address.octets(), [224, 0, 0, _]),
+            Ip::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
+        }
+    }
+
+    fn is_global_unicast(self) -> bool {
+        !self.is_unspecified()
+            && self != Ip::V4(Ipv4Addr::BROADCAST)
+            && !self.is_loopback()
+            && !self.is_multicast()
+            && !self.is_link_local_unicast()
+    }
+}
+
+fn parse_v4(text: &str) -> std::result::Result<Ipv4Addr, String> {
+    let at = |position: usize, problem: &str| format!("{problem} (at {})", quote(&text[position..]));
+    let mut octets = [0; 4];
+    let mut count = 0;
+    let mut start = 0;
+    for (index, field) in text.split('.').enumerate() {
+        let mut value = 0;
+        for (digit, c) in field.char_indices() {
+            let Some(number) = c.to_digit(10) else { return Err(at(start + digit, "unexpected character")) };
+            if digit == 1 && value == 0 {
+                return Err("IPv4 field has octet with leading zero".to_owned());
+            }
+            value = value * 10 + number;
+            if value > 255 {
+                return Err("IPv4 field has value >255".to_owned());
+            }
+        }
+        if field.is_empty() {
+            // The dot that is one too many: the one after the gap, or the last.
+            let dot = if start == text.len() || index > 0 && start > text.len() - 1 { start - 1 } else { start };
+            return Err(at(dot, "IPv4 field must have at least one digit"));
+        }
+        if index == 3 && start + field.len() + 1 < text.len() {
+            return Err("IPv4 address too long".to_owned());
+        }
+        *octets.get_mut(count).ok_or("IPv4 address too long")? = u8::try_from(value).unwrap_or_default();
+        count += 1;
+        start += field.len() + 1;
+    }
+    if count < 4 { Err("IPv4 address too short".to_owned()) } else { Ok(Ipv4Addr::from(octets)) }
+}
+
+/// Why `text`, which has a colon, is no IPv6 address.
+fn problem_of_v6(text: &str) -> String {
+    let at = |rest: &str, problem: &str| format!("{problem} (at {})", quote(rest));
+    let mut rest = text;
+    let mut groups = 0;
+    let mut gap = false;
+    if let Some(tail) = rest.strip_prefix("::") {
+        gap = true;
+        rest = tail;
+    }
+    while groups < 8 && !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 4 {
+            return at(rest, "each group must have 4 or less digits");
+        }
+        if digits == 0 {
+            return at(rest, "each colon-separated field must have at least one digit");
+        }
+        let tail = &rest[digits..];
+        if tail.starts_with('.') {
+            return match groups {
+                groups if !gap && groups != 6 => {
+                    at(rest, "embedded IPv4 address must replace the final 2 fields of the address")
+                }
+                7 => at(rest, "too many hex fields to fit an embedded IPv4 at the end of the address"),
+                _ => parse_v4(rest).err().unwrap_or_default(),
+            };
+        }
+        groups += 1;
+        let Some(next) = tail.strip_prefix(':') else {
+            if tail.is_empty() {
+                rest = tail;
+                break;
+            }
+            return at(tail, "unexpected character, want colon");
+        };
+        if next.is_empty() {
+            return at(tail, "colon must be followed by more characters");
+        }
+        rest = next;
+        if let Some(next) = rest.strip_prefix(':') {
+            if gap {
+                return at(rest, "multiple :: in address");
+            }
+            gap = true;
+            rest = next;
+        }
+    }
+    if !rest.is_empty() {
+        return at(rest, "trailing garbage after address");
+    }
+    match gap {
+        true => "the :: must expand to at least one field of zeros".to_owned(),
+        false => "address string too short".to_owned(),
+    }
+}
+
+/// A network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cidr {
+    address: Ip,
+    prefix: u32,
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl Cidr {
+    fn contains(self, ip: Ip) -> bool {
+        self.address.bits().1 == ip.bits().1 && self.address.masked(self.prefix) == ip.masked(self.prefix)
+    }
+}
+
+fn is_mapped(ip: Ip) -> bool {
+    matches!(ip, Ip::V6(address) if address.to_ipv4_mapped().is_some())
+}
+
+/// Parses an address; the error is the server's text.
+fn parse_ip(text: &str) -> std::result::Result<Ip, String> {
+    if let Some((address, zone)) = text.split_once('%')
+        && matches!(Ip::parse(address), Ok(Ip::V6(_)))
+        && !zone.is_empty()
+    {
+        return Err(format!("IP address {} with zone value is not allowed", quote(text)));
+    }
+    let ip = Ip::parse(text).map_err(|why| {
+        format!(
+            "IP Address {} parse error during conversion from string: ParseAddr({}): {why}",
+            quote(text),
+            quote(text)
+        )
+    })?;
+    match is_mapped(ip) {
+        true => Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))),
+        false => Ok(ip),
+    }
+}
+
+/// Parses a network; the error is the server's text.
+fn parse_cidr(text: &str) -> std::result::Result<Cidr, String> {
+    let fail = |why: String| format!("network address parse error during conversion from string: {why}");
+    let prefix_fail = |why: String| fail(format!("netip.ParsePrefix({}): {why}", quote(text)));
+    let Some((address, bits)) = text.rsplit_once('/') else { return Err(prefix_fail("no '/'".to_owned())) };
+    if let Some((v6, zone)) = address.split_once('%')
+        && matches!(Ip::parse(v6), Ok(Ip::V6(_)))
+        && !zone.is_empty()
+    {
+        return Err(prefix_fail("IPv6 zones cannot be present in a prefix".to_owned()));
+    }
+    let address = Ip::parse(address).map_err(|why| prefix_fail(format!("ParseAddr({}): {why}", quote(address))))?;
+    let is_plain = bits.bytes().all(|b| b.is_ascii_digit()) && (bits.len() == 1 || !bits.starts_with('0'));
+    let prefix = bits.parse::<u32>().ok().filter(|_| is_plain);
+    let prefix = prefix.ok_or_else(|| prefix_fail(format!("bad bits after slash: {}", quote(bits))))?;
+    if prefix > address.bits().1 {
+        return Err(prefix_fail("prefix length out of range".to_owned()));
+    }
+    match is_mapped(address) {
+        true => Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))),
+        false => Ok(Cidr { address, prefix }),
+    }
+}
+
+fn to_cidr(text: &str) -> Result<Cidr> {
+    parse_cidr(text)
+        .map_err(|why| Fault::error(format!("network address parse error during conversion from string: {why}")))
+}
+
+type Answer<'a> = Option<Result<Value<'a>>>;
+
+/// What reading a text costs.
+fn read(budget: &mut Budget, text: &str) -> Result<()> {
+    budget.take(2 + text.len() as u64 / 5)
+}
+
+fn ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::String(text)] = args else { return None };
+    if let Err(fault) = read(budget, text) {
+        return Some(Err(fault));
+    }
+    Some(parse_ip(text).map(Value::Ip).map_err(Fault::Error))
+}
+
+fn is_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::String(text)] = args else { return None };
+    Some(read(budget, text).map(|()| Value::Bool(parse_ip(text).is_ok())))
+}
+
+fn is_canonical<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::String(text)] = args else { return None };
+    if let Err(fault) = read(budget, text) {
+        return Some(Err(fault));
+    }
+    Some(parse_ip(text).map(|ip| Value::Bool(ip.to_string() == **text)).map_err(Fault::Error))
+}
+
+fn test<'a>(args: &[Value<'a>], test: fn(Ip) -> bool) -> Answer<'a> {
+    let [Value::Ip(ip)] = args else { return None };
+    Some(Ok(Value::Bool(test(*ip))))
+}
+
+fn family<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    let [Value::Ip(ip)] = args else { return None };
+    Some(Ok(Value::Int(if matches!(ip, Ip::V4(_)) { 4 } else { 6 })))
+}
+
+fn is_unspecified<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    test(args, Ip::is_unspecified)
+}
+
+fn is_loopback<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    test(args, Ip::is_loopback)
+}
+
+fn is_link_local_multicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    test(args, Ip::is_link_local_multicast)
+}
+
+fn is_link_local_unicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    test(args, Ip::is_link_local_unicast)
+}
+
+fn is_global_unicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    test(args, Ip::is_global_unicast)
+}
+
+fn cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::String(text)] = args else { return None };
+    Some(read(budget, text).and_then(|()| to_cidr(text)).map(Value::Cidr))
+}
+
+fn is_cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    let [Value::String(text)] = args else { return None };
+    Some(read(budget, text).map(|()| Value::Bool(parse_cidr(text).is_ok())))
+}
+
+fn contains_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    if let Err(fault) = budget.take(20) {
+        return Some(Err(fault));
+    }
+    Some(match args {
+        [Value::Cidr(cidr), Value::Ip(ip)] => Ok(Value::Bool(cidr.contains(*ip))),
+        // The server does not say what is wrong with the address.
+        [Value::Cidr(cidr), Value::String(text)] => {
+            parse_ip(text).map(|ip| Value::Bool(cidr.contains(ip))).map_err(|_| Fault::no_such_overload())
+        }
+        _ => return None,
+    })
+}
+
+fn contains_cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+    if let Err(fault) = budget.take(20) {
+        return Some(Err(fault));
+    }
+    let (outer, inner) = match args {
+        [Value::Cidr(outer), Value::Cidr(inner)] => (outer, Ok(*inner)),
+        [Value::Cidr(outer), Value::String(text)] => (outer, to_cidr(text)),
+        _ => return None,
+    };
+    Some(inner.map(|inner| Value::Bool(outer.prefix <= inner.prefix && outer.contains(inner.address))))
+}
+
+fn cidr_ip<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    let [Value::Cidr(cidr)] = args else { return None };
+    Some(Ok(Value::Ip(cidr.address)))
+}
+
+fn prefix_length<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    let [Value::Cidr(cidr)] = args else { return None };
+    Some(Ok(Value::Int(cidr.prefix.into())))
+}
+
+fn masked<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    let [Value::Cidr(cidr)] = args else { return None };
+    Some(Ok(Value::Cidr(Cidr { address: cidr.address.masked(cidr.prefix), prefix: cidr.prefix })))
+}

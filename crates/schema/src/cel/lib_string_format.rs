@@ -1,0 +1,350 @@
+//! The function `format` on strings.
+
+use super::ast::Expr;
+use super::budget::Budget;
+use super::fault::{Fault, Result};
+use super::lib_convert::{go_double, text};
+use super::typing::Ty;
+use super::value::{List, Map, Value};
+use crate::gotext::quote;
+
+const DEFAULT_PRECISION: usize = 6;
+/// No number has more digits than this.
+const MAX_PRECISION: usize = 1_000;
+
+/// `'…%s…'.format([…])`
+pub(crate) fn format<'a>(args: &[Value<'a>], budget: &mut Budget) -> Option<Result<Value<'a>>> {
+    let [Value::String(template), Value::List(list)] = args else { return None };
+    Some(fill(template, list, budget).map(Value::from))
+}
+
+fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
+    let mut out = String::new();
+    let mut rest = template;
+    let mut next = 0;
+    while let Some(at) = rest.find('%') {
+        budget.take(1)?;
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(tail) = rest.strip_prefix('%') {
+            out.push('%');
+            rest = tail;
+            continue;
+        }
+        if next >= list.len() {
+            return Err(Fault::error(format!("index {next} out of range")));
+        }
+        if rest.is_empty() {
+            return Err(Fault::error("unexpected end of string"));
+        }
+        let value = list.get(next)?;
+        next += 1;
+        let (precision, clause, tail) = clause(rest)?;
+        rest = tail;
+        let written = match clause {
+            's' => whole(&value),
+            'd' => decimal(&value),
+            'f' => fixed(&value, precision),
+            'e' => scientific(&value, precision),
+            'b' => binary(&value),
+            'x' | 'X' => hex(&value, clause == 'X'),
+            _ => octal(&value),
+        };
+        let written = written.map_err(|fault| match fault {
+            Fault::Error(text) => Fault::Error(format!("error during formatting: {text}")),
+            other => other,
+        })?;
+        budget.take(written.len() as u64 / 10)?;
+        out.push_str(&written);
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// What the server finds out about a literal text and its literal arguments when it compiles a rule. `ty` tells the type
+/// of an argument, or of what is in one.
+pub(crate) fn check(
+    template: &str,
+    args: &[(Expr, bool)],
+    ty: &mut impl FnMut(&Expr) -> Ty,
+) -> std::result::Result<(), String> {
+    let mut next = 0;
+    let mut rest = template;
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        if let Some(tail) = rest.strip_prefix('%') {
+            rest = tail;
+            continue;
+        }
+        let (_, letter, tail) = match clause(rest) {
+            Ok(clause) => clause,
+            Err(Fault::Error(why) | Fault::Abort(why) | Fault::Undecided(why)) => return Err(why),
+        };
+        let Some((arg, _)) = args.get(next) else { return Err(format!("index {next} out of range")) };
+        if !takes(letter, arg, ty) {
+            return Err(format!("error during formatting: %{letter} cannot be used on {}", ty(arg)));
+        }
+        rest = tail;
+        next += 1;
+    }
+    match args.len() > next {
+        true => Err(format!("too many arguments supplied to string.format (expected {next}, got {})", args.len())),
+        false => Ok(()),
+    }
+}
+
+/// Whether a clause can write the argument, as far as its type tells.
+fn takes(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> bool {
+    let name = match ty(arg) {
+        Ty::Dyn => "dyn",
+        Ty::Null => "null",
+        Ty::Scalar(name) | Ty::Of(name, _) => name,
+        Ty::Object(_) | Ty::Variable(_) => "object",
+    };
+    let names: &[&str] = match clause {
+        's' => &[
+            "null",
+            "list",
+            "map",
+            "int",
+            "uint",
+            "double",
+            "bool",
+            "string",
+            "bytes",
+            "type",
+            "google.protobuf.Timestamp",
+            "google.protobuf.Duration",
+        ],
+        'f' | 'e' => &["double", "string"],
+        'b' => &["int", "uint", "bool"],
+        'x' | 'X' => &["int", "uint", "string", "bytes"],
+        _ => &["int", "uint"],
+    };
+    let takes_it = name == "dyn" || names.contains(&name);
+    takes_it
+        && match arg {
+            Expr::List(items) if clause == 's' => items.iter().all(|(item, _)| takes(clause, item, ty)),
+            Expr::Map(entries) if clause == 's' => {
+                entries.iter().all(|(key, value, _)| takes(clause, key, ty) && takes(clause, value, ty))
+            }
+            _ => true,
+        }
+}
+
+/// The precision and the letter of a clause, and what follows.
+fn clause(rest: &str) -> Result<(usize, char, &str)> {
+    let (precision, tail) = precision(rest)?;
+    let mut chars = tail.chars();
+    match chars.next() {
+        Some(clause @ ('s' | 'd' | 'f' | 'e' | 'b' | 'x' | 'X' | 'o')) => Ok((precision, clause, chars.as_str())),
+        // The server looks at bytes.
+        Some(_) => Err(unparsable(&format!("unrecognized formatting clause \"{}\"", char::from(tail.as_bytes()[0])))),
+        None => Err(unparsable("unexpected end of string")),
+    }
+}
+
+fn unparsable(why: &str) -> Fault {
+    Fault::error(format!("could not parse formatting clause: {why}"))
+}
+
+/// The precision before a clause, `.2` for instance, and what follows it.
+fn precision(rest: &str) -> Result<(usize, &str)> {
+    let Some(tail) = rest.strip_prefix('.') else { return Ok((DEFAULT_PRECISION, rest)) };
+    let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == tail.len() {
+        return Err(unparsable("error while parsing precision: could not find end of precision specifier"));
+    }
+    match tail[..digits].parse::<usize>() {
+        Ok(precision) if precision <= MAX_PRECISION => Ok((precision, &tail[digits..])),
+        Ok(_) => Err(Fault::Undecided("the precision is larger than supported".to_owned())),
+        Err(_) => {
+            let (digits, why) =
+                (quote(&tail[..digits]), if digits == 0 { "invalid syntax" } else { "value out of range" });
+            let why = format!("strconv.Atoi: parsing {digits}: {why}");
+            Err(unparsable(&format!(
+                "error while parsing precision: error while converting precision to integer: {why}"
+            )))
+        }
+    }
+}
+
+fn wrong(clause: &str, value: &Value) -> Fault {
+    Fault::error(format!("{clause}, was given {}", value.type_name()))
+}
+
+/// `%s`
+fn whole(value: &Value) -> Result<String> {
+    match value {
+        Value::Null => Ok("null".to_owned()),
+        Value::Type(name) => Ok((*name).to_owned()),
+        Value::Bytes(bytes) => bytes_text(bytes),
+        Value::List(list) => list_text(list),
+        Value::Map(map) => map_text(map),
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Duration(_)
+        | Value::Timestamp(_) => Ok(text(value).unwrap_or_default()),
+        _ => Err(wrong(
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
+             and timestamps",
+            value,
+        )),
+    }
+}
+
+fn bytes_text(bytes: &[u8]) -> Result<String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Fault::Undecided("bytes that are no text".to_owned()))?;
+    Ok(text.to_owned())
+}
+
+/// A value inside a list or map.
+fn inner(value: &Value) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(quote(text)),
+        Value::Bytes(bytes) => Ok(format!("b{}", quote(&bytes_text(bytes)?))),
+        Value::Double(value) if value.is_finite() => Ok(format!("{value:.DEFAULT_PRECISION$}")),
+        Value::Double(value) => Ok(quote(&go_double(*value))),
+        Value::Duration(_) => Ok(format!("duration({})", quote(&whole(value)?))),
+        Value::Timestamp(_) => Ok(format!("timestamp({})", quote(&whole(value)?))),
+        Value::Null
+        | Value::Type(_)
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::List(_)
+        | Value::Map(_) => whole(value),
+        _ => Err(Fault::error(format!("no formatting function for {}", value.type_name()))),
+    }
+}
+
+fn list_text(list: &List) -> Result<String> {
+    let items = list.iter().map(|item| inner(&item?)).collect::<Result<Vec<_>>>()?;
+    Ok(format!("[{}]", items.join(", ")))
+}
+
+fn map_text(map: &Map) -> Result<String> {
+    let mut entries = Vec::new();
+    for key in map.keys() {
+        let name = match &key {
+            Value::String(text) => quote(text),
+            Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text(&key).unwrap_or_default(),
+            _ => {
+                return Err(Fault::error(format!("no formatting function for map key of type {}", key.type_name())));
+            }
+        };
+        let value = super::equal::find(map, &key)?.unwrap_or(Value::Null);
+        entries.push((name, inner(&value)?));
+    }
+    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let entries: Vec<_> = entries.into_iter().map(|(name, value)| format!("{name}:{value}")).collect();
+    Ok(format!("{{{}}}", entries.join(", ")))
+}
+
+/// `%d`
+fn decimal(value: &Value) -> Result<String> {
+    match value {
+        Value::Int(_) | Value::Uint(_) => Ok(text(value).unwrap_or_default()),
+        _ => Err(wrong("decimal clause can only be used on integers", value)),
+    }
+}
+
+/// The number that `%f` and `%e` write: a double, or a string that stands for one without digits.
+fn number(value: &Value, clause: &str) -> Result<f64> {
+    match value {
+        Value::Double(value) => Ok(*value),
+        Value::String(text) if &**text == "NaN" => Ok(f64::NAN),
+        Value::String(text) if &**text == "Infinity" => Ok(f64::INFINITY),
+        Value::String(text) if &**text == "-Infinity" => Ok(f64::NEG_INFINITY),
+        _ => Err(wrong(&format!("{clause} clause can only be used on doubles"), value)),
+    }
+}
+
+fn not_finite(value: f64) -> Option<String> {
+    match value {
+        value if value.is_nan() => Some("NaN".to_owned()),
+        f64::INFINITY => Some("∞".to_owned()),
+        f64::NEG_INFINITY => Some("-∞".to_owned()),
+        _ => None,
+    }
+}
+
+/// `%f`, as it is written in English: thousands are grouped.
+fn fixed(value: &Value, precision: usize) -> Result<String> {
+    let value = number(value, "fixed-point")?;
+    if let Some(text) = not_finite(value) {
+        return Ok(text);
+    }
+    let written = format!("{:.precision$}", value.abs());
+    let (whole, fraction) = written.split_at(written.find('.').unwrap_or(written.len()));
+    let mut out = String::new();
+    if value < 0.0 {
+        out.push('-');
+    }
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out.push_str(fraction);
+    Ok(out)
+}
+
+/// `%e`, as it is written in print: `1.5×10⁰³`. The server takes what should be the precision for the least width.
+fn scientific(value: &Value, width: usize) -> Result<String> {
+    let value = number(value, "scientific")?;
+    if let Some(text) = not_finite(value) {
+        return Ok(format!("{text:>width$}"));
+    }
+    let written = format!("{:.DEFAULT_PRECISION$e}", if value == 0.0 { 0.0 } else { value });
+    let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let sign = if exponent < 0 { "⁻" } else { "" };
+    let raised: String = format!("{:02}", exponent.abs())
+        .chars()
+        .filter_map(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit.to_digit(10)? as usize))
+        .collect();
+    Ok(format!("{:>width$}", format!("{digits}×10{sign}{raised}")))
+}
+
+/// A signed number in another base: Go writes a minus sign before the absolute value.
+fn based(value: i64, write: fn(u64) -> String) -> String {
+    let digits = write(value.unsigned_abs());
+    if value < 0 { format!("-{digits}") } else { digits }
+}
+
+/// `%b`
+fn binary(value: &Value) -> Result<String> {
+    match value {
+        Value::Int(value) => Ok(based(*value, |value| format!("{value:b}"))),
+        Value::Uint(value) => Ok(format!("{value:b}")),
+        Value::Bool(value) => Ok(u8::from(*value).to_string()),
+        _ => Err(wrong("only integers and bools can be formatted as binary", value)),
+    }
+}
+
+/// `%x` and `%X`
+fn hex(value: &Value, upper: bool) -> Result<String> {
+    let bytes = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let written = match value {
+        Value::Int(value) => based(*value, |value| format!("{value:x}")),
+        Value::Uint(value) => format!("{value:x}"),
+        Value::String(text) => bytes(text.as_bytes()),
+        Value::Bytes(value) => bytes(value),
+        _ => return Err(wrong("only integers, byte buffers, and strings can be formatted as hex", value)),
+    };
+    Ok(if upper { written.to_uppercase() } else { written })
+}
+
+/// `%o`
+fn octal(value: &Value) -> Result<String> {
+    match value {
+        Value::Int(value) => Ok(based(*value, |value| format!("{value:o}"))),
+        Value::Uint(value) => Ok(format!("{value:o}")),
+        _ => Err(wrong("octal clause can only be used on integers", value)),
+    }
+}

@@ -1,0 +1,125 @@
+//! Parts of timestamps and durations.
+
+use super::budget::Budget;
+use super::fault::{Fault, Result};
+use super::library::Function;
+use super::time::{Parts, Timestamp};
+use super::value::Value;
+use crate::gotext::quote;
+
+pub(crate) const FUNCTIONS: &[Function] = &[
+    Function::member("getFullYear", 1, year),
+    Function::member("getFullYear", 2, year),
+    Function::member("getMonth", 1, month),
+    Function::member("getMonth", 2, month),
+    Function::member("getDayOfYear", 1, day_of_year),
+    Function::member("getDayOfYear", 2, day_of_year),
+    Function::member("getDayOfMonth", 1, day_of_month),
+    Function::member("getDayOfMonth", 2, day_of_month),
+    Function::member("getDate", 1, date),
+    Function::member("getDate", 2, date),
+    Function::member("getDayOfWeek", 1, day_of_week),
+    Function::member("getDayOfWeek", 2, day_of_week),
+    Function::member("getHours", 1, hours),
+    Function::member("getHours", 2, hours),
+    Function::member("getMinutes", 1, minutes),
+    Function::member("getMinutes", 2, minutes),
+    Function::member("getSeconds", 1, seconds),
+    Function::member("getSeconds", 2, seconds),
+    Function::member("getMilliseconds", 1, milliseconds),
+    Function::member("getMilliseconds", 2, milliseconds),
+];
+
+type Answer<'a> = Option<Result<Value<'a>>>;
+
+/// A part of a timestamp.
+fn part<'a>(args: &[Value<'a>], pick: fn(Parts, Timestamp) -> i64) -> Answer<'a> {
+    match args {
+        [Value::Timestamp(time)] => Some(Ok(Value::Int(pick(time.parts(0), *time)))),
+        [Value::Timestamp(time), Value::String(zone)] => {
+            Some(offset(zone).map(|offset| Value::Int(pick(time.parts(offset), *time))))
+        }
+        _ => None,
+    }
+}
+
+/// A duration in whole units.
+fn units<'a>(args: &[Value<'a>], unit: i64) -> Answer<'a> {
+    match args {
+        [Value::Duration(nanos)] => Some(Ok(Value::Int(nanos / unit))),
+        _ => None,
+    }
+}
+
+/// The seconds east of UTC of a zone such as `+02:00`.
+fn offset(zone: &str) -> Result<i64> {
+    let Some((hours, minutes)) = zone.split_once(':') else {
+        return match zone {
+            "" | "UTC" => Ok(0),
+            _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
+                Err(Fault::error("time: invalid location name"))
+            }
+            _ if zone.contains('\0') => Err(Fault::error("invalid argument")),
+            _ if may_be_zone(zone) => Err(Fault::Undecided(format!("the time zone {} is not known here", quote(zone)))),
+            _ => Err(Fault::error(format!("unknown time zone {zone}"))),
+        };
+    };
+    let number = |text: &str| {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        is_number
+            .then(|| text.parse::<i32>().ok())
+            .flatten()
+            .map(i64::from)
+            .ok_or_else(|| Fault::error(format!("strconv.Atoi: parsing {}: invalid syntax", quote(text))))
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    Ok(60 * if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes })
+}
+
+/// Whether there may be a time zone of that name where the server runs.
+fn may_be_zone(name: &str) -> bool {
+    name.len() > 1
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+-/.".contains(&b))
+}
+
+fn year<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    part(args, |parts, _| parts.year)
+}
+
+fn month<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    part(args, |parts, _| parts.month - 1)
+}
+
+fn day_of_year<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    part(args, |parts, _| parts.day_of_year)
+}
+
+fn day_of_month<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    part(args, |parts, _| parts.day - 1)
+}
+
+fn date<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    part(args, |parts, _| parts.day)
+}
+
+fn day_of_week<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    part(args, |parts, _| parts.weekday)
+}
+
+fn hours<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    units(args, 3_600_000_000_000).or_else(|| part(args, |parts, _| parts.hour))
+}
+
+fn minutes<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    units(args, 60_000_000_000).or_else(|| part(args, |parts, _| parts.minute))
+}
+
+fn seconds<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    units(args, 1_000_000_000).or_else(|| part(args, |parts, _| parts.second))
+}
+
+fn milliseconds<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+    units(args, 1_000_000).or_else(|| part(args, |_, time| i64::from(time.nanos / 1_000_000)))
+}

@@ -1,0 +1,371 @@
+//! Parses an expression.
+//!
+//! The grammar is small and the parser is our own on purpose: it must not bring the process down. The depth of nesting
+//! is limited, and what can be repeated without nesting is parsed in a loop.
+
+use super::ast::{Call, Expr, Literal, Operator, Resolved, Step};
+use super::lexer::{Kind, Token, tokens};
+use super::macros;
+use super::problem::{Parsed, Problem};
+
+/// Nesting of brackets, calls and macros. The rules of real CRDs stay below twenty.
+const MAX_DEPTH: usize = 64;
+/// Selections in one path.
+const MAX_STEPS: usize = 256;
+/// The API server's own limit on the length of an expression.
+const MAX_CHARS: usize = 100_000;
+
+/// Words that may name a field, but neither a variable nor a function.
+const RESERVED: &[&str] = &[
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// Precedences below unary operators, the tightest last.
+const BINARY: &[&[(&str, Operator)]] = &[
+    &[
+        ("==", Operator::Equal),
+        ("!=", Operator::NotEqual),
+        ("<", Operator::Less),
+        ("<=", Operator::LessEqual),
+        (">", Operator::Greater),
+        (">=", Operator::GreaterEqual),
+        ("in", Operator::In),
+    ],
+    &[("+", Operator::Add), ("-", Operator::Subtract)],
+    &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Modulo)],
+];
+
+/// Parses `source`; the error says what is wrong and where.
+pub(crate) fn parse(source: &str) -> Parsed<Expr> {
+    if source.chars().count() > MAX_CHARS {
+        return Err(Problem::limit(format!("the expression is longer than {MAX_CHARS} characters")));
+    }
+    let mut parser = Parser { tokens: tokens(source)?, at: 0, depth: 0 };
+    let expr = parser.expression()?;
+    match parser.tokens.get(parser.at) {
+        None => Ok(expr),
+        Some(token) => Err(format!("unexpected {} at byte {}", describe(&token.kind), token.at).into()),
+    }
+}
+
+fn describe(kind: &Kind) -> String {
+    match kind {
+        Kind::Ident(name) => format!("{name:?}"),
+        Kind::Mark(mark) => format!("{mark:?}"),
+        Kind::Literal(_) | Kind::MinInt => "literal".to_owned(),
+    }
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Kind> {
+        self.tokens.get(self.at).map(|token| &token.kind)
+    }
+
+    fn is(&self, mark: &str) -> bool {
+        matches!(self.peek(), Some(Kind::Mark(found)) if *found == mark)
+    }
+
+    fn accept(&mut self, mark: &str) -> bool {
+        let found = self.is(mark);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, mark: &str) -> Parsed<()> {
+        if self.accept(mark) { Ok(()) } else { Err(self.unexpected(&format!("{mark:?}")).into()) }
+    }
+
+    fn unexpected(&self, wanted: &str) -> String {
+        match self.tokens.get(self.at) {
+            Some(token) => format!("expected {wanted}, found {} at byte {}", describe(&token.kind), token.at),
+            None => format!("expected {wanted}, found the end"),
+        }
+    }
+
+    /// Runs `parse` one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return Err(Problem::limit(format!("the expression nests deeper than {MAX_DEPTH} levels")));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn expression(&mut self) -> Parsed<Expr> {
+        self.nested(|parser| {
+            let mut cases = Vec::new();
+            loop {
+                let value = parser.disjunction()?;
+                if !parser.accept("?") {
+                    return Ok(match cases.is_empty() {
+                        true => value,
+                        false => Expr::Conditional { cases, otherwise: Box::new(value) },
+                    });
+                }
+                let then = parser.nested(Self::disjunction)?;
+                parser.expect(":")?;
+                cases.push((value, then));
+            }
+        })
+    }
+
+    fn disjunction(&mut self) -> Parsed<Expr> {
+        self.joined("||", Self::conjunction, Expr::Or)
+    }
+
+    fn conjunction(&mut self) -> Parsed<Expr> {
+        self.joined("&&", |parser| parser.binary(BINARY), Expr::And)
+    }
+
+    fn joined(
+        &mut self,
+        mark: &str,
+        operand: fn(&mut Self) -> Parsed<Expr>,
+        join: fn(Vec<Expr>) -> Expr,
+    ) -> Parsed<Expr> {
+        let first = operand(self)?;
+        if !self.is(mark) {
+            return Ok(first);
+        }
+        let mut operands = vec![first];
+        while self.accept(mark) {
+            operands.push(operand(self)?);
+        }
+        Ok(join(operands))
+    }
+
+    fn binary(&mut self, levels: &[&[(&str, Operator)]]) -> Parsed<Expr> {
+        let Some((level, tighter)) = levels.split_first() else { return self.unary() };
+        let first = self.binary(tighter)?;
+        let mut rest = Vec::new();
+        while let Some(operator) = self.operator(level) {
+            rest.push((operator, self.binary(tighter)?));
+        }
+        Ok(if rest.is_empty() { first } else { Expr::Binary { first: Box::new(first), rest } })
+    }
+
+    fn operator(&mut self, level: &[(&str, Operator)]) -> Option<Operator> {
+        let word = match self.peek()? {
+            Kind::Mark(mark) => mark,
+            Kind::Ident(name) => name.as_str(),
+            _ => return None,
+        };
+        let (_, operator) = level.iter().find(|(known, _)| *known == word)?;
+        let operator = *operator;
+        self.at += 1;
+        Some(operator)
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        let mut nots = 0;
+        while self.accept("!") {
+            nots += 1;
+        }
+        if nots > 0 {
+            let operand = self.postfix()?;
+            return Ok(if nots % 2 == 0 { operand } else { Expr::Not(Box::new(operand)) });
+        }
+        let mut minuses = 0;
+        while self.accept("-") {
+            minuses += 1;
+        }
+        if minuses == 0 {
+            return self.postfix();
+        }
+        // The sign belongs to the literal: only so can the smallest integer be written. Of several signs none does.
+        let negative = match self.peek() {
+            _ if minuses > 1 => None,
+            Some(Kind::MinInt) => Some(Literal::Int(i64::MIN)),
+            Some(Kind::Literal(Literal::Int(value))) => Some(Literal::Int(-value)),
+            Some(Kind::Literal(Literal::Double(value))) => Some(Literal::Double(-value)),
+            _ => None,
+        };
+        if let Some(literal) = negative {
+            self.at += 1;
+            return self.selections(Expr::Literal(literal));
+        }
+        let operand = self.postfix()?;
+        Ok(if minuses % 2 == 0 { operand } else { Expr::Negate(Box::new(operand)) })
+    }
+
+    fn postfix(&mut self) -> Parsed<Expr> {
+        let primary = self.primary()?;
+        self.selections(primary)
+    }
+
+    fn selections(&mut self, mut expr: Expr) -> Parsed<Expr> {
+        let depth = self.depth;
+        loop {
+            if self.accept(".") {
+                let optional = self.accept("?");
+                let name = self.identifier()?;
+                if !optional && self.is("(") {
+                    // Each call nests what stands before it.
+                    self.depth += 1;
+                    if self.depth > MAX_DEPTH {
+                        return Err(Problem::limit(format!("more than {MAX_DEPTH} calls in one chain")));
+                    }
+                    let args = self.arguments()?;
+                    expr = macros::member_call(expr, name, args)?;
+                } else {
+                    expr = extend(expr, Step::Field { name, optional })?;
+                }
+            } else if self.accept("[") {
+                let optional = self.accept("?");
+                let index = self.expression()?;
+                self.expect("]")?;
+                expr = extend(expr, Step::Index { index, optional })?;
+            } else {
+                self.depth = depth;
+                return Ok(expr);
+            }
+        }
+    }
+
+    fn identifier(&mut self) -> Parsed<String> {
+        match self.peek() {
+            // These four are never identifiers, the other reserved words may name a field.
+            Some(Kind::Ident(name)) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
+                let name = name.clone();
+                self.at += 1;
+                Ok(name)
+            }
+            _ => Err(self.unexpected("a name").into()),
+        }
+    }
+
+    fn arguments(&mut self) -> Parsed<Vec<Expr>> {
+        self.expect("(")?;
+        let mut args = Vec::new();
+        if self.accept(")") {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.expression()?);
+            if self.accept(")") {
+                return Ok(args);
+            }
+            self.expect(",")?;
+        }
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        if self.accept("(") {
+            let inner = self.expression()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        if self.accept("[") {
+            return self.list();
+        }
+        if self.accept("{") {
+            return self.map();
+        }
+        // A leading dot makes a name absolute, which it is anyway.
+        let absolute = self.accept(".");
+        match self.peek().cloned() {
+            Some(Kind::Literal(literal)) if !absolute => {
+                self.at += 1;
+                Ok(Expr::Literal(literal))
+            }
+            Some(Kind::Ident(name)) => {
+                let word = match name.as_str() {
+                    "true" => Some(Literal::Bool(true)),
+                    "false" => Some(Literal::Bool(false)),
+                    "null" => Some(Literal::Null),
+                    _ => None,
+                };
+                if let (Some(word), false) = (word, absolute) {
+                    self.at += 1;
+                    return Ok(Expr::Literal(word));
+                }
+                if RESERVED.contains(&name.as_str()) {
+                    return Err(self.unexpected("a name").into());
+                }
+                self.at += 1;
+                if self.is("(") {
+                    let args = self.arguments()?;
+                    return macros::global_call(name, args);
+                }
+                if self.is("{") {
+                    return Err(Problem::limit(format!("messages such as {name}{{}} are not supported")));
+                }
+                Ok(Expr::Variable(name))
+            }
+            _ => Err(self.unexpected("an expression").into()),
+        }
+    }
+
+    fn list(&mut self) -> Parsed<Expr> {
+        let mut items = Vec::new();
+        while !self.accept("]") {
+            let optional = self.accept("?");
+            items.push((self.expression()?, optional));
+            if !self.is("]") {
+                self.expect(",")?;
+            }
+        }
+        Ok(Expr::List(items))
+    }
+
+    fn map(&mut self) -> Parsed<Expr> {
+        let mut entries = Vec::new();
+        while !self.accept("}") {
+            let optional = self.accept("?");
+            let key = self.expression()?;
+            self.expect(":")?;
+            entries.push((key, self.expression()?, optional));
+            if !self.is("}") {
+                self.expect(",")?;
+            }
+        }
+        Ok(Expr::Map(entries))
+    }
+}
+
+/// Appends a selection to the path that `expr` is, or begins one.
+fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
+    match expr {
+        Expr::Path { steps, .. } if steps.len() == MAX_STEPS => {
+            Err(Problem::limit(format!("more than {MAX_STEPS} selections in one path")))
+        }
+        Expr::Path { root, mut steps } => {
+            steps.push(step);
+            Ok(Expr::Path { root, steps })
+        }
+        root => Ok(Expr::Path { root: Box::new(root), steps: vec![step] }),
+    }
+}
+
+/// A call that is not a macro.
+pub(crate) fn call(function: String, member: bool, args: Vec<Expr>) -> Expr {
+    Expr::Call(Call { function, member, args, resolved: Resolved::default(), pattern: None })
+}

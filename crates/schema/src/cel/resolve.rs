@@ -1,0 +1,170 @@
+//! Looks up what an expression names: variables, types and functions.
+//!
+//! An expression that names something that does not exist is refused by the server when the CRD is written.
+
+use super::ast::{Expr, Literal, Step};
+use super::library;
+use super::problem::{Parsed, Problem};
+use crate::Patterns;
+use crate::re2::{self, syntax};
+
+/// The names of types. The dotted ones are written as selections.
+const TYPES: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "int",
+    "list",
+    "map",
+    "net.CIDR",
+    "net.IP",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
+
+/// What was found on the way.
+#[derive(Debug)]
+pub(crate) struct Names<'v> {
+    /// Whether the expression uses `oldSelf`.
+    pub uses_old: bool,
+    /// The first pattern of which the server can make no program.
+    pub broken: Option<String>,
+    /// The variables that there are.
+    variables: &'v [&'static str],
+    scope: Vec<String>,
+    /// Where literal patterns are looked up.
+    patterns: Patterns,
+}
+
+/// The variables of a rule in a schema.
+const OF_A_RULE: &[&str] = &["self", OLD];
+const OLD: &str = "oldSelf";
+
+/// Resolves the names in `expr`, a rule of a schema.
+pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Parsed<Names<'static>> {
+    resolve_in(expr, OF_A_RULE, patterns)
+}
+
+/// Resolves the names in `expr`, in which these variables can be named.
+pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str], patterns: &Patterns) -> Parsed<Names<'v>> {
+    let mut names = Names { uses_old: false, broken: None, variables, scope: Vec::new(), patterns: patterns.clone() };
+    names.visit(expr)?;
+    Ok(names)
+}
+
+impl Names<'_> {
+    /// The same, or why the server can make no program of the expression.
+    pub(crate) fn working(self) -> Parsed<Self> {
+        match self.broken {
+            Some(problem) => Err(problem.into()),
+            None => Ok(self),
+        }
+    }
+
+    fn visit(&mut self, expr: &mut Expr) -> Parsed<()> {
+        match expr {
+            Expr::Literal(_) | Expr::TypeName(_) => Ok(()),
+            Expr::Variable(name) => {
+                if self.scope.contains(name) {
+                    return Ok(());
+                }
+                if self.variables.contains(&name.as_str()) {
+                    self.uses_old |= name == OLD;
+                    return Ok(());
+                }
+                match TYPES.iter().find(|known| *known == name) {
+                    Some(known) => *expr = Expr::TypeName(known),
+                    None => return Err(format!("undeclared reference to '{name}'").into()),
+                }
+                Ok(())
+            }
+            Expr::Path { root, steps } => {
+                if let Some(name) = self.type_name(root, steps) {
+                    *expr = Expr::TypeName(name);
+                    return Ok(());
+                }
+                self.visit(root)?;
+                for step in steps {
+                    if let Step::Index { index, .. } = step {
+                        self.visit(index)?;
+                    }
+                }
+                Ok(())
+            }
+            Expr::Has { operand, .. } => self.visit(operand),
+            Expr::Not(operand) | Expr::Negate(operand) => self.visit(operand),
+            Expr::And(operands) | Expr::Or(operands) => operands.iter_mut().try_for_each(|operand| self.visit(operand)),
+            Expr::Conditional { cases, otherwise } => {
+                for (condition, value) in cases {
+                    self.visit(condition)?;
+                    self.visit(value)?;
+                }
+                self.visit(otherwise)
+            }
+            Expr::Binary { first, rest } => {
+                self.visit(first)?;
+                rest.iter_mut().try_for_each(|(_, operand)| self.visit(operand))
+            }
+            Expr::List(items) => items.iter_mut().try_for_each(|(item, _)| self.visit(item)),
+            Expr::Map(entries) => entries.iter_mut().try_for_each(|(key, value, _)| {
+                self.visit(key)?;
+                self.visit(value)
+            }),
+            Expr::Call(call) => {
+                call.args.iter_mut().try_for_each(|arg| self.visit(arg))?;
+                call.resolved.overloads = library::overloads(&call.function, call.member, call.args.len());
+                if call.resolved.overloads.is_empty() {
+                    let text = match library::is_known(&call.function) {
+                        true => format!("found no matching overload for '{}'", call.function),
+                        false => format!("undeclared reference to '{}'", call.function),
+                    };
+                    return Err(text.into());
+                }
+                if let ("matches" | "find" | "findAll", Some(Expr::Literal(Literal::String(pattern)))) =
+                    (call.function.as_str(), call.args.get(1))
+                {
+                    if let Err(syntax::Problem::Refused(text)) = syntax::check(pattern) {
+                        // The patterns of the language itself are looked at before any program is made.
+                        if call.function == "matches" {
+                            return Err(text.into());
+                        }
+                        self.broken.get_or_insert(text);
+                        return Ok(());
+                    }
+                    re2::check(pattern).map_err(Problem::limit)?;
+                    call.pattern = Some(self.patterns.get(pattern));
+                }
+                Ok(())
+            }
+            Expr::Macro(of) => {
+                self.visit(&mut of.target)?;
+                let depth = self.scope.len();
+                self.scope.extend(of.variables.iter().cloned());
+                let filter = of.filter.as_mut().map_or(Ok(()), |filter| self.visit(filter));
+                let body = self.visit(&mut of.body);
+                self.scope.truncate(depth);
+                filter.and(body)
+            }
+        }
+    }
+
+    /// The type that a path of plain selections names, such as `google.protobuf.Duration`.
+    fn type_name(&self, root: &Expr, steps: &[Step]) -> Option<&'static str> {
+        let Expr::Variable(first) = root else { return None };
+        if self.scope.contains(first) {
+            return None;
+        }
+        let mut name = first.clone();
+        for step in steps {
+            let Step::Field { name: next, optional: false } = step else { return None };
+            name.push('.');
+            name.push_str(next);
+        }
+        TYPES.iter().find(|known| **known == name).copied()
+    }
+}

@@ -1,0 +1,155 @@
+//! Holds this implementation to what the server's packages say of the expressions in `tests/fixtures/cel`.
+
+use serde_json::Value as Json;
+
+use super::budget::Budget;
+use super::check::{Checkup, check_up};
+use super::convert::typed;
+use super::eval::Evaluation;
+use super::fault::Fault;
+use super::lib_convert::text;
+use super::parser::parse;
+use super::resolve::resolve;
+use super::types::Type;
+use super::value::Value;
+use crate::Patterns;
+
+/// What is not evaluated, and says so.
+const UNDECIDED: &[&str] = &["double('0x1p-2')"];
+
+const STEPS: u64 = 1_000_000;
+
+fn read(folder: &str, name: &str) -> String {
+    let path = format!("{folder}/{name}");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The value in the form of the tables.
+fn show(value: &Value) -> Result<String, Fault> {
+    Ok(match value {
+        Value::Uint(value) => format!("{value}u"),
+        Value::Double(_) => format!("double {}", text(value).unwrap_or_default()),
+        Value::String(value) => go_quote(value),
+        Value::Bytes(bytes) => format!("bytes {}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        Value::Duration(nanos) => format!("duration {nanos}ns"),
+        Value::Timestamp(time) => format!("timestamp {time}"),
+        Value::Null => "null".to_owned(),
+        Value::Type(name) => format!("type {name}"),
+        Value::Optional(None) => "none".to_owned(),
+        Value::Optional(Some(value)) => format!("optional {}", show(value)?),
+        Value::List(list) => {
+            let items = list.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let entry = |key: &Value| -> Result<String, Fault> {
+                let value = super::equal::find(map, key).map(|value| value.unwrap_or(Value::Null));
+                Ok(format!("{}: {}", show(key)?, part(value)?))
+            };
+            let mut entries = map.keys().iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+            entries.sort();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Bool(_) | Value::Int(_) => text(value).unwrap_or_default(),
+        Value::Misfit(_) => "error".to_owned(),
+        other => other.type_name().to_owned(),
+    })
+}
+
+/// What a list or map holds: a fault is one only where it is looked at.
+fn part(value: Result<Value, Fault>) -> Result<String, Fault> {
+    match value {
+        Err(Fault::Error(_)) => Ok("error".to_owned()),
+        value => show(&value?),
+    }
+}
+
+/// JSON as Go writes it.
+fn go_quote(text: &str) -> String {
+    let json = Json::from(text).to_string();
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// What we say of an expression, the steps that it took, and what it may cost at most.
+fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64, String) {
+    let of = Type::compile(schema, false);
+    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.working().map(|_| expr));
+    let checked = parsed.and_then(|expr| check_up(&expr, &of, optional_old).map(|checkup| (expr, checkup)));
+    let (expr, estimate) = match checked {
+        Ok((_, Checkup { broken: Some(why), .. })) => return (format!("refused: {why}"), 0, String::new()),
+        Ok((expr, checkup)) => (expr, checkup.cost),
+        Err(why) => return (format!("refused: {why}"), 0, String::new()),
+    };
+    let estimate = estimate.map_or_else(|problem| problem.text, |cost| cost.to_string());
+    let mut budget = Budget::new(STEPS);
+    let run = |budget: &mut Budget| {
+        let this = typed(object, &of);
+        let old = if optional_old { this.clone().map(Value::some) } else { this.clone() };
+        let variables = vec![("self", this), ("oldSelf", old)];
+        let value = Evaluation::new(variables, budget).eval(&expr)?;
+        show(&value)
+    };
+    let said = match run(&mut budget) {
+        Ok(value) => value,
+        Err(Fault::Error(why) | Fault::Abort(why)) => format!("error: {}", why.replace('\n', " ")),
+        Err(Fault::Undecided(why)) => format!("undecided: {why}"),
+    };
+    (said, STEPS - budget.remaining(), estimate)
+}
+
+/// How many expressions the tables of a folder hold, and where we differ from them.
+fn differences(folder: &str) -> (usize, Vec<String>) {
+    let json = |name: &str| serde_json::from_str::<Json>(&read(folder, name)).expect("JSON");
+    let (schema, object) = (json("schema.json"), json("object.json"));
+    let mut wrong = Vec::new();
+    let mut all = 0;
+    for file in std::fs::read_dir(folder).expect("the tables").flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".txt") {
+            continue;
+        }
+        for line in read(folder, &name).lines() {
+            let Some((source, wanted)) = line.split_once(" ⇒ ") else { continue };
+            all += 1;
+            let (wanted, wanted_estimate) = wanted.rsplit_once(" ≤ ").unwrap_or((wanted, ""));
+            let (value, cost) = wanted.rsplit_once(" · ").unwrap_or((wanted, "0"));
+            let (ours, steps, estimate) = evaluate(source, &schema, &object, name == "optional.txt");
+            let agrees = match value.starts_with("refused: ") {
+                // Why is said in other words.
+                true => ours.starts_with("refused: "),
+                false => ours == value || ours.starts_with("undecided: ") && UNDECIDED.contains(&source),
+            };
+            if !agrees {
+                wrong.push(format!("{name}: {source}\n  server {value}\n  ours   {ours}"));
+            } else if steps < cost.parse::<u64>().expect("a cost") {
+                // A rule that is too expensive for the server may not pass here.
+                wrong.push(format!("{name}: {source}\n  {steps} steps, the server counts {cost}"));
+            } else if estimate != wanted_estimate {
+                wrong.push(format!("{name}: {source}\n  at most {estimate}, the server says {wanted_estimate}"));
+            }
+        }
+    }
+    (all, wrong)
+}
+
+#[test]
+fn expressions_are_what_the_server_makes_of_them() {
+    let (all, wrong) = differences(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cel"));
+    assert!(all > 1_000, "the tables are there");
+    assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The same for tables made elsewhere: `GANTRY_CEL` names a folder like the one of the fixtures, filled in.
+#[test]
+#[ignore = "reads the tables that GANTRY_CEL names"]
+fn given_tables() {
+    let folder = std::env::var("GANTRY_CEL").expect("GANTRY_CEL names a folder");
+    let (all, wrong) = differences(&folder);
+    assert!(all > 0, "the tables are there");
+    println!("{all} expressions");
+    assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
+}

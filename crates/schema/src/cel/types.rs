@@ -1,0 +1,253 @@
+//! What a rule sees of a schema: the type of each value, and which fields exist at all.
+//!
+//! CEL is typed by the structural schema. A string with `format: date-time` is a timestamp, a field without a type is
+//! not visible, and property names that are no identifiers are escaped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use super::estimate::Extent;
+
+/// The type of a schema node as rules see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Type {
+    pub(crate) kind: Kind,
+    pub(crate) nullable: bool,
+    /// The node's `type`, as the server names it in messages; empty where there is none.
+    pub(crate) name: String,
+    /// How large values can be, as the server estimates it.
+    pub(crate) extent: Extent,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    IntOrString,
+    Bool,
+    Int,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Date,
+    DateTime,
+    List {
+        items: Arc<Type>,
+        kind: ListKind,
+    },
+    /// An object with declared properties, by their unescaped names.
+    Object(BTreeMap<String, Arc<Type>>),
+    /// An object with `additionalProperties`.
+    Map(Arc<Type>),
+    /// `x-kubernetes-preserve-unknown-fields` without a type: can be compared, nothing else.
+    Unknown,
+    /// A node that CEL has no type for.
+    Untyped,
+}
+
+/// The semantics of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    /// Order matters.
+    Atomic,
+    /// `x-kubernetes-list-type: set`
+    Set,
+    /// `x-kubernetes-list-type: map`, with its escaped keys.
+    Map(Vec<String>),
+}
+
+impl Type {
+    /// The type of a schema node. `resource` says that the node is the root of a custom resource; embedded resources
+    /// are found by themselves.
+    pub(crate) fn compile(schema: &Json, resource: bool) -> Arc<Type> {
+        let flag = |key: &str| schema.get(key) == Some(&Json::Bool(true));
+        let name = schema.get("type").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let embedded = flag("x-kubernetes-embedded-resource");
+        let implied = match (resource || embedded) && !declares_metadata(schema) {
+            true => IMPLIED,
+            false => &[],
+        };
+        let kind = if flag("x-kubernetes-int-or-string") {
+            Kind::IntOrString
+        } else {
+            match name.as_str() {
+                "boolean" => Kind::Bool,
+                "integer" => Kind::Int,
+                "number" => Kind::Double,
+                "string" => string(schema.get("format").and_then(Json::as_str)),
+                "array" => list(schema),
+                "object" => object(schema, resource || embedded, !implied.is_empty()),
+                _ if flag("x-kubernetes-preserve-unknown-fields") => Kind::Unknown,
+                _ => Kind::Untyped,
+            }
+        };
+        let extent = Extent::of(&kind, schema, implied);
+        Arc::new(Type { kind, nullable: flag("nullable"), name, extent })
+    }
+
+    /// A text of which the schema says nothing.
+    fn text() -> Arc<Type> {
+        Type::compile(&json!({"type": "string"}), false)
+    }
+
+    /// Whether rules can name a value of this type. Fields of other types do not exist for them.
+    pub(crate) fn is_declared(&self) -> bool {
+        match &self.kind {
+            Kind::List { items, .. } => items.is_declared(),
+            Kind::Map(values) => values.is_declared(),
+            Kind::Unknown | Kind::Untyped => false,
+            _ => true,
+        }
+    }
+
+    /// The declared property `name` (unescaped).
+    pub(crate) fn property(&self, name: &str) -> Option<&Type> {
+        match &self.kind {
+            Kind::Object(properties) => properties.get(name).map(Arc::as_ref),
+            Kind::Map(values) => Some(values),
+            _ => None,
+        }
+    }
+}
+
+fn string(format: Option<&str>) -> Kind {
+    match format {
+        Some("byte") => Kind::Bytes,
+        Some("duration") => Kind::Duration,
+        Some("date") => Kind::Date,
+        Some("date-time") => Kind::DateTime,
+        _ => Kind::String,
+    }
+}
+
+fn list(schema: &Json) -> Kind {
+    let Some(items) = schema.get("items") else { return Kind::Untyped };
+    let kind = match schema.get("x-kubernetes-list-type").and_then(Json::as_str) {
+        Some("set") => ListKind::Set,
+        Some("map") => {
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Json::as_array);
+            let keys = keys.into_iter().flatten().filter_map(Json::as_str);
+            ListKind::Map(keys.map(|key| escape(key).unwrap_or_else(|| key.to_owned())).collect())
+        }
+        _ => ListKind::Atomic,
+    };
+    Kind::List { items: Type::compile(items, false), kind }
+}
+
+fn object(schema: &Json, resource: bool, implied: bool) -> Kind {
+    let properties = schema.get("properties").and_then(Json::as_object);
+    if !resource
+        && properties.is_none_or(|properties| properties.is_empty())
+        && let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object())
+    {
+        return Kind::Map(Type::compile(values, false));
+    }
+    let mut types: BTreeMap<String, Arc<Type>> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| (name.clone(), Type::compile(property, false)))
+        .collect();
+    if implied {
+        // Whatever the schema says of metadata, rules see these two of its fields.
+        let metadata = json!({"type": "object", "properties":
+            {"name": {"type": "string"}, "generateName": {"type": "string"}}});
+        types.insert("apiVersion".to_owned(), Type::text());
+        types.insert("kind".to_owned(), Type::text());
+        types.insert("metadata".to_owned(), Type::compile(&metadata, false));
+    }
+    Kind::Object(types)
+}
+
+/// What rules see of every resource.
+const IMPLIED: &[&str] = &["apiVersion", "kind", "metadata"];
+
+/// Whether a resource declares all of that itself: then its own declarations are what rules see.
+fn declares_metadata(schema: &Json) -> bool {
+    let is = |pointer: &str, wanted: &str| schema.pointer(pointer).is_some_and(|of| of["type"] == wanted);
+    is("/properties/kind", "string")
+        && is("/properties/apiVersion", "string")
+        && is("/properties/metadata", "object")
+        && is("/properties/metadata/properties/name", "string")
+        && is("/properties/metadata/properties/generateName", "string")
+}
+
+/// Words that cannot be identifiers.
+pub(crate) const RESERVED: &[&str] = &[
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// The identifier by which rules call the property `name`, if there is one.
+pub(crate) fn escape(name: &str) -> Option<String> {
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        let mut length = 1;
+        match c {
+            '_' if rest.starts_with("__") => {
+                out.push_str("__underscores__");
+                length = 2;
+            }
+            '.' => out.push_str("__dot__"),
+            '-' => out.push_str("__dash__"),
+            '/' => out.push_str("__slash__"),
+            '_' | 'a'..='z' | 'A'..='Z' | '0'..='9' => out.push(c),
+            _ => return None,
+        }
+        rest = &rest[length..];
+    }
+    Some(out)
+}
+
+/// The property that rules call `identifier`, if it is one that [`escape`] could have made.
+pub fn unescape(identifier: &str) -> Option<String> {
+    let mut out = String::with_capacity(identifier.len());
+    let mut rest = identifier;
+    while !rest.is_empty() {
+        // An escape is two underscores, a word without any, two underscores.
+        if let Some(tail) = rest.strip_prefix("__")
+            && let Some(end) = tail.find('_').filter(|end| *end > 0 && tail[*end..].starts_with("__"))
+        {
+            match &tail[..end] {
+                "underscores" => out.push_str("__"),
+                "dot" => out.push('.'),
+                "dash" => out.push('-'),
+                "slash" => out.push('/'),
+                word if RESERVED.contains(&word) && end + 4 == identifier.len() => out.push_str(word),
+                _ => return None,
+            }
+            rest = &tail[end + 2..];
+        } else {
+            let length = rest.chars().next().map_or(0, char::len_utf8);
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+    Some(out)
+}

@@ -1,0 +1,245 @@
+//! Defaults: each has to be valid by the schema that it stands in, and to have no fields that would be pruned.
+
+use serde_json::{Map, Value};
+
+use super::found::Errors;
+use super::options::Options;
+use super::props::Props;
+use super::structural;
+use crate::Patterns;
+use crate::cel::Engine;
+use crate::check::Checker;
+use crate::compile::Compiler;
+use crate::error::FieldError;
+use crate::node::Node;
+use crate::objectmeta::{self, Malformed};
+use crate::path::Path;
+use crate::prune;
+use crate::rules::{NoEngine, RuleWalk};
+
+/// Checks the defaults of a structural schema.
+pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors) {
+    if !schema.has(&mut |schema| schema.default.is_some()) {
+        return;
+    }
+    let Some(raw) = schema.raw.0 else { return };
+    // The root of a resource is judged as an embedded one would be.
+    let with_root = (!schema.embedded).then(|| {
+        let mut raw = raw.clone();
+        raw["x-kubernetes-embedded-resource"] = true.into();
+        raw
+    });
+    // A schema that cannot be compiled is refused for what is wrong with it.
+    let patterns = Patterns::default();
+    let engine = Engine::sharing(&patterns);
+    let Ok(node) = Compiler::of_defaults(&engine, &patterns).root(with_root.as_ref().unwrap_or(raw)) else {
+        return;
+    };
+    let mut walk = Walk { require_pruned: options.require_pruned_defaults, errors };
+    let root = Resource { node: &node, way: Vec::new() };
+    walk.node(schema, &node, &root, true, false, path);
+}
+
+/// Whether a default of a schema has fields that would be pruned.
+pub fn has_unpruned(schema: &Props) -> bool {
+    if !schema.has(&mut |schema| schema.default.is_some()) || !structural::is_structural(schema) {
+        return false;
+    }
+    let Some(raw) = schema.raw.0 else { return false };
+    Compiler::new(&NoEngine, &Patterns::default()).root(raw).is_ok_and(|node| unpruned(schema, &node))
+}
+
+fn unpruned(schema: &Props, node: &Node) -> bool {
+    let is_unpruned = |default: &Value| {
+        let mut pruned = default.clone();
+        objectmeta::coerce_part(&mut pruned, node);
+        prune::prune_part(&mut pruned, node);
+        pruned != *default
+    };
+    schema.default.is_some_and(is_unpruned)
+        || schema.item().zip(node.items.as_deref()).is_some_and(|(schema, node)| unpruned(schema, node))
+        || schema.entry().zip(node.additional.schema()).is_some_and(|(schema, node)| unpruned(schema, node))
+        || schema
+            .properties
+            .iter()
+            .any(|(name, schema)| node.properties.get(*name).is_some_and(|node| unpruned(schema, node)))
+}
+
+/// The nearest resource above, and the way from it.
+#[derive(Clone)]
+struct Resource<'n> {
+    node: &'n Node,
+    way: Vec<Step<'n>>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'n> {
+    Child(&'n str),
+    Index,
+}
+
+impl<'n> Resource<'n> {
+    fn below(&self, step: Step<'n>) -> Self {
+        let mut way = self.way.clone();
+        way.push(step);
+        Self { node: self.node, way }
+    }
+
+    /// A resource that has just `value` at the end of the way.
+    fn around(&self, value: &Value) -> Value {
+        let around = |value, step: &Step| match step {
+            Step::Child(name) => Value::Object(Map::from_iter([((*name).to_owned(), value)])),
+            Step::Index => Value::Array(vec![value]),
+        };
+        let mut object = self.way.iter().rev().fold(value.clone(), around);
+        for (key, value) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
+            if let Some(map) = object.as_object_mut() {
+                map.entry(key).or_insert_with(|| value.into());
+            }
+        }
+        object
+    }
+}
+
+struct Walk<'w> {
+    require_pruned: bool,
+    errors: &'w mut Errors,
+}
+
+impl Walk<'_> {
+    fn node<'n>(
+        &mut self,
+        schema: &'n Props,
+        node: &'n Node,
+        above: &Resource<'n>,
+        is_root: bool,
+        in_metadata: bool,
+        path: &Path,
+    ) {
+        let is_resource = is_root || schema.embedded;
+        let own = Resource { node, way: Vec::new() };
+        let (above, in_metadata) = if is_resource { (&own, false) } else { (above, in_metadata) };
+        if let Some(default) = schema.default {
+            self.default(default, node, in_metadata.then_some(above), &Path::Name(path, "default"));
+        }
+        if let Some((item, item_node)) = schema.item().zip(node.items.as_deref()) {
+            let above = above.below(Step::Index);
+            self.node(item, item_node, &above, false, in_metadata, &Path::Name(path, "items"));
+        }
+        let properties = &Path::Name(path, "properties");
+        for (name, property) in schema.properties.iter() {
+            let Some(child) = node.properties.get(*name) else { continue };
+            let is_metadata = is_resource && matches!(*name, "metadata" | "apiVersion" | "kind");
+            let above = above.below(Step::Child(name));
+            self.node(property, child, &above, false, in_metadata || is_metadata, &Path::Key(properties, name));
+        }
+    }
+
+    fn default(&mut self, default: &Value, node: &Node, in_metadata_of: Option<&Resource>, path: &Path) {
+        let brought_into_form;
+        let default = match in_metadata_of {
+            Some(resource) if self.in_metadata(default, resource, path) => default,
+            Some(_) => return,
+            None => match self.alone(default, node, path) {
+                Some(default) => {
+                    brought_into_form = default;
+                    &brought_into_form
+                }
+                None => return,
+            },
+        };
+        let mut checker = Checker::default();
+        let found = checker.value(node, default, &Path::Root, None).errors;
+        self.errors.undecided.extend(checker.undecided.into_iter().map(|open| below(open, path)));
+        if !found.is_empty() {
+            let base = path.field();
+            for error in found {
+                let path_of = if error.path == "<nil>" { base.clone() } else { format!("{base}.{}", error.path) };
+                self.errors.add(path, FieldError { path: path_of, ..error });
+            }
+            return;
+        }
+        if !node.has_rules {
+            return;
+        }
+        // As an update that leaves it alone, then as one that brings it.
+        for old in [Some(default), None] {
+            let mut walk = RuleWalk::new();
+            walk.object(node, default, old, None);
+            let is_valid = walk.errors.is_empty();
+            self.extend(walk.errors, path);
+            self.errors.undecided.extend(walk.undecided.into_iter().map(|open| below(open, path)));
+            if !is_valid {
+                break;
+            }
+        }
+    }
+
+    /// A default that is not part of metadata, with what metadata is in it as the server understands it, if that is valid.
+    fn alone(&mut self, default: &Value, node: &Node, path: &Path) -> Option<Value> {
+        if self.require_pruned {
+            let mut pruned = default.clone();
+            prune::prune_part(&mut pruned, node);
+            if pruned != *default {
+                self.errors.invalid(path, default.clone(), "must not have unknown fields");
+            }
+        }
+        let mut coerced = default.clone();
+        if let Err(error) = objectmeta::coerce(&mut coerced, node, false, Malformed::Refused) {
+            self.extend(vec![*error], path);
+            return None;
+        }
+        let found = objectmeta::check_embedded(&coerced, node);
+        let is_valid = found.is_empty();
+        self.extend(found, path);
+        is_valid.then_some(coerced)
+    }
+
+    /// A default inside of the metadata of a resource.
+    fn in_metadata(&mut self, default: &Value, resource: &Resource, path: &Path) -> bool {
+        let mut object = resource.around(default);
+        let problem = match objectmeta::coerce(&mut object, resource.node, false, Malformed::Refused) {
+            Err(error) => Some(error.to_string()),
+            Ok(_) => aggregate(&objectmeta::check_embedded(&object, resource.node)),
+        };
+        let Some(problem) = problem else { return true };
+        self.errors.invalid(path, default.clone(), format!("must result in valid metadata: {problem}"));
+        false
+    }
+
+    /// Errors about a part of the default at `path`.
+    fn extend(&mut self, found: Vec<FieldError>, path: &Path) {
+        let base = path.field();
+        for error in found {
+            self.errors.add(path, FieldError { path: join(&base, &error.path), ..error });
+        }
+    }
+}
+
+/// The errors as one text; none where there are none.
+fn aggregate(errors: &[FieldError]) -> Option<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        many => Some(format!("[{}]", many.join(", "))),
+    }
+}
+
+fn join(base: &str, path: &str) -> String {
+    match path {
+        "<nil>" => base.to_owned(),
+        path if path.starts_with('[') => format!("{base}{path}"),
+        path => format!("{base}.{path}"),
+    }
+}
+
+fn below(open: crate::Undecided, path: &Path) -> crate::Undecided {
+    crate::Undecided { path: join(&path.field(), &open.path), ..open }
+}

@@ -1,0 +1,322 @@
+//! A CRD as the server validates it: decoded, its defaults filled in, and what all versions have in common moved to the
+//! top. That is why paths in its messages begin with `spec.validation` where all versions have the same schema.
+
+use serde_json::Value;
+
+use super::decode::{Decoded, Given, Object, within};
+use super::props::Props;
+use crate::gotext;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Names<'v> {
+    pub plural: &'v str,
+    pub singular: String,
+    pub short_names: Vec<&'v str>,
+    pub kind: &'v str,
+    pub list_kind: String,
+    pub categories: Vec<&'v str>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column<'v> {
+    pub name: &'v str,
+    pub kind: &'v str,
+    pub format: &'v str,
+    pub description: &'v str,
+    pub priority: i64,
+    pub json_path: &'v str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scale<'v> {
+    pub spec_replicas: &'v str,
+    pub status_replicas: &'v str,
+    pub label_selector: Option<&'v str>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subresources<'v> {
+    pub status: bool,
+    pub scale: Option<Scale<'v>>,
+}
+
+/// `schema` of a version; it may hold none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Validation<'v> {
+    pub schema: Option<Props<'v>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Version<'v> {
+    pub name: &'v str,
+    pub served: bool,
+    pub storage: bool,
+    pub deprecated: bool,
+    pub deprecation_warning: Option<&'v str>,
+    pub validation: Option<Validation<'v>>,
+    pub subresources: Option<Subresources<'v>>,
+    pub columns: Given<Vec<Column<'v>>>,
+    pub selectable: Given<Vec<&'v str>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service<'v> {
+    pub namespace: &'v str,
+    pub name: &'v str,
+    pub path: Option<&'v str>,
+    pub port: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientConfig<'v> {
+    pub url: Option<&'v str>,
+    pub service: Option<Service<'v>>,
+    /// As it is written, in base64.
+    pub ca_bundle: &'v str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversion<'v> {
+    pub strategy: &'v str,
+    pub client: Option<ClientConfig<'v>>,
+    pub review_versions: Vec<&'v str>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Crd<'v> {
+    pub raw: Option<&'v Value>,
+    pub name: &'v str,
+    pub group: &'v str,
+    /// The name of the first version.
+    pub version: &'v str,
+    pub names: Names<'v>,
+    pub scope: &'v str,
+    pub validation: Option<Validation<'v>>,
+    pub subresources: Option<Subresources<'v>>,
+    pub versions: Vec<Version<'v>>,
+    pub columns: Given<Vec<Column<'v>>>,
+    pub selectable: Given<Vec<&'v str>>,
+    pub conversion: Conversion<'v>,
+    pub preserve_unknown: bool,
+    pub status: Status<'v>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Status<'v> {
+    pub is_established: bool,
+    pub accepted: Names<'v>,
+    pub stored_versions: Vec<&'v str>,
+}
+
+impl<'v> Crd<'v> {
+    pub fn decode(value: &'v Value) -> Decoded<Self> {
+        let object = Object::of(value)?;
+        let mut crd = object.object("spec", Self::spec)?.unwrap_or_default();
+        crd.raw = Some(value);
+        let name = |metadata: Object<'v>| metadata.text("name").map(Option::unwrap_or_default);
+        crd.name = object.object("metadata", name)?.unwrap_or_default();
+        crd.status = object.object("status", status)?.unwrap_or_default();
+        crd.fill_in();
+        crd.hoist();
+        Ok(crd)
+    }
+
+    fn spec(spec: Object<'v>) -> Decoded<Self> {
+        let conversion = spec.object("conversion", conversion)?;
+        Ok(Self {
+            group: spec.text("group")?.unwrap_or_default(),
+            names: spec.object("names", names)?.unwrap_or_default(),
+            scope: spec.text("scope")?.unwrap_or_default(),
+            versions: spec.list("versions", version)?.items,
+            conversion: conversion.unwrap_or(Conversion { strategy: "None", ..Conversion::default() }),
+            preserve_unknown: spec.flag("preserveUnknownFields")?.unwrap_or_default(),
+            ..Self::default()
+        })
+    }
+
+    fn fill_in(&mut self) {
+        let names = &mut self.names;
+        if names.singular.is_empty() {
+            names.singular = gotext::lower(names.kind);
+        }
+        if names.list_kind.is_empty() && !names.kind.is_empty() {
+            names.list_kind = format!("{}List", names.kind);
+        }
+        if self.status.stored_versions.is_empty() {
+            self.status.stored_versions.extend(self.storage());
+        }
+    }
+
+    /// The name of the first version that is marked as stored.
+    fn storage(&self) -> Option<&'v str> {
+        self.versions.iter().find(|version| version.storage).map(|version| version.name)
+    }
+
+    /// Moves what all versions have in common to the top.
+    fn hoist(&mut self) {
+        let Some((first, others)) = self.versions.split_first() else { return };
+        self.version = first.name;
+        if others.iter().all(|version| version.subresources == first.subresources) {
+            self.subresources.clone_from(&first.subresources);
+            self.versions.iter_mut().for_each(|version| version.subresources = None);
+        }
+        let Some((first, others)) = self.versions.split_first() else { return };
+        if others.iter().all(|version| version.columns == first.columns) {
+            self.columns = first.columns.clone();
+            self.versions.iter_mut().for_each(|version| version.columns = Given::default());
+        }
+        let Some((first, others)) = self.versions.split_first() else { return };
+        if others.iter().all(|version| version.selectable == first.selectable) {
+            self.selectable = first.selectable.clone();
+            self.versions.iter_mut().for_each(|version| version.selectable = Given::default());
+        }
+        let Some((first, others)) = self.versions.split_first_mut() else { return };
+        if others.iter().all(|version| version.validation == first.validation) {
+            self.validation = first.validation.take();
+            others.iter_mut().for_each(|version| version.validation = None);
+        }
+    }
+
+    /// What the server makes of the status before it validates: that of a new object is its own, an update keeps the old
+    /// one. A new storage version is noted.
+    pub fn take_status(&mut self, old: Option<&Crd<'v>>) {
+        self.status = old.map_or_else(Status::default, |old| old.status.clone());
+        if let Some(storage) = self.storage().filter(|name| !self.status.stored_versions.contains(name)) {
+            self.status.stored_versions.push(storage);
+        }
+    }
+
+    /// Every schema, that of the top first.
+    pub fn schemas(&self) -> impl Iterator<Item = &Props<'v>> {
+        let versions = self.versions.iter().filter_map(|version| version.validation.as_ref());
+        self.validation.iter().chain(versions).filter_map(|validation| validation.schema.as_ref())
+    }
+
+    pub fn has_schema_with(&self, is_such: &mut dyn FnMut(&Props<'v>) -> bool) -> bool {
+        self.schemas().any(|schema| schema.has(is_such))
+    }
+
+    /// The schema of a version of that name. What is common to all versions counts for one that is not there, too. None
+    /// where there is nothing to tell.
+    pub fn schema_of(&self, version: &str) -> Option<Option<&Validation<'v>>> {
+        if !self.versions.iter().any(|version| version.validation.is_some()) {
+            return Some(self.validation.as_ref());
+        }
+        self.versions.iter().find(|of| of.name == version).map(|version| version.validation.as_ref())
+    }
+
+    pub fn has_own_subresources(&self) -> bool {
+        self.versions.iter().any(|version| version.subresources.is_some())
+    }
+
+    pub fn subresources_of(&self, version: &str) -> Option<&Subresources<'v>> {
+        if !self.has_own_subresources() {
+            return self.subresources.as_ref();
+        }
+        self.versions.iter().find(|of| of.name == version)?.subresources.as_ref()
+    }
+}
+
+fn names(object: Object<'_>) -> Decoded<Names<'_>> {
+    let text = |key| object.text(key).map(Option::unwrap_or_default);
+    Ok(Names {
+        plural: text("plural")?,
+        singular: text("singular")?.to_owned(),
+        short_names: object.texts("shortNames")?.items,
+        kind: text("kind")?,
+        list_kind: text("listKind")?.to_owned(),
+        categories: object.texts("categories")?.items,
+    })
+}
+
+fn version(value: &Value) -> Decoded<Version<'_>> {
+    if value.is_null() {
+        return Ok(Version::default());
+    }
+    let object = Object::of(value)?;
+    let flag = |key| object.flag(key).map(Option::unwrap_or_default);
+    Ok(Version {
+        name: object.text("name")?.unwrap_or_default(),
+        served: flag("served")?,
+        storage: flag("storage")?,
+        deprecated: flag("deprecated")?,
+        deprecation_warning: object.text("deprecationWarning")?,
+        validation: object.object("schema", |schema| {
+            let schema = schema.get("openAPIV3Schema").map(Props::decode).transpose();
+            Ok(Validation { schema: within("openAPIV3Schema", schema)? })
+        })?,
+        subresources: object.object("subresources", subresources)?,
+        columns: object.list("additionalPrinterColumns", column)?,
+        selectable: object.list("selectableFields", |field| {
+            if field.is_null() {
+                return Ok("");
+            }
+            Object::of(field)?.text("jsonPath").map(Option::unwrap_or_default)
+        })?,
+    })
+}
+
+fn subresources(object: Object<'_>) -> Decoded<Subresources<'_>> {
+    Ok(Subresources {
+        status: object.object("status", |_| Ok(()))?.is_some(),
+        scale: object.object("scale", |scale| {
+            Ok(Scale {
+                spec_replicas: scale.text("specReplicasPath")?.unwrap_or_default(),
+                status_replicas: scale.text("statusReplicasPath")?.unwrap_or_default(),
+                label_selector: scale.text("labelSelectorPath")?,
+            })
+        })?,
+    })
+}
+
+fn column(value: &Value) -> Decoded<Column<'_>> {
+    if value.is_null() {
+        return Ok(Column::default());
+    }
+    let object = Object::of(value)?;
+    let text = |key| object.text(key).map(Option::unwrap_or_default);
+    Ok(Column {
+        name: text("name")?,
+        kind: text("type")?,
+        format: text("format")?,
+        description: text("description")?,
+        priority: object.integer("priority")?.unwrap_or_default(),
+        json_path: text("jsonPath")?,
+    })
+}
+
+fn conversion(object: Object<'_>) -> Decoded<Conversion<'_>> {
+    let webhook = object.object("webhook", |webhook| {
+        let client = webhook.object("clientConfig", |client| {
+            Ok(ClientConfig {
+                url: client.text("url")?,
+                service: client.object("service", |service| {
+                    let text = |key| service.text(key).map(Option::unwrap_or_default);
+                    Ok(Service {
+                        namespace: text("namespace")?,
+                        name: text("name")?,
+                        path: service.text("path")?,
+                        port: service.integer("port")?.unwrap_or(443),
+                    })
+                })?,
+                ca_bundle: client.text("caBundle")?.unwrap_or_default(),
+            })
+        })?;
+        Ok((client, webhook.texts("conversionReviewVersions")?.items))
+    })?;
+    let (client, review_versions) = webhook.unwrap_or_default();
+    Ok(Conversion { strategy: object.text("strategy")?.unwrap_or_default(), client, review_versions })
+}
+
+fn status(object: Object<'_>) -> Decoded<Status<'_>> {
+    let conditions = object.list("conditions", Object::of)?;
+    let is_true = |condition: &Object<'_>| {
+        let text = |key| condition.get(key).and_then(Value::as_str);
+        text("type") == Some("Established") && text("status") == Some("True")
+    };
+    Ok(Status {
+        is_established: conditions.iter().any(is_true),
+        accepted: object.object("acceptedNames", names)?.unwrap_or_default(),
+        stored_versions: object.texts("storedVersions")?.items,
+    })
+}

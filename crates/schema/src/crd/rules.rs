@@ -1,0 +1,199 @@
+//! `x-kubernetes-validations`: whether each rule compiles, and what it may cost.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::cost::{self, Costs};
+use super::found::Errors;
+use super::props::{Props, Rule};
+use super::show;
+use crate::cel::{Compiled, Kind, Problem, Type, compile_expression, escape};
+use crate::path::Path;
+
+/// What rules see of a node's values.
+#[derive(Clone)]
+enum Seen {
+    /// There are no rules at the node or above.
+    Outside,
+    Typed(Arc<Type>),
+    /// Rules cannot be about such values.
+    Untyped,
+    /// The same, where the type was that of a list's items or a map's values.
+    UntypedPart,
+}
+
+/// A node as rules see it. None where no rules are compiled.
+#[derive(Clone)]
+pub struct Scope(Option<Node>);
+
+#[derive(Clone)]
+struct Node {
+    seen: Seen,
+    /// How many values of the node an object can hold, if there is a limit for that.
+    cardinality: Option<u64>,
+}
+
+impl Scope {
+    pub fn none() -> Self {
+        Scope(None)
+    }
+
+    pub fn of_root(schema: &Props) -> Self {
+        let seen = if schema.rules.is_empty() { Seen::Outside } else { own(schema, true) };
+        Scope(Some(Node { seen, cardinality: Some(1) }))
+    }
+
+    pub fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub fn property(&self, schema: &Props, name: &str, child: &Props) -> Self {
+        self.below(schema, child, |of| {
+            let Kind::Object(properties) = &of.kind else { return None };
+            let property = properties.get(name).filter(|of| of.is_declared() && escape(name).is_some())?;
+            Some(Seen::Typed(Arc::clone(property)))
+        })
+    }
+
+    pub fn item(&self, schema: &Props, child: &Props) -> Self {
+        self.below(schema, child, |of| {
+            let Kind::List { items, .. } = &of.kind else { return Some(Seen::UntypedPart) };
+            Some(if items.is_declared() { Seen::Typed(Arc::clone(items)) } else { Seen::UntypedPart })
+        })
+    }
+
+    pub fn entry(&self, schema: &Props, child: &Props) -> Self {
+        self.below(schema, child, |of| {
+            let Kind::Map(values) = &of.kind else { return Some(Seen::UntypedPart) };
+            Some(if values.is_declared() { Seen::Typed(Arc::clone(values)) } else { Seen::UntypedPart })
+        })
+    }
+
+    /// A part of a node, of which `schema` is the schema.
+    fn below(&self, schema: &Props, child: &Props, part: impl FnOnce(&Type) -> Option<Seen>) -> Self {
+        let Some(Node { seen, cardinality }) = &self.0 else { return Scope(None) };
+        let seen = match seen {
+            Seen::Outside if child.rules.is_empty() => Seen::Outside,
+            Seen::Outside => own(child, child.embedded),
+            Seen::Typed(of) => part(of).unwrap_or_else(|| own(child, child.embedded)),
+            Seen::Untyped | Seen::UntypedPart => Seen::Untyped,
+        };
+        let cardinality = cardinality.zip(cost::parts(schema)).map(|(above, parts)| above.saturating_mul(parts));
+        Scope(Some(Node { seen, cardinality }))
+    }
+}
+
+/// What rules see of a node by itself.
+fn own(schema: &Props, is_resource: bool) -> Seen {
+    let of = Type::compile(schema.raw.0.unwrap_or(&Value::Null), is_resource);
+    if of.is_declared() { Seen::Typed(of) } else { Seen::Untyped }
+}
+
+/// Checks rules.
+pub struct Rules<'r> {
+    /// The topmost node above whose values before and after an update cannot be paired.
+    pub uncorrelated: Option<&'r str>,
+    /// Whether a single rule may cost what it likes.
+    pub any_cost: bool,
+    pub costs: &'r mut Costs,
+    pub errors: &'r mut Errors,
+}
+
+impl Rules<'_> {
+    /// Checks the rules of a node of which there are some.
+    pub fn check(&mut self, schema: &Props, scope: &Scope, path: &Path) {
+        let Some(node) = &scope.0 else { return };
+        let of = match &node.seen {
+            Seen::Typed(of) => of,
+            Seen::UntypedPart => {
+                let problem = "failed to convert to declType for CEL validation rules";
+                return self.errors.internal(path, problem);
+            }
+            Seen::Outside | Seen::Untyped => {
+                let problem = "internal error: failed to construct type information for x-kubernetes-validations \
+                               rules: unable to convert structural schema to CEL declarations";
+                return self.errors.internal(path, problem);
+            }
+        };
+        // Without a limit, as many as fit into a request.
+        let times = node.cardinality.unwrap_or_else(|| of.extent.max_cardinality());
+        for (at, rule) in schema.rules.iter().enumerate() {
+            self.rule(rule, of, times, &Path::Index(path, at));
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule, of: &Arc<Type>, times: u64, path: &Path) {
+        if rule.rule.trim().is_empty() {
+            return;
+        }
+        let rule_path = &Path::Name(path, "rule");
+        let optional_old = rule.optional_old_self == Some(true);
+        let mut uses_old = false;
+        match compile_expression(rule.rule, of, optional_old) {
+            Err(problem) if problem.is_limit => return self.errors.open(rule_path, rule.rule, &problem.text),
+            Err(problem) => {
+                self.errors.invalid_as(rule_path, &show::rule(rule), &format!("compilation failed: {problem}"));
+            }
+            Ok(compiled) if !compiled.is_condition() => {
+                self.errors.invalid_as(rule_path, &show::rule(rule), "cel expression must evaluate to a bool");
+            }
+            Ok(Compiled { broken: Some(problem), uses_old: uses, .. }) => {
+                uses_old = uses;
+                let detail = format!("program instantiation failed: {problem}");
+                self.errors.invalid_as(rule_path, &show::rule(rule), &detail);
+            }
+            Ok(compiled) => {
+                uses_old = compiled.uses_old;
+                let cost = compiled.cost.map(|cost| cost.saturating_mul(times));
+                self.cost("estimated rule cost", cost, rule.rule, rule_path);
+                self.message(rule, of, optional_old, &Path::Name(path, "messageExpression"));
+            }
+        }
+        if uses_old {
+            if let Some(above) = self.uncorrelated {
+                let detail =
+                    format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {above}");
+                self.errors.invalid(rule_path, rule.rule, detail);
+            }
+        } else if let Some(optional) = rule.optional_old_self {
+            let detail = "may not be set if oldSelf is not used in rule";
+            self.errors.invalid(&Path::Name(path, "optionalOldSelf"), optional, detail);
+        }
+    }
+
+    fn message(&mut self, rule: &Rule, of: &Arc<Type>, optional_old: bool, path: &Path) {
+        let source = rule.message_expression;
+        if source.is_empty() {
+            return;
+        }
+        match compile_expression(source, of, optional_old) {
+            Err(problem) if problem.is_limit => self.errors.open(path, source, &problem.text),
+            Err(problem) => {
+                let detail = format!("messageExpression compilation failed: {problem}");
+                self.errors.invalid_as(path, &show::rule(rule), &detail);
+            }
+            Ok(compiled) if !compiled.is_text() => {
+                self.errors.invalid_as(path, &show::rule(rule), "messageExpression must evaluate to a string");
+            }
+            Ok(Compiled { broken: Some(problem), .. }) => {
+                let detail = format!("messageExpression instantiation failed: {problem}");
+                self.errors.invalid_as(path, &show::rule(rule), &detail);
+            }
+            // Messages are made one at a time.
+            Ok(compiled) => self.cost("estimated messageExpression cost", compiled.cost, source, path),
+        }
+    }
+
+    fn cost(&mut self, of: &str, cost: Result<u64, Problem>, source: &str, path: &Path) {
+        match cost {
+            Ok(cost) => {
+                if !self.any_cost {
+                    cost::check(of, cost, path, self.errors);
+                }
+                self.costs.count(cost, path);
+            }
+            Err(problem) => self.errors.open(path, source, &problem.text),
+        }
+    }
+}

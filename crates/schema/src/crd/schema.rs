@@ -1,0 +1,415 @@
+//! The schema of a version: every keyword, whether it is structural, its defaults and its rules.
+
+use super::cost::Costs;
+use super::found::Errors;
+use super::model::Validation;
+use super::options::Options;
+use super::props::Props;
+use super::rules::{Rules, Scope};
+use super::{defaults, selectable, show, structural};
+use crate::path::Path;
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+pub fn check(validation: &Validation, has_status: bool, options: &Options, path: &Path, errors: &mut Errors) {
+    let Some(schema) = &validation.schema else { return };
+    let before = errors.list.len();
+    if has_status {
+        root_of_status(schema, path, errors);
+    }
+    let root = &Path::Name(path, "openAPIV3Schema");
+    if schema.nullable {
+        errors.forbidden(&Path::Name(path, "openAPIV3Schema.nullable"), "nullable cannot be true at the root");
+    }
+    let mut unsupported = None;
+    let mut scope = Scope::none();
+    if options.require_structural {
+        let so_far = errors.list.len();
+        match structural::unsupported(schema) {
+            Some(problem) => unsupported = Some(problem),
+            None => {
+                structural::check(schema, root, errors);
+                if errors.list.len() == so_far {
+                    defaults::check(schema, options, root, errors);
+                }
+                if errors.list.len() == so_far {
+                    scope = Scope::of_root(schema);
+                }
+            }
+        }
+    }
+    let mut walk = Walk { options, errors, rule_errors: Errors::default(), costs: Costs::default() };
+    let place = Place { allows_defaults: true, ..Place::default() };
+    walk.node(schema, true, root, &place, &scope);
+    let Walk { rule_errors, costs, .. } = walk;
+    errors.append(rule_errors);
+    if errors.list.len() == before
+        && let Some(problem) = unsupported
+    {
+        errors.invalid(root, "", problem);
+    }
+    costs.judge(root, errors);
+}
+
+/// With a status subresource the root says little, so that the status can be judged by itself.
+fn root_of_status(schema: &Props, path: &Path, errors: &mut Errors) {
+    const ALLOWED: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
+                           MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
+                           ExternalDocs Example XPreserveUnknownFields XValidations";
+    let before_type = !schema.id.is_empty() || !schema.schema.is_empty() || schema.reference.is_some();
+    if !before_type && !schema.kind.is_empty() && schema.kind != "object" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is \
+                      enabled";
+        return errors.invalid(&Path::Name(path, "openAPIV3Schema.type"), schema.kind, detail);
+    }
+    let more = schema.nullable
+        || schema.default.is_some()
+        || schema.enumeration.is_given
+        || schema.max_properties.is_some()
+        || schema.min_properties.is_some()
+        || schema.all_of.is_given
+        || schema.one_of.is_given
+        || schema.any_of.is_given
+        || schema.not.is_some()
+        || schema.additional.is_some()
+        || schema.pattern_properties.is_given
+        || schema.dependencies.is_given
+        || schema.additional_items.is_some()
+        || schema.definitions.is_given
+        || schema.embedded
+        || schema.int_or_string
+        || schema.map_keys.is_given
+        || schema.list_type.is_some()
+        || schema.map_type.is_some();
+    if before_type || more {
+        let detail = format!(
+            "only [{ALLOWED}] fields are allowed at the root of the schema if the status subresource is enabled"
+        );
+        errors.invalid_as(&Path::Name(path, "openAPIV3Schema"), &show::props(schema), &detail);
+    }
+}
+
+pub fn has_valid_type(schema: &Props) -> bool {
+    schema.kind.is_empty() || TYPES.contains(&schema.kind)
+}
+
+/// The keyword by which the items of a set are not atomic.
+pub fn non_atomic_set(schema: &Props) -> Option<&'static str> {
+    let item = schema.item().filter(|_| schema.list_type == Some("set"))?;
+    match item.kind {
+        "array" if item.list_type.is_some_and(|of| of != "atomic") => Some("x-kubernetes-list-type"),
+        "object" if item.map_type != Some("atomic") => Some("x-kubernetes-map-type"),
+        _ => None,
+    }
+}
+
+pub fn has_bad_map_keys(schema: &Props) -> bool {
+    let mut errors = Errors::default();
+    map_keys(schema, &Path::Root, &mut errors);
+    !errors.list.is_empty()
+}
+
+fn map_keys(schema: &Props, path: &Path, errors: &mut Errors) {
+    let (Some(item), Some(list_type @ ("set" | "map"))) = (schema.item(), schema.list_type) else { return };
+    let items = &Path::Name(path, "items");
+    if item.nullable {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.forbidden(&Path::Name(items, "nullable"), detail);
+    }
+    if list_type == "set" {
+        return;
+    }
+    let properties = &Path::Name(items, "properties");
+    for key in schema.map_keys.iter() {
+        let Some(property) = item.properties.get(key) else { continue };
+        let path = &Path::Key(properties, key);
+        if !item.required.contains(key) && property.default.is_none() {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
+                          property";
+            errors.required(&Path::Name(path, "default"), detail);
+        }
+        if property.nullable {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.forbidden(&Path::Name(path, "nullable"), detail);
+        }
+    }
+}
+
+/// What is known of a node from those above it.
+#[derive(Clone, Default)]
+struct Place {
+    allows_defaults: bool,
+    /// Why not.
+    because: String,
+    in_metadata: bool,
+    /// The topmost node above whose values before and after an update cannot be paired.
+    uncorrelated: Option<String>,
+}
+
+impl Place {
+    fn without_defaults(&self, because: String) -> Self {
+        Self { allows_defaults: false, because, ..self.clone() }
+    }
+
+    fn uncorrelated(&self, path: &Path) -> Self {
+        let mut place = self.clone();
+        place.uncorrelated.get_or_insert_with(|| path.field());
+        place
+    }
+}
+
+struct Walk<'w, 'o> {
+    options: &'w Options<'o>,
+    errors: &'w mut Errors,
+    rule_errors: Errors,
+    costs: Costs,
+}
+
+impl Walk<'_, '_> {
+    fn node(&mut self, schema: &Props, is_root: bool, path: &Path, place: &Place, scope: &Scope) {
+        let before = self.errors.list.len();
+        self.keywords(schema, path, place);
+        self.below(schema, is_root, path, place, scope);
+        self.types(schema, path);
+        for (at, rule) in schema.rules.iter().enumerate() {
+            let path = &Path::Index(&Path::Name(path, "x-kubernetes-validations"), at);
+            rule_texts(rule, schema, path, self.errors);
+        }
+        // Rules over a schema that is wrong would be refused for that.
+        if self.errors.list.len() == before && !schema.rules.is_empty() && scope.is_some() {
+            let path = &Path::Name(path, "x-kubernetes-validations");
+            let mut rules = Rules {
+                uncorrelated: place.uncorrelated.as_deref(),
+                any_cost: self.options.any_rule_cost,
+                costs: &mut self.costs,
+                errors: &mut self.rule_errors,
+            };
+            rules.check(schema, scope, path);
+        }
+    }
+
+    fn keywords(&mut self, schema: &Props, path: &Path, place: &Place) {
+        let errors = &mut *self.errors;
+        let at = |keyword| Path::Name(path, keyword);
+        if self.options.require_valid_types && !has_valid_type(schema) {
+            errors.unsupported(&at("type"), schema.kind, &TYPES);
+        }
+        if schema.default.is_some() && !place.allows_defaults {
+            let space = if place.because.is_empty() { "" } else { " " };
+            errors.forbidden(&at("default"), format!("must not be set{space}{}", place.because));
+        }
+        for (is_there, keyword) in [
+            (!schema.id.is_empty(), "id"),
+            (schema.additional_items.is_some(), "additionalItems"),
+            (!schema.pattern_properties.is_empty(), "patternProperties"),
+            (!schema.definitions.is_empty(), "definitions"),
+            (schema.dependencies.is_given, "dependencies"),
+            (schema.reference.is_some(), "$ref"),
+        ] {
+            if is_there {
+                errors.forbidden(&at(keyword), format!("{keyword} is not supported"));
+            }
+        }
+        if schema.kind == "null" {
+            errors.forbidden(&at("type"), "type cannot be set to null, use nullable as an alternative");
+        }
+        if schema.items.as_ref().is_some_and(|items| !items.schemas.is_empty()) {
+            errors.forbidden(&at("items"), "items must be a schema object and not an array");
+        }
+        if place.in_metadata && schema.embedded {
+            errors.forbidden(&at("x-kubernetes-embedded-resource"), "must not be used inside of resource meta");
+        }
+        if schema.unique_items {
+            let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            errors.forbidden(&at("uniqueItems"), detail);
+        }
+    }
+
+    fn below(&mut self, schema: &Props, is_root: bool, path: &Path, place: &Place, scope: &Scope) {
+        if let Some(additional) = &schema.additional {
+            let path = &Path::Name(path, "additionalProperties");
+            if !schema.properties.is_empty() && (!additional.allows || additional.schema.is_some()) {
+                self.errors.forbidden(path, "additionalProperties and properties are mutual exclusive");
+            }
+            if let Some(entry) = &additional.schema {
+                let why = "inside additionalProperties applying to object metadata".to_owned();
+                let inner = if place.in_metadata { place.without_defaults(why) } else { place.clone() };
+                self.node(entry, false, path, &inner, &scope.entry(schema, entry));
+            }
+        }
+        let properties = &Path::Name(path, "properties");
+        let inner = match schema.map_type {
+            None | Some("granular" | "atomic") => place.clone(),
+            Some(_) => place.uncorrelated(path),
+        };
+        for (name, property) in schema.properties.iter() {
+            let path = &Path::Key(properties, name);
+            let scope = &scope.property(schema, name, property);
+            if (is_root || schema.embedded) && matches!(*name, "metadata" | "kind" | "apiVersion") {
+                let mut inner = Place { in_metadata: true, ..inner.clone() };
+                if is_root {
+                    inner = inner.without_defaults(format!("in top-level {name}"));
+                }
+                self.node(property, false, path, &inner, scope);
+            } else {
+                self.node(property, false, path, &inner, scope);
+            }
+        }
+        self.combined(schema, path, place);
+        if let Some(items) = &schema.items {
+            let inner = if schema.list_type == Some("map") { place.clone() } else { place.uncorrelated(path) };
+            let path = &Path::Name(path, "items");
+            if let Some(item) = &items.schema {
+                self.node(item, false, path, &inner, &scope.item(schema, item));
+            }
+            for (at, item) in items.schemas.iter().enumerate() {
+                self.node(item, false, &Path::Index(path, at), &inner, &Scope::none());
+            }
+        }
+        for (name, dependency) in schema.dependencies.iter() {
+            if let Some(schema) = &dependency.schema {
+                let path = &Path::Name(path, "dependencies");
+                self.node(schema, false, &Path::Key(path, name), place, &Scope::none());
+            }
+        }
+    }
+
+    fn combined(&mut self, schema: &Props, path: &Path, place: &Place) {
+        let none = &Scope::none();
+        if let Some(not) = &schema.not {
+            self.node(not, false, &Path::Name(path, "not"), place, none);
+        }
+        for (keyword, schemas) in [("allOf", &schema.all_of), ("oneOf", &schema.one_of), ("anyOf", &schema.any_of)] {
+            for (at, schema) in schemas.iter().enumerate() {
+                self.node(schema, false, &Path::Index(&Path::Name(path, keyword), at), place, none);
+            }
+        }
+        for (name, schema) in schema.definitions.iter() {
+            self.node(schema, false, &Path::Key(&Path::Name(path, "definitions"), name), place, none);
+        }
+    }
+
+    /// The keywords of Kubernetes.
+    fn types(&mut self, schema: &Props, path: &Path) {
+        let errors = &mut *self.errors;
+        let at = |keyword| Path::Name(path, keyword);
+        if schema.preserve_unknown == Some(false) {
+            errors.invalid(&at("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined");
+        }
+        let of_type = |wanted: &str, keyword: &str, errors: &mut Errors| {
+            let detail = format!("must be {wanted} if {keyword} is specified");
+            match schema.kind {
+                "" => errors.required(&at("type"), detail),
+                other => errors.invalid(&at("type"), other, detail),
+            }
+        };
+        if let Some(map_type) = schema.map_type {
+            if schema.kind != "object" {
+                of_type("object", "x-kubernetes-map-type", errors);
+            }
+            if !matches!(map_type, "atomic" | "granular") {
+                errors.unsupported(&at("x-kubernetes-map-type"), map_type, &["atomic", "granular"]);
+            }
+        }
+        if schema.list_type.is_some() && schema.kind != "array" {
+            of_type("array", "x-kubernetes-list-type", errors);
+        } else if let (true, Some(item), Some(keyword)) =
+            (self.options.require_atomic_sets, schema.item(), non_atomic_set(schema))
+        {
+            // The server shows the list type of the items for both keywords.
+            let shown = item.list_type.map_or_else(|| "null".to_owned(), |of| format!("\"{of}\""));
+            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+            errors.invalid_as(&Path::Name(&at("items"), keyword), &shown, detail);
+        }
+        if let Some(list_type) = schema.list_type.filter(|of| !matches!(*of, "atomic" | "set" | "map")) {
+            errors.unsupported(&at("x-kubernetes-list-type"), list_type, &["atomic", "set", "map"]);
+        }
+        if !schema.map_keys.is_empty() {
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+            match schema.list_type {
+                None => errors.required(&at("x-kubernetes-list-type"), detail),
+                Some("map") => {}
+                Some(other) => errors.invalid(&at("x-kubernetes-list-type"), other, detail),
+            }
+        }
+        if schema.list_type == Some("map") {
+            list_map(schema, path, errors);
+        }
+        if self.options.require_map_keys {
+            map_keys(schema, path, errors);
+        }
+    }
+}
+
+fn list_map(schema: &Props, path: &Path, errors: &mut Errors) {
+    let (keys_path, items_path) = (&Path::Name(path, "x-kubernetes-list-map-keys"), &Path::Name(path, "items"));
+    if schema.map_keys.is_empty() {
+        errors.required(keys_path, "must not be empty if x-kubernetes-list-type is map");
+    }
+    let Some(items) = &schema.items else {
+        return errors.required(items_path, "must have a schema if x-kubernetes-list-type is map");
+    };
+    let Some(item) = &items.schema else {
+        let detail = "must only have a single schema if x-kubernetes-list-type is map";
+        return errors.invalid_as(items_path, &show::items(items), detail);
+    };
+    if item.kind != "object" {
+        let detail = "must be object if parent array's x-kubernetes-list-type is map";
+        return errors.invalid(&Path::Name(items_path, "type"), item.kind, detail);
+    }
+    let keys = || show::texts(&schema.map_keys, true);
+    for (at, key) in schema.map_keys.iter().enumerate() {
+        match item.properties.get(key) {
+            None => errors.invalid_as(keys_path, &keys(), "entries must all be names of item properties"),
+            Some(property) if matches!(property.kind, "array" | "object") => {
+                let path = &Path::Key(&Path::Name(items_path, "properties"), key);
+                let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                errors.invalid(&Path::Name(path, "type"), item.kind, detail);
+            }
+            Some(_) => {}
+        }
+        if schema.map_keys[..at].contains(key) {
+            errors.invalid_as(keys_path, &keys(), "must not contain duplicate entries");
+        }
+    }
+}
+
+/// What the texts of a rule have to be, whatever the rule says.
+fn rule_texts(rule: &super::props::Rule, schema: &Props, path: &Path, errors: &mut Errors) {
+    let at = |field| Path::Name(path, field);
+    let has_breaks = |text: &str| text.contains(['\n', '\r']);
+    let (trimmed, message) = (go_trim(rule.rule), go_trim(rule.message));
+    if trimmed.is_empty() {
+        errors.required(&at("rule"), "rule is not specified");
+    } else if !rule.message.is_empty() && message.is_empty() {
+        errors.invalid(&at("message"), rule.message, "must be non-empty if specified");
+    } else if has_breaks(message) {
+        errors.invalid(&at("message"), rule.message, "must not contain line breaks");
+    } else if has_breaks(trimmed) && message.is_empty() {
+        errors.required(&at("message"), "message must be specified if rule contains line breaks");
+    }
+    if !rule.message_expression.is_empty() && go_trim(rule.message_expression).is_empty() {
+        errors.required(&at("messageExpression"), "messageExpression must be non-empty if specified");
+    }
+    if let Some(reason) = rule.reason.filter(|reason| !REASONS.contains(reason)) {
+        errors.unsupported(&at("reason"), reason, &REASONS);
+    }
+    if rule.field_path.is_empty() {
+        return;
+    }
+    if go_trim(rule.field_path).is_empty() {
+        errors.invalid(&at("fieldPath"), rule.field_path, "must be non-empty if specified");
+    }
+    if has_breaks(rule.field_path) {
+        errors.invalid(&at("fieldPath"), rule.field_path, "must not contain line breaks");
+    }
+    if structural::unsupported(schema).is_none() && selectable::follow(rule.field_path, schema, true).is_err() {
+        errors.invalid(&at("fieldPath"), rule.field_path, "must be a valid path");
+    }
+}
+
+/// `strings.TrimSpace`
+fn go_trim(text: &str) -> &str {
+    text.trim_matches(char::is_whitespace)
+}

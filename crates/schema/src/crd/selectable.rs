@@ -1,0 +1,170 @@
+//! `selectableFields` and the `fieldPath` of rules: paths into a schema.
+
+use std::collections::BTreeSet;
+
+use super::found::Errors;
+use super::props::Props;
+use super::structural;
+use crate::path::Path;
+
+const MOST: usize = 8;
+
+/// The schema if it can be a structural one; if not, the error is reported at `path`.
+pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &mut Errors) -> Option<&'s Props<'v>> {
+    let schema = schema?;
+    match structural::unsupported(schema) {
+        Some(problem) => {
+            errors.invalid(path, "", problem);
+            None
+        }
+        None => Some(schema),
+    }
+}
+
+/// Checks the paths of `selectableFields`. Without a schema the server would not come back from a path.
+pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &Path, errors: &mut Errors) {
+    let mut known = BTreeSet::new();
+    for (at, field) in fields.iter().enumerate() {
+        let path = &Path::Index(path, at);
+        let path = &Path::Name(path, "jsonPath");
+        if field.is_empty() {
+            errors.required(path, "");
+            continue;
+        }
+        let Some(schema) = schema else { continue };
+        let found = match follow(field, schema, false) {
+            Ok(found) => found,
+            Err(problem) => {
+                errors.invalid(path, *field, format!("is an invalid path: {problem}"));
+                continue;
+            }
+        };
+        if found.root.as_deref() == Some("metadata") {
+            errors.invalid(path, *field, "must not point to fields in metadata");
+        }
+        if !found.schema.is_some_and(|schema| matches!(schema.kind, "string" | "boolean" | "integer")) {
+            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings \
+                          with formats are allowed.";
+            errors.invalid(path, *field, detail);
+        }
+        if !known.insert(found.path) {
+            errors.duplicate(path, *field);
+        }
+    }
+    if known.len() > MOST && !many {
+        errors.too_many(path, known.len(), MOST);
+    }
+}
+
+/// What a path leads to.
+pub struct Followed<'s, 'v> {
+    pub path: String,
+    root: Option<String>,
+    /// None below `additionalProperties: true`.
+    pub schema: Option<&'s Props<'v>>,
+}
+
+/// Follows a path such as `.spec.x` or `.spec['x']`. An error is in the server's words.
+pub fn follow<'s, 'v>(text: &str, schema: &'s Props<'v>, brackets: bool) -> Result<Followed<'s, 'v>, String> {
+    let mut tokens = Tokens { rest: text };
+    let mut found = Followed { path: String::new(), root: None, schema: Some(schema) };
+    while let Some(token) = tokens.next() {
+        let name = match token {
+            "[" if !brackets => return Err("array notation is not allowed".to_owned()),
+            "[" => {
+                let token = tokens.next().ok_or("unexpected end of JSON path")?;
+                let inner = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+                let Some(inner) = inner else { return Err(format!("expected single quoted string but got {token}")) };
+                unquoted(inner)?
+            }
+            "." => tokens.next().ok_or("unexpected end of JSON path")?.to_owned(),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        };
+        step(&mut found, &name)?;
+        if token == "[" {
+            match tokens.next() {
+                Some("]") => {}
+                Some(other) => return Err(format!("expected ] but got {other}")),
+                None => return Err("unexpected end of JSON path".to_owned()),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn step(found: &mut Followed, name: &str) -> Result<(), String> {
+    let missing = || "does not refer to a valid field".to_owned();
+    let schema = found.schema.ok_or_else(missing)?;
+    if !schema.properties.is_empty() {
+        found.schema = Some(schema.properties.get(name).ok_or_else(missing)?);
+        if !found.path.is_empty() {
+            found.path.push('.');
+        }
+        found.path.push_str(name);
+    } else {
+        if schema.additional.is_none() {
+            return Err(missing());
+        }
+        found.schema = schema.entry();
+        found.path.push_str(&format!("[{name}]"));
+    }
+    if found.root.is_none() {
+        found.root = Some(found.path.clone());
+    }
+    Ok(())
+}
+
+/// Splits a path at `.`, `[` and `]`, outside of quotes.
+struct Tokens<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let bytes = self.rest.as_bytes();
+        let end = if bytes[0] == b'\'' {
+            let end = (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
+            end.map_or(bytes.len(), |at| at + 1)
+        } else {
+            let delimiter = bytes.iter().position(|b| matches!(b, b'.' | b'[' | b']'));
+            match delimiter {
+                Some(0) => 1,
+                Some(at) => at,
+                None => bytes.len(),
+            }
+        };
+        // A quoted text without end is given back by the server's scanner only if it was cut at a delimiter: never.
+        let (token, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Some(token)
+    }
+}
+
+fn unquoted(text: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        out.push(match characters.next() {
+            Some('a') => '\u{7}',
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('v') => '\u{b}',
+            Some(c @ ('\'' | '\\')) => c,
+            Some(other) => return Err(format!("invalid string literal: invalid escape char \\{other}")),
+            None => '\\',
+        });
+    }
+    Ok(out)
+}

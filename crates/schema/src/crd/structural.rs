@@ -1,0 +1,281 @@
+//! Whether a schema is structural: every field is declared outside of `allOf` and its like, with a type, and these say
+//! nothing but what values are valid.
+
+use super::found::Errors;
+use super::props::Props;
+use crate::path::Path;
+use crate::re2::syntax::{self, Problem};
+
+/// Why no structural schema can be made of a schema at all: the first reason found.
+pub fn unsupported(schema: &Props) -> Option<String> {
+    convert(schema).err()
+}
+
+fn convert(schema: &Props) -> Result<(), String> {
+    for (is_there, keyword) in [
+        (!schema.id.is_empty(), "id"),
+        (!schema.schema.is_empty(), "schema"),
+        (schema.reference.is_some_and(|reference| !reference.is_empty()), "$ref"),
+        (!schema.pattern_properties.is_empty(), "patternProperties"),
+        (!schema.dependencies.is_empty(), "dependencies"),
+        (schema.additional_items.is_some(), "additionalItems"),
+        (!schema.definitions.is_empty(), "definitions"),
+    ] {
+        if is_there {
+            return Err(format!("OpenAPIV3Schema '{keyword}' is not supported"));
+        }
+    }
+    let combined = schema.not.as_deref().into_iter();
+    let combined = combined.chain(schema.all_of.iter()).chain(schema.any_of.iter()).chain(schema.one_of.iter());
+    for schema in combined {
+        convert(schema)?;
+    }
+    if schema.preserve_unknown == Some(false) {
+        return Err("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned());
+    }
+    if let Some(items) = &schema.items {
+        if !items.schemas.is_empty() {
+            return Err("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
+        }
+        items.schema.as_ref().map_or(Ok(()), convert)?;
+    }
+    schema.properties.values().chain(schema.entry()).try_for_each(convert)
+}
+
+/// Where in a structural schema a schema stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// Whether a schema can be made a structural one and is it.
+pub fn is_structural(schema: &Props) -> bool {
+    let mut errors = Errors::default();
+    if unsupported(schema).is_none() {
+        check(schema, &Path::Root, &mut errors);
+        return errors.list.is_empty();
+    }
+    false
+}
+
+/// Checks a schema of which a structural one can be made.
+pub fn check(schema: &Props, path: &Path, errors: &mut Errors) {
+    invariants(schema, Level::Root, path, errors);
+    complete(schema, Some(schema), path, path, errors);
+}
+
+fn invariants(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
+    if schema.kind == "array" && schema.item().is_none() {
+        errors.required(&Path::Name(path, "items"), "must be specified");
+    }
+    if let Some(item) = schema.item() {
+        invariants(item, Level::Item, &Path::Name(path, "items"), errors);
+    }
+    let properties = &Path::Name(path, "properties");
+    for (name, property) in schema.properties.iter() {
+        invariants(property, Level::Field, &Path::Key(properties, name), errors);
+    }
+    if schema.additional.is_some() {
+        let path = &Path::Name(path, "additionalProperties");
+        if level == Level::Root {
+            errors.forbidden(path, "must not be used at the root");
+        }
+        if let Some(entry) = schema.entry() {
+            invariants(entry, Level::Field, path, errors);
+        }
+    }
+    extensions(schema, path, errors);
+    let skip_any_of = is_int_or_string(&schema.any_of);
+    let skip_in_all_of = schema.all_of.first().is_some_and(|first| is_int_or_string(&first.any_of));
+    values(schema, skip_any_of, skip_in_all_of, path, errors);
+    typed(schema, level, path, errors);
+    if schema.embedded && schema.additional.is_some() {
+        let path = Path::Name(path, "additionalProperties");
+        errors.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
+    }
+    if level == Level::Root && !schema.kind.is_empty() && schema.kind != "object" {
+        errors.invalid(&Path::Name(path, "type"), schema.kind, "must be object at the root");
+    }
+    metadata(schema, level, properties, errors);
+    if schema.embedded && schema.preserve_unknown.is_none() && schema.properties.is_empty() {
+        let detail = "must not be empty if x-kubernetes-embedded-resource is true without \
+                      x-kubernetes-preserve-unknown-fields";
+        errors.required(properties, detail);
+    }
+}
+
+fn typed(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
+    let path = &Path::Name(path, "type");
+    if schema.embedded && schema.kind != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        match schema.kind {
+            "" => errors.required(path, detail),
+            other => errors.invalid(path, other, detail),
+        }
+    } else if schema.kind.is_empty() && !schema.int_or_string && schema.preserve_unknown.is_none() {
+        errors.required(
+            path,
+            match level {
+                Level::Root => "must not be empty at the root",
+                Level::Item => "must not be empty for specified array items",
+                Level::Field => "must not be empty for specified object fields",
+            },
+        );
+    }
+}
+
+fn extensions(schema: &Props, path: &Path, errors: &mut Errors) {
+    let detail = "must be false if x-kubernetes-int-or-string is true";
+    if schema.int_or_string && schema.preserve_unknown.is_some() {
+        errors.invalid(&Path::Name(path, "x-kubernetes-preserve-unknown-fields"), true, detail);
+    }
+    if schema.int_or_string && schema.embedded {
+        errors.invalid(&Path::Name(path, "x-kubernetes-embedded-resource"), true, detail);
+    }
+}
+
+/// What a schema of a resource may say of kind, version and metadata.
+fn metadata(schema: &Props, level: Level, properties: &Path, errors: &mut Errors) {
+    let is_resource = level == Level::Root || schema.embedded;
+    for name in ["kind", "apiVersion"] {
+        if let Some(property) = schema.properties.get(name).filter(|of| is_resource && of.kind != "string") {
+            errors.invalid(&Path::Name(&Path::Key(properties, name), "type"), property.kind, "must be string");
+        }
+    }
+    let Some(metadata) = schema.properties.get("metadata") else { return };
+    let path = &Path::Key(properties, "metadata");
+    if is_resource && metadata.kind != "object" {
+        errors.invalid(&Path::Name(path, "type"), metadata.kind, "must be object");
+    }
+    if level == Level::Root && !says_names_only(metadata) {
+        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.forbidden(path, detail);
+    }
+}
+
+fn says_names_only(metadata: &Props) -> bool {
+    let names_only = metadata.properties.keys().all(|name| matches!(*name, "name" | "generateName"));
+    let mut rest = metadata.clone();
+    rest.kind = "";
+    rest.default = None;
+    rest.properties = Default::default();
+    names_only && says_nothing(&rest, false)
+}
+
+/// Whether a schema has nothing but zero values, as the server compares structures: an empty list that is there is
+/// something in some places.
+fn says_nothing(schema: &Props, nested: bool) -> bool {
+    let given = schema.required.is_given || schema.map_keys.is_given || schema.rules.is_given;
+    let is_object = schema.additional.as_ref().is_some_and(|of| !nested || of.allows);
+    let nothing = Props { raw: schema.raw, ..Props::default() };
+    let mut plain = schema.clone();
+    plain.additional = None;
+    plain.items = None;
+    // A keyword of these that the server does not take over.
+    plain.reference = None;
+    plain.dependencies = Default::default();
+    plain == nothing && !given && !is_object && schema.item().is_none() && !(nested && schema.properties.is_given)
+}
+
+/// `anyOf: [{type: integer}, {type: string}]`
+fn is_int_or_string(any_of: &[Props]) -> bool {
+    let is_only = |schema: &Props, kind: &str| {
+        let mut rest = schema.clone();
+        rest.kind = "";
+        schema.kind == kind && says_nothing(&rest, true)
+    };
+    matches!(any_of, [first, second] if is_only(first, "integer") && is_only(second, "string"))
+}
+
+/// What the schema says of values: itself, and what it combines.
+fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &Path, errors: &mut Errors) {
+    let each = |keyword, schemas: &[Props], skip_first: bool, errors: &mut Errors| {
+        for (at, schema) in schemas.iter().enumerate() {
+            nested(schema, skip_first && at == 0, &Path::Index(&Path::Name(path, keyword), at), errors);
+        }
+    };
+    if !skip_any_of {
+        each("anyOf", &schema.any_of, false, errors);
+    }
+    each("allOf", &schema.all_of, skip_in_all_of, errors);
+    each("oneOf", &schema.one_of, false, errors);
+    if let Some(not) = &schema.not {
+        nested(not, false, &Path::Name(path, "not"), errors);
+    }
+    if !schema.pattern.is_empty()
+        && let Err(Problem::Refused(problem)) = syntax::check(schema.pattern)
+    {
+        let detail = format!("must be a valid regular expression, but isn't: {problem}");
+        errors.invalid(&Path::Name(path, "pattern"), schema.pattern, detail);
+    }
+}
+
+fn nested(schema: &Props, skip_any_of: bool, path: &Path, errors: &mut Errors) {
+    values(schema, skip_any_of, false, path, errors);
+    if let Some(item) = schema.item() {
+        nested(item, false, &Path::Name(path, "items"), errors);
+    }
+    let properties = &Path::Name(path, "properties");
+    for (name, property) in schema.properties.iter() {
+        nested(property, false, &Path::Key(properties, name), errors);
+    }
+    let (empty, undefined, unset) =
+        ("must be empty to be structural", "must be undefined to be structural", "must be false to be structural");
+    let allows = schema.additional.as_ref().is_some_and(|additional| additional.allows);
+    for (is_there, keyword, detail) in [
+        (!schema.kind.is_empty(), "type", empty),
+        (allows, "additionalProperties", undefined),
+        (schema.default.is_some(), "default", undefined),
+        (!schema.title.is_empty(), "title", empty),
+        (!schema.description.is_empty(), "description", empty),
+        (schema.nullable, "nullable", unset),
+        (schema.preserve_unknown.is_some(), "x-kubernetes-preserve-unknown-fields", unset),
+        (schema.embedded, "x-kubernetes-embedded-resource", unset),
+        (schema.int_or_string, "x-kubernetes-int-or-string", unset),
+        (!schema.map_keys.is_empty(), "x-kubernetes-list-map-keys", empty),
+        (schema.list_type.is_some(), "x-kubernetes-list-type", undefined),
+        (schema.map_type.is_some(), "x-kubernetes-map-type", undefined),
+        (!schema.rules.is_empty(), "x-kubernetes-validations", empty),
+    ] {
+        if is_there {
+            errors.forbidden(&Path::Name(path, keyword), detail);
+        }
+    }
+    if schema.properties.contains_key("metadata") {
+        errors.forbidden(&Path::Key(properties, "metadata"), "must not be specified in a nested context");
+    }
+}
+
+/// What values are said to have has to be declared outside, at `declared_path`.
+fn complete(schema: &Props, declared: Option<&Props>, declared_path: &Path, path: &Path, errors: &mut Errors) {
+    let mut each = |keyword, schemas: &[Props]| {
+        for (at, schema) in schemas.iter().enumerate() {
+            let path = &Path::Index(&Path::Name(path, keyword), at);
+            complete_nested(schema, declared, declared_path, path, errors);
+        }
+    };
+    each("allOf", &schema.all_of);
+    each("anyOf", &schema.any_of);
+    each("oneOf", &schema.one_of);
+    if let Some(not) = &schema.not {
+        complete_nested(not, declared, declared_path, &Path::Name(path, "not"), errors);
+    }
+}
+
+fn complete_nested(schema: &Props, declared: Option<&Props>, declared_path: &Path, path: &Path, errors: &mut Errors) {
+    let Some(declared) = declared else {
+        return errors.required(declared_path, format!("because it is defined in {}", path.field()));
+    };
+    complete(schema, Some(declared), declared_path, path, errors);
+    if let Some(item) = schema.item() {
+        let (declared_path, path) = (&Path::Name(declared_path, "items"), &Path::Name(path, "items"));
+        complete_nested(item, declared.item(), declared_path, path, errors);
+    }
+    for (name, property) in schema.properties.iter() {
+        let (declared_path, path) = (&Path::Name(declared_path, "properties"), &Path::Name(path, "properties"));
+        let (declared_path, path) = (&Path::Key(declared_path, name), &Path::Key(path, name));
+        complete_nested(property, declared.properties.get(name), declared_path, path, errors);
+    }
+}

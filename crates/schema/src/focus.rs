@@ -1,0 +1,285 @@
+//! What of a schema is not the same in another one.
+//!
+//! Whoever asks what a change of a schema does to an object need not look where both say the same: there an object is
+//! pruned, filled in and judged alike. Of such a part only the defaults are left, without which what is around it could
+//! not be judged.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::compile::sum_up;
+use super::node::{Additional, Bounds, ListType, Node};
+use crate::{self as schema, Sense};
+
+/// Takes out of `node`, compiled from `schema`, what `other` says just so. The node itself is taken to differ.
+pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
+    // Branches look at the values below the node, too.
+    if node.combined.is_some() {
+        return;
+    }
+    for (name, child) in &mut node.properties {
+        below(child, at(schema, &["properties", name]), at(other, &["properties", name]));
+    }
+    if let Some(child) = node.items.as_deref_mut() {
+        below(child, at(schema, &["items"]), at(other, &["items"]));
+    }
+    if let Additional::Schema(child) = &mut node.additional {
+        below(child, at(schema, &["additionalProperties"]), at(other, &["additionalProperties"]));
+    }
+    sum_up(node);
+}
+
+fn at<'s>(schema: &'s Value, way: &[&str]) -> Option<&'s Value> {
+    way.iter().try_fold(schema, |schema, step| schema.get(step))
+}
+
+fn below(node: &mut Node, schema: Option<&Value>, other: Option<&Value>) {
+    match (schema, other) {
+        (Some(schema), Some(other)) if says_the_same(schema, other) => *node = forgotten(std::mem::take(node)),
+        (Some(schema), Some(other)) => narrow(node, schema, other),
+        _ => {}
+    }
+}
+
+/// A node that takes and keeps everything, and fills in what it filled in.
+fn forgotten(node: Node) -> Node {
+    let pairing = pairing(&node);
+    let kept = |child: Node| Some(forgotten(child)).filter(|child| child.has_defaults);
+    let properties = node.properties.into_iter().filter_map(|(name, child)| Some((name, kept(child)?)));
+    let mut forgotten = Node {
+        nullable: node.nullable,
+        default: node.default,
+        default_weight: node.default_weight,
+        preserve_unknown: true,
+        is_forgotten: true,
+        pairing,
+        properties: properties.collect(),
+        items: node.items.and_then(|child| kept(*child)).map(Box::new),
+        additional: match node.additional {
+            Additional::Schema(child) => {
+                kept(*child).map_or(Additional::Absent, |kept| Additional::Schema(kept.into()))
+            }
+            _ => Additional::Absent,
+        },
+        ..Node::default()
+    };
+    sum_up(&mut forgotten);
+    forgotten
+}
+
+/// What an update's pairing of old and new needs of a node: see [`super::correlate`]. Where each key is described and no
+/// list has keys, values that are the same are paired to the last, and nothing is needed.
+fn pairing(node: &Node) -> Option<Box<Node>> {
+    let is_map = node.list_type == ListType::Map;
+    let leaf = |child: &Node| Node { is_forgotten: true, pairing: pairing(child), ..Node::default() };
+    let properties: BTreeMap<String, Node> =
+        node.properties.iter().map(|(name, child)| (name.clone(), leaf(child))).collect();
+    let entries = node.additional.schema().map(leaf);
+    let is_plain = !is_map
+        && !node.preserve_unknown
+        && !node.embedded
+        && matches!(node.additional, Additional::Absent | Additional::Schema(_))
+        && properties.values().chain(&entries).all(|child| child.pairing.is_none());
+    if is_plain {
+        return None;
+    }
+    Some(Box::new(Node {
+        list_type: node.list_type,
+        map_keys: node.map_keys.clone(),
+        properties,
+        additional: entries.map_or(Additional::Absent, |entries| Additional::Schema(entries.into())),
+        // The items of other lists are not paired.
+        items: node.items.as_deref().filter(|_| is_map).map(|child| Box::new(leaf(child))),
+        ..Node::default()
+    }))
+}
+
+/// Whether both make the same of objects.
+fn says_the_same(a: &Value, b: &Value) -> bool {
+    schema::same_schema(a, b, Sense::Objects)
+}
+
+/// Whether the value of a field makes a difference to `node`.
+pub fn looks_at(node: &Node, field: &str) -> bool {
+    let Node { rules, combined, enumeration, required, property_count, .. } = node;
+    let as_a_whole = rules.is_some() || combined.is_some() || !enumeration.is_empty();
+    if field == "metadata" {
+        // Rules and patterns see no more of it than the names.
+        return as_a_whole && rules.is_none();
+    }
+    as_a_whole
+        || *property_count != Bounds::default()
+        || required.iter().any(|name| name == field)
+        || node.child(field).is_none_or(|child| !child.is_forgotten || child.has_defaults)
+}
+
+/// Whether preparing the value would change nothing: nothing is dropped and nothing filled in. `keeps` is whether unknown
+/// fields stay whatever the node says, as those of a list's items do where the list keeps them.
+pub fn is_settled(value: &Value, node: Option<&Node>, keeps: bool, is_resource: bool) -> bool {
+    let keeps = keeps || node.is_some_and(|node| node.preserve_unknown);
+    match value {
+        Value::Object(map) => {
+            let of_child = |(key, value): (&String, &Value)| {
+                if is_resource && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                let Some(node) = node else { return false };
+                match (node.child(key), &node.additional) {
+                    (Some(child), _) if value.is_null() => child.nullable,
+                    (Some(child), _) => is_settled(value, Some(child), false, child.embedded),
+                    (None, Additional::Absent) => keeps,
+                    (None, _) => is_settled(value, None, false, false),
+                }
+            };
+            let is_missing = |(name, child): (&String, &Node)| child.default.is_some() && !map.contains_key(name);
+            map.iter().all(of_child)
+                && !node.is_some_and(|node| node.has_defaults && node.properties.iter().any(is_missing))
+        }
+        Value::Array(items) => match node.and_then(|node| node.items.as_deref()) {
+            Some(node) => items.iter().all(|item| match item {
+                Value::Null => node.nullable || node.default.is_none(),
+                item => is_settled(item, Some(node), keeps, node.embedded),
+            }),
+            None => keeps || items.iter().all(|item| is_settled(item, None, false, false)),
+        },
+        _ => true,
+    }
+}
+
+/// Whether some rule in the schema looks at the object as it was before an update: what is not said in `other`, too, if
+/// there is one.
+pub fn looks_back(schema: &Value, other: Option<&Value>) -> bool {
+    if other.is_some_and(|other| says_the_same(schema, other)) {
+        return false;
+    }
+    let Value::Object(map) = schema else { return false };
+    map.iter().any(|(keyword, value)| {
+        let there = other.and_then(|other| other.get(keyword));
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(children)) => {
+                let other = |name| there.and_then(|there| there.get(name));
+                children.iter().any(|(name, child)| looks_back(child, other(name)))
+            }
+            ("items" | "additionalProperties", child) => looks_back(child, there),
+            // No branch is left out.
+            ("allOf", Value::Array(branches)) => branches.iter().any(|branch| looks_back(branch, None)),
+            ("x-kubernetes-validations", rules) => rules
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|rule| rule.get("rule").and_then(Value::as_str).is_some_and(|rule| rule.contains("oldSelf"))),
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Schema;
+    use super::*;
+
+    fn changes(live: Value, desired: Value) -> Schema {
+        let around = |spec: Value| {
+            let kept = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
+            json!({"type": "object", "properties": {"spec": spec, "kept": kept}})
+        };
+        Schema::compile_beside(&around(desired), &around(live)).expect("a schema")
+    }
+
+    #[test]
+    fn defaults_of_what_stays_are_filled_in_where_a_change_asks_for_them() {
+        let items = json!({"type": "array", "items": {"type": "object", "properties": {"y": {"default": 2, "type": "integer"}}}});
+        let inner = json!({"type": "object", "properties": {"x": {"default": 1, "type": "integer"}, "l": items}});
+        let live = json!({"type": "object", "properties": {"p": inner}});
+        let mut desired = live.clone();
+        desired["properties"]["p"]["default"] = json!({"l": [{}]});
+        desired["properties"]["p"]["required"] = json!(["x"]);
+        let schema = changes(live, desired);
+        for (object, expected) in [
+            (json!({"spec": {}}), json!({"spec": {"p": {"l": [{"y": 2}], "x": 1}}})),
+            (json!({"spec": {"p": {}}}), json!({"spec": {"p": {"x": 1}}})),
+        ] {
+            let mut filled = object.clone();
+            schema.prepare(&mut filled).expect("prepared");
+            assert_eq!(filled, expected);
+            assert!(schema.validate(&filled, None).is_accepted());
+            assert!(!schema.is_settled(&object) && schema.is_settled(&filled));
+        }
+    }
+
+    #[test]
+    fn what_stays_is_neither_judged_nor_needed() {
+        let narrow = |max: u64| json!({"type": "object", "properties": {"s": {"type": "string", "maxLength": max}}});
+        let schema = changes(narrow(3), narrow(2));
+        let object = json!({"kept": {"unknown": 1}, "spec": {"s": "long"}});
+        assert_eq!(schema.validate(&object, None).errors.len(), 1);
+        assert!(schema.is_settled(&object));
+        let looked_at: Vec<&str> =
+            ["kept", "spec", "metadata", "other"].into_iter().filter(|f| schema.looks_at(f)).collect();
+        assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
+    }
+
+    /// What is unchanged is told by all of an object, whether it is looked at or not.
+    #[test]
+    fn what_stays_still_tells_whether_an_object_is_what_it_was() {
+        let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item});
+        let inner =
+            json!({"type": "object", "properties": {"x": {"type": "integer"}, "l": {"type": "array", "items": item}}});
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"x": {"type": "integer"}}});
+        let spec = |required: Value| {
+            json!({"type": "object", "required": required, "properties": {"r": {"type": "string"}, "inner": inner,
+                "list": list, "open": open, "map": {"type": "object", "additionalProperties": inner}}})
+        };
+        let (live, desired) = (spec(json!([])), spec(json!(["r"])));
+        let whole =
+            Schema::compile(&json!({"type": "object", "properties": {"spec": desired.clone()}})).expect("a schema");
+        let changes = changes(live, desired);
+        let (new, old) = (|| json!({"x": 1, "l": [{"k": "a"}]}), json!({"x": 2}));
+        for (new, old, is_unchanged) in [
+            (json!({"inner": new()}), json!({"inner": new()}), true),
+            (json!({"inner": new()}), json!({"inner": old}), false),
+            (json!({"map": {"m": new()}}), json!({"map": {"m": new()}}), true),
+            (
+                json!({"list": [{"k": "a"}, {"k": "b", "v": 1}]}),
+                json!({"list": [{"k": "b", "v": 1}, {"k": "a"}]}),
+                true,
+            ),
+            (json!({"list": [{"v": 1}]}), json!({"list": [{"v": 1}]}), false),
+            (json!({"open": {"x": 1}}), json!({"open": {"x": 1}}), true),
+            (json!({"open": {"x": 1, "y": 1}}), json!({"open": {"x": 1, "y": 1}}), false),
+        ] {
+            let object = |spec: &Value| json!({"metadata": {"name": "x"}, "spec": spec});
+            let (new, old) = (object(&new), object(&old));
+            assert_eq!(changes.validate(&new, Some(&old)).is_accepted(), is_unchanged, "{new}");
+            assert_eq!(whole.validate(&new, Some(&old)).is_accepted(), is_unchanged, "{new}");
+        }
+    }
+
+    #[test]
+    fn what_stays_still_tells_what_an_update_left_alone() {
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}});
+        let map = json!({"type": "object", "additionalProperties": {"type": "object", "properties": {"d": {"default": 1, "type": "integer"}}}});
+        let spec = |max: u64| json!({"type": "object", "maxProperties": max, "properties": {"list": list, "map": map}});
+        let schema = changes(spec(2), spec(1));
+        let object = |v: &str| json!({"spec": {"list": [{"k": "a", "v": v}], "map": {"m": {"d": 1}}}});
+        assert!(!schema.validate(&object("x"), None).is_accepted());
+        assert!(schema.validate(&object("x"), Some(&object("x"))).is_accepted(), "nothing in it is another");
+        assert!(!schema.validate(&object("x"), Some(&object("y"))).is_accepted());
+    }
+
+    #[test]
+    fn only_rules_that_are_new_or_changed_look_back() {
+        let rule = |rule: &str| json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+        let object = |a: Value, b: Value| json!({"type": "object", "properties": {"a": a, "b": b}});
+        let (back, plain) = (rule("self == oldSelf"), rule("self != ''"));
+        let text = json!({"type": "string"});
+        assert!(!changes(object(back.clone(), text.clone()), object(back.clone(), plain.clone())).looks_back());
+        assert!(changes(object(text.clone(), text), object(plain, back)).looks_back());
+    }
+}

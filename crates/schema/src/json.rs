@@ -1,0 +1,357 @@
+//! JSON as it is compared: borrowed from the text, keys in order, numbers by value.
+//!
+//! A CRD is long, its strings are most of it, and most pairs turn out to be equal. So strings stay slices of the
+//! text that they came from. Two values that mean the same are equal: `1` and `1.0`, `{a, b}` and `{b, a}`.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+#[derive(Debug, Clone)]
+pub enum Json<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Has a fraction, or is beyond what an integer can hold exactly.
+    Float(f64),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    Map(Map<'a>),
+}
+
+/// An object: entries sorted by key, each key once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Map<'a>(Vec<(Key<'a>, Json<'a>)>);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a>(Cow<'a, str>);
+
+impl<'a> Json<'a> {
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Reads a text whose nesting is bounded already, as that of a manifest's is.
+    pub fn parse_bounded(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        reader.disable_recursion_limit();
+        let json = Json::deserialize(&mut reader)?;
+        reader.end().map(|()| json)
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Json::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn list(&self) -> Option<&[Json<'a>]> {
+        match self {
+            Json::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    pub fn map(&self) -> Option<&Map<'a>> {
+        match self {
+            Json::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Whether both are numbers and this one is the greater.
+    pub fn exceeds(&self, other: &Json) -> bool {
+        match (self, other) {
+            (Json::Int(a), Json::Int(b)) => a > b,
+            _ => matches!((self.number(), other.number()), (Some(a), Some(b)) if a > b),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "the API itself holds bounds as float64")]
+    fn number(&self) -> Option<f64> {
+        match self {
+            Json::Int(int) => Some(*int as f64),
+            Json::Float(float) => Some(*float),
+            _ => None,
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Json::Null => 0,
+            Json::Bool(_) => 1,
+            Json::Int(_) => 2,
+            Json::Float(_) => 3,
+            Json::Text(_) => 4,
+            Json::List(_) => 5,
+            Json::Map(_) => 6,
+        }
+    }
+}
+
+impl<'a> Map<'a> {
+    pub fn get(&self, key: &str) -> Option<&Json<'a>> {
+        let at = self.0.binary_search_by(|(k, _)| k.0.as_ref().cmp(key)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json<'a>)> {
+        self.0.iter().map(|(key, value)| (key.0.as_ref(), value))
+    }
+
+    /// The entries whose keys `keep` takes.
+    pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
+        Map(self.0.iter().filter(|(key, _)| keep(&key.0)).cloned().collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The text of a member of a JSON object. Nothing behind it is looked at: `metadata` stands at the head of an object that
+/// may be long.
+pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
+    struct Seek<'s, 't> {
+        name: &'s str,
+        found: &'s mut Option<&'t RawValue>,
+    }
+    impl<'t> Visitor<'t> for Seek<'_, 't> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(Key(name)) = map.next_key()? {
+                if name == self.name {
+                    *self.found = Some(map.next_value()?);
+                    // The reader would insist on the rest of the object; an error ends it here.
+                    return Err(A::Error::custom("found"));
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+    let mut found = None;
+    let seek = Seek { name, found: &mut found };
+    let _ = serde_json::Deserializer::from_str(object).deserialize_map(seek);
+    found.map(RawValue::get)
+}
+
+/// A total order, so that lists with the meaning of a set can be sorted and compared.
+impl Ord for Json<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Json::Bool(a), Json::Bool(b)) => a.cmp(b),
+            (Json::Int(a), Json::Int(b)) => a.cmp(b),
+            (Json::Float(a), Json::Float(b)) => a.total_cmp(b),
+            (Json::Text(a), Json::Text(b)) => a.cmp(b),
+            (Json::List(a), Json::List(b)) => a.cmp(b),
+            (Json::Map(a), Json::Map(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Json<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Json<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Json<'_> {}
+
+/// Compact JSON.
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Bool(bool) => write!(f, "{bool}"),
+            Json::Int(int) => write!(f, "{int}"),
+            Json::Float(float) => write!(f, "{float}"),
+            Json::Text(text) => quote(text, f),
+            Json::List(list) => {
+                f.write_str("[")?;
+                for (i, item) in list.iter().enumerate() {
+                    write!(f, "{}{item}", if i == 0 { "" } else { "," })?;
+                }
+                f.write_str("]")
+            }
+            Json::Map(map) => {
+                f.write_str("{")?;
+                for (i, (key, value)) in map.iter().enumerate() {
+                    f.write_str(if i == 0 { "" } else { "," })?;
+                    quote(key, f)?;
+                    write!(f, ":{value}")?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+fn quote(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
+}
+
+impl<'de> Deserialize<'de> for Json<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, bool: bool) -> Result<Self::Value, E> {
+        Ok(Json::Bool(bool))
+    }
+
+    fn visit_i64<E>(self, int: i64) -> Result<Self::Value, E> {
+        Ok(Json::Int(int))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "the API server reads integers beyond int64 as float64, too")]
+    fn visit_u64<E>(self, int: u64) -> Result<Self::Value, E> {
+        Ok(i64::try_from(int).map_or(Json::Float(int as f64), Json::Int))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "only where the value is a small whole number")]
+    fn visit_f64<E>(self, float: f64) -> Result<Self::Value, E> {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let whole = float.fract() == 0.0 && float.abs() <= EXACT;
+        Ok(if whole { Json::Int(float as i64) } else { Json::Float(float) })
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Json::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Json::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            list.push(item);
+        }
+        Ok(Json::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut entries: Vec<(Key, Json)> = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            entries.push(entry);
+        }
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        // The last of equal keys holds, as in every JSON reader of this ecosystem.
+        entries.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(later, kept);
+            }
+            same
+        });
+        Ok(Json::Map(Map(entries)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Json<'_> {
+        Json::parse(text).unwrap()
+    }
+
+    #[test]
+    fn equal_is_what_means_the_same() {
+        for (a, b) in [("1", "1.0"), ("1000", "1e3"), (r#"{"a":1,"b":[2.0]}"#, r#"{"b":[2],"a":1}"#), ("-0.0", "0")] {
+            assert_eq!(json(a), json(b), "{a} {b}");
+        }
+        for (a, b) in [("1", "1.5"), ("1", r#""1""#), ("[1,2]", "[2,1]"), ("null", "false"), ("{}", r#"{"a":null}"#)] {
+            assert_ne!(json(a), json(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_member_is_found_without_a_look_at_what_follows() {
+        let object = r#"{"kind":"X","a":{"metadata":1},"metadata":{"n":[1, 2]},"spec":"never read"#;
+        assert_eq!(member(object, "metadata"), Some(r#"{"n":[1, 2]}"#));
+        assert_eq!((member(object, "spec"), member("[]", "a"), member("{}", "a")), (None, None, None));
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_holds() {
+        assert_eq!(json(r#"{"a":1,"b":0,"a":2,"a":3}"#), json(r#"{"b":0,"a":3}"#));
+    }
+
+    #[test]
+    fn text_comes_out_as_it_went_in() {
+        let text = r#"{"a":"tab\tquote\"","b":[1,-2.5,true,null],"ä":{}}"#;
+        assert_eq!(json(text).to_string(), text);
+    }
+
+    #[test]
+    fn bounds_compare_as_numbers() {
+        assert!(json("2").exceeds(&json("1.5")));
+        assert!(json("9007199254740993").exceeds(&json("9007199254740992")));
+        assert!(!json("1.0").exceeds(&json("1")));
+        assert!(!json(r#""2""#).exceeds(&json("1")));
+    }
+
+    #[test]
+    fn hostile_depth_is_an_error() {
+        assert!(Json::parse(&"[".repeat(100_000)).is_err());
+    }
+}

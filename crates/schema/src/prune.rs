@@ -1,0 +1,239 @@
+//! Pruning and defaulting: what the server makes of an object before it judges it.
+
+use serde_json::{Map, Value};
+
+use super::node::{Additional, Node};
+use super::path::Path;
+use crate::Step;
+
+/// A field that the server drops, and what is lost with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pruned {
+    /// Such as `spec.list[0].x`.
+    pub path: String,
+    /// The same as steps.
+    pub at: Vec<Step>,
+    /// The dropped value.
+    pub value: Value,
+}
+
+impl Pruned {
+    pub(super) fn new(path: &Path, value: Value) -> Self {
+        Self { path: path.openapi(), at: path.steps(), value }
+    }
+}
+
+/// A field that the server fills in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaulted {
+    pub path: String,
+    /// The same as steps.
+    pub at: Vec<Step>,
+}
+
+impl Defaulted {
+    fn new(path: &Path) -> Self {
+        Self { path: path.openapi(), at: path.steps() }
+    }
+}
+
+fn is_meta(key: &str) -> bool {
+    matches!(key, "apiVersion" | "kind" | "metadata")
+}
+
+/// Drops the fields that `node` does not describe. Kind, version and metadata of the object itself stay.
+pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
+    let mut pruned = Vec::new();
+    if node.preserve_unknown {
+        keep(object, node, true, &Path::Root, &mut pruned);
+    } else {
+        drop_unknown(object, Some(node), true, &Path::Root, &mut pruned);
+    }
+    pruned.sort_by(|a, b| a.path.cmp(&b.path));
+    pruned
+}
+
+/// Drops what `node` does not describe inside of a value that is not the whole object, such as a default.
+pub fn prune_part(value: &mut Value, node: &Node) {
+    drop_unknown(value, Some(node), node.embedded, &Path::Root, &mut Vec::new());
+}
+
+fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
+    if let Some(node) = node
+        && node.preserve_unknown
+    {
+        return keep(value, node, is_resource, path, pruned);
+    }
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, value| {
+                let path = Path::Name(path, key);
+                if is_resource && is_meta(key) {
+                    return true;
+                }
+                let child = node.and_then(|n| n.properties.get(key));
+                let is_entry = node.is_some_and(|n| !matches!(n.additional, Additional::Absent));
+                if child.is_none() && !is_entry {
+                    pruned.push(Pruned::new(&path, value.take()));
+                    return false;
+                }
+                // `additionalProperties: true` keeps the entry and nothing inside it.
+                let child = child.or_else(|| node.and_then(|n| n.additional.schema()));
+                drop_unknown(value, child, child.is_some_and(|c| c.embedded), &path, pruned);
+                true
+            });
+        }
+        Value::Array(items) => {
+            let item_node = node.and_then(|n| n.items.as_deref());
+            for (at, item) in items.iter_mut().enumerate() {
+                let is_resource = item_node.is_some_and(|n| n.embedded);
+                drop_unknown(item, item_node, is_resource, &Path::Index(path, at), pruned);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Below `x-kubernetes-preserve-unknown-fields` only the described fields are pruned inside.
+fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if is_resource && is_meta(key) {
+                    continue;
+                }
+                let described = node.properties.contains_key(key) || !matches!(node.additional, Additional::Absent);
+                if described {
+                    let child = node.child(key);
+                    let is_resource = child.is_some_and(|c| c.embedded);
+                    drop_unknown(value, child, is_resource, &Path::Name(path, key), pruned);
+                }
+            }
+        }
+        Value::Array(items) => {
+            // Items stay as they are unless a schema describes them; that one's own unknown fields stay too.
+            if let Some(item_node) = node.items.as_deref() {
+                for (at, item) in items.iter_mut().enumerate() {
+                    keep(item, item_node, item_node.embedded, &Path::Index(path, at), pruned);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops nulls that are neither allowed nor about to become a default.
+pub fn drop_nulls(value: &mut Value, node: &Node) {
+    match value {
+        Value::Object(map) => map.retain(|key, value| match node.child(key) {
+            Some(child) if value.is_null() => child.nullable || child.default.is_some(),
+            Some(child) => {
+                drop_nulls(value, child);
+                true
+            }
+            None => true,
+        }),
+        Value::Array(items) => {
+            if let Some(item_node) = node.items.as_deref() {
+                items.iter_mut().for_each(|item| drop_nulls(item, item_node));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills in defaults: for missing fields, and for nulls where null is not allowed.
+pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
+    let mut defaulted = Vec::new();
+    fill(object, node, &Path::Root, &mut Some(&mut defaulted));
+    defaulted.sort_by(|a, b| a.path.cmp(&b.path));
+    defaulted
+}
+
+/// About how many bytes of memory the value takes once defaults are filled in. Nothing is filled in to find that out.
+pub fn filled_weight(value: &Value, node: &Node) -> u64 {
+    weigh(value, Some(node))
+}
+
+fn weigh(value: &Value, node: Option<&Node>) -> u64 {
+    const VALUE: u64 = 32;
+    const ENTRY: u64 = 48;
+    let node = node.filter(|node| node.has_defaults);
+    match value {
+        Value::Null => node.map_or(VALUE, |node| VALUE.max(node.default_weight.into())),
+        Value::String(text) => VALUE + text.len() as u64,
+        Value::Array(items) => {
+            let of = node.and_then(|node| node.items.as_deref());
+            items.iter().fold(VALUE, |sum, item| sum.saturating_add(weigh(item, of)))
+        }
+        Value::Object(map) => {
+            let there = map.iter().map(|(key, value)| {
+                (ENTRY + key.len() as u64).saturating_add(weigh(value, node.and_then(|node| node.child(key))))
+            });
+            let missing = node
+                .into_iter()
+                .flat_map(|node| &node.properties)
+                .filter(|(name, child)| child.default.is_some() && !map.contains_key(*name));
+            let missing = missing.map(|(name, child)| ENTRY + name.len() as u64 + u64::from(child.default_weight));
+            there.chain(missing).fold(VALUE + ENTRY, u64::saturating_add)
+        }
+        _ => VALUE,
+    }
+}
+
+/// `told` is where to note what was filled in; inside of a default nothing is noted.
+fn fill(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
+    if !node.has_defaults {
+        return;
+    }
+    match value {
+        Value::Object(map) => fill_object(map, node, path, told),
+        Value::Array(items) => {
+            let Some(item_node) = node.items.as_deref() else { return };
+            for (at, item) in items.iter_mut().enumerate() {
+                fill_null_then_inside(item, item_node, &Path::Index(path, at), told);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
+    for (name, child) in &node.properties {
+        let Some(default) = &child.default else { continue };
+        if map.get(name).is_some_and(|v| !v.is_null() || child.nullable) {
+            continue;
+        }
+        let path = Path::Name(path, name);
+        if let Some(told) = told {
+            told.push(Defaulted::new(&path));
+        }
+        let mut value = default.as_ref().clone();
+        fill(&mut value, child, &path, &mut None);
+        map.insert(name.clone(), value);
+    }
+    for (key, value) in map.iter_mut() {
+        let path = Path::Name(path, key);
+        match node.properties.get(key) {
+            Some(child) => fill(value, child, &path, told),
+            None => {
+                if let Some(entry) = node.additional.schema() {
+                    fill_null_then_inside(value, entry, &path, told);
+                }
+            }
+        }
+    }
+}
+
+fn fill_null_then_inside(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
+    match &node.default {
+        Some(default) if value.is_null() && !node.nullable => {
+            if let Some(told) = told {
+                told.push(Defaulted::new(path));
+            }
+            *value = default.as_ref().clone();
+            fill(value, node, path, &mut None);
+        }
+        _ => fill(value, node, path, told),
+    }
+}

@@ -1,0 +1,314 @@
+//! The seam to CEL: what this validator needs of an engine that evaluates `x-kubernetes-validations`.
+//!
+//! The walk over object and schema, the correlation with the old object, and ratcheting are here; a rule sees one value.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::cel::FieldPath;
+use super::correlate::Correlated;
+use super::error::{FieldError, Kind, Undecided};
+use super::node::{Node, Type, Types};
+use super::path::Path;
+use crate::Step;
+
+/// What one rule says about one value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Holds,
+    /// A transition rule without an old value to compare with.
+    NotApplicable,
+    Fails {
+        message: String,
+        kind: Kind,
+        /// The field below the value, where the rule names one.
+        field_path: Option<FieldPath>,
+        /// Whether the rule reads `oldSelf`; such a failure is never tolerated.
+        is_transition: bool,
+    },
+    /// The server cannot evaluate the rule either, and refuses the value for that, unchanged or not.
+    Errs {
+        message: String,
+        /// What the server prints in place of the value: the `type` of the schema.
+        type_name: String,
+    },
+    Undecided(String),
+}
+
+/// The rules of one schema node, compiled.
+pub trait Rules: fmt::Debug + Send + Sync {
+    /// The source and the verdict of each rule, in order. `budget` is what is left of the object's cost budget.
+    fn evaluate(&self, this: &Value, old: Option<&Value>, budget: &mut u64) -> Vec<(&str, Verdict)>;
+}
+
+/// Compiles the rules of a node.
+pub trait CompileRules {
+    /// `schema` is what the structure says of the node, `is_root` whether it is the root of a resource, `validations`
+    /// its `x-kubernetes-validations`.
+    fn compile(&self, schema: &Value, is_root: bool, validations: &[Value]) -> Box<dyn Rules>;
+}
+
+/// Takes every rule to hold: the caller judges them on their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoRules;
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Rules for Nothing {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
+        Vec::new()
+    }
+}
+
+impl CompileRules for NoRules {
+    fn compile(&self, _: &Value, _: bool, _: &[Value]) -> Box<dyn Rules> {
+        Box::new(Nothing)
+    }
+}
+
+/// Compiles every rule to "undecided".
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEngine;
+
+#[derive(Debug)]
+struct Unevaluated(Vec<String>);
+
+impl Rules for Unevaluated {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
+        let open = || Verdict::Undecided("no CEL engine was given".to_owned());
+        self.0.iter().map(|rule| (rule.as_str(), open())).collect()
+    }
+}
+
+impl CompileRules for NoEngine {
+    fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn Rules> {
+        let source = |rule: &Value| rule.get("rule").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Box::new(Unevaluated(validations.iter().map(source).collect()))
+    }
+}
+
+/// The whole object's cost budget: the server's limit for one request.
+pub const BUDGET: u64 = 10_000_000;
+
+/// Evaluates the rules of a schema over an object.
+pub struct RuleWalk {
+    pub errors: Vec<FieldError>,
+    pub undecided: Vec<Undecided>,
+    pub budget: u64,
+}
+
+/// Which of the unchanged parts a failing rule is forgiven for.
+#[derive(Clone, Copy)]
+struct Ratchet<'c, 'a> {
+    current: Option<&'c Correlated<'a>>,
+    /// The nearest ancestor that has an old counterpart.
+    nearest: Option<&'c Correlated<'a>>,
+}
+
+impl Ratchet<'_, '_> {
+    fn forgives(&self) -> bool {
+        self.current.or(self.nearest).is_some_and(Correlated::is_unchanged)
+    }
+}
+
+impl RuleWalk {
+    pub fn new() -> Self {
+        Self { errors: Vec::new(), undecided: Vec::new(), budget: BUDGET }
+    }
+
+    /// The whole object. `correlated` pairs it with the old one on updates.
+    pub fn object(&mut self, node: &Node, new: &Value, old: Option<&Value>, correlated: Option<&Correlated>) {
+        self.value(node, node, new, old, &Path::Root, Ratchet { current: correlated, nearest: None });
+    }
+
+    /// `node` has the rules, `spine` the structure: they differ below `allOf`.
+    fn value(&mut self, node: &Node, spine: &Node, new: &Value, old: Option<&Value>, path: &Path, ratchet: Ratchet) {
+        if !node.has_rules || new.is_null() {
+            return;
+        }
+        if let Some(rules) = &node.rules {
+            self.own(rules.as_ref(), spine, new, old.filter(|o| !o.is_null()), path, ratchet);
+        }
+        if let Some(combined) = &node.combined {
+            for branch in &combined.all_of {
+                let ratchet = Ratchet { current: None, nearest: ratchet.nearest };
+                self.value(branch, spine, new, old, path, ratchet);
+            }
+        }
+        match new {
+            Value::Object(map) => {
+                let mut keys: Vec<&String> = map.keys().collect();
+                keys.sort();
+                for key in keys {
+                    let (Some(child), Some(value)) = (node.child(key), map.get(key)) else { continue };
+                    let Some(child_spine) = spine.child(key) else { continue };
+                    let old = old.and_then(|o| o.get(key));
+                    let path =
+                        if spine.properties.contains_key(key) { Path::Name(path, key) } else { Path::Key(path, key) };
+                    // Kind and version of the object itself are never forgiven: a conversion hides that they changed.
+                    let is_type_meta = ratchet.nearest.is_none() && (key == "apiVersion" || key == "kind");
+                    let next = ratchet.current.filter(|_| !is_type_meta).and_then(|c| c.key(key));
+                    let ratchet = match ratchet.current {
+                        None => ratchet,
+                        Some(_) if is_type_meta => Ratchet { current: None, nearest: None },
+                        here => Ratchet { current: next.as_ref(), nearest: here },
+                    };
+                    self.value(child, child_spine, value, old, &path, ratchet);
+                }
+            }
+            Value::Array(items) => {
+                let (Some(child), Some(child_spine)) = (node.items.as_deref(), spine.items.as_deref()) else { return };
+                // Only lists of type map pair their items with old ones.
+                let pairs = old.map(|old| Correlated::new(new, old, spine));
+                for (at, value) in items.iter().enumerate() {
+                    let pair = pairs.as_ref().and_then(|p| p.index(at));
+                    let next = ratchet.current.and_then(|c| c.index(at));
+                    let ratchet = match ratchet.current {
+                        None => ratchet,
+                        here => Ratchet { current: next.as_ref(), nearest: here },
+                    };
+                    self.value(
+                        child,
+                        child_spine,
+                        value,
+                        pair.as_ref().map(|p| p.old()),
+                        &Path::Index(path, at),
+                        ratchet,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn own(
+        &mut self,
+        rules: &dyn Rules,
+        spine: &Node,
+        new: &Value,
+        old: Option<&Value>,
+        path: &Path,
+        ratchet: Ratchet,
+    ) {
+        for (rule, verdict) in rules.evaluate(new, old, &mut self.budget) {
+            match verdict {
+                Verdict::Holds | Verdict::NotApplicable => {}
+                Verdict::Fails { message, kind, field_path, is_transition } => {
+                    if !is_transition && ratchet.forgives() {
+                        continue;
+                    }
+                    let mut text = path.field();
+                    let mut at = path.steps();
+                    if let Some(field) = field_path {
+                        if matches!(path, Path::Root) {
+                            text.clear();
+                        } else {
+                            text.push('.');
+                        }
+                        text.push_str(&field.text);
+                        at.extend(field.steps.iter().map(|name| Step::from(name.as_str())));
+                    }
+                    // Objects and lists are not printed.
+                    let shown = !matches!(spine.types, Types::One(Type::Object | Type::Array));
+                    let bad_value = shown.then(|| new.clone());
+                    // The server drops the text of a duplicate.
+                    let detail = if kind == Kind::Duplicate { String::new() } else { message };
+                    self.errors.push(FieldError { at: Some(at), path: text, kind, bad_value, detail });
+                }
+                Verdict::Errs { message, type_name } => {
+                    let bad_value = Some(Value::String(type_name));
+                    self.errors.push(FieldError::new(path, Kind::Invalid, bad_value, message));
+                }
+                Verdict::Undecided(reason) => {
+                    if !ratchet.forgives() {
+                        self.undecided.push(Undecided { path: path.field(), rule: rule.to_owned(), reason });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Outcome, Schema};
+    use super::*;
+
+    /// An engine for rules `bad`: a value "bad" fails; `moved`: a value other than the old one does.
+    #[derive(Debug)]
+    struct Words(Vec<String>);
+
+    impl Rules for Words {
+        fn evaluate(&self, this: &Value, old: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
+            let fails = |is_transition| Verdict::Fails {
+                message: "no".to_owned(),
+                kind: Kind::Invalid,
+                field_path: None,
+                is_transition,
+            };
+            let verdict = |rule: &str| match (rule, old) {
+                ("bad", _) if this == "bad" => fails(false),
+                ("moved", None) => Verdict::NotApplicable,
+                ("moved", Some(old)) if this != old => fails(true),
+                _ => Verdict::Holds,
+            };
+            self.0.iter().map(|rule| (rule.as_str(), verdict(rule))).collect()
+        }
+    }
+
+    struct Engine;
+
+    impl CompileRules for Engine {
+        fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn Rules> {
+            Box::new(Words(validations.iter().map(|v| v["rule"].as_str().unwrap_or_default().to_owned()).collect()))
+        }
+    }
+
+    fn judge(spec: Value, new: Value, old: Option<Value>) -> Outcome {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let schema = Schema::compile_with(&schema, &Engine).expect("a schema");
+        let object = |spec: Value| json!({"metadata": {"name": "x"}, "spec": spec});
+        schema.validate(&object(new), old.map(object).as_ref())
+    }
+
+    fn texts(outcome: &Outcome) -> Vec<String> {
+        outcome.errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rules_see_old_items_by_key_and_unchanged_failures_are_tolerated() {
+        let rules = json!([{"rule": "bad"}, {"rule": "moved"}]);
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"},
+                "v": {"type": "string", "x-kubernetes-validations": rules}}}});
+        let old = json!([{"k": "a", "v": "bad"}, {"k": "b", "v": "x"}]);
+        assert_eq!(texts(&judge(list.clone(), old.clone(), None)), ["spec[0].v: Invalid value: \"bad\": no"]);
+        let turned = json!([{"k": "b", "v": "y"}, {"k": "a", "v": "bad"}]);
+        assert_eq!(texts(&judge(list, turned, Some(old))), ["spec[0].v: Invalid value: \"y\": no"]);
+    }
+
+    #[test]
+    fn rules_wait_until_types_and_bounds_hold() {
+        let spec = json!({"type": "string", "maxLength": 1, "x-kubernetes-validations": [{"rule": "bad"}]});
+        let said = texts(&judge(spec, json!("bad"), None));
+        assert_eq!(said[0], "spec: Too long: may not be more than 1 byte");
+        assert!(said[1].starts_with("<nil>: Invalid value: null: some validation rules were not checked"));
+    }
+
+    #[test]
+    fn a_rule_below_all_of_is_not_forgiven() {
+        let spec = json!({"type": "string", "allOf": [{"x-kubernetes-validations": [{"rule": "bad"}]}]});
+        assert_eq!(judge(spec, json!("bad"), Some(json!("bad"))).errors.len(), 1);
+    }
+
+    #[test]
+    fn without_an_engine_rules_are_undecided() {
+        let schema = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a == 1"}]});
+        let outcome = Schema::compile(&schema).expect("a schema").validate(&json!({"metadata": {"name": "x"}}), None);
+        assert_eq!(outcome.undecided.iter().map(|u| u.rule.as_str()).collect::<Vec<_>>(), ["self.a == 1"]);
+    }
+}

@@ -1,0 +1,259 @@
+//! The scale subresource: the fields that it reads have to be of its types, in every write of the whole object.
+//!
+//! Nothing of this is forgiven for being unchanged. A field that is absent is fine.
+
+use serde_json::Value;
+
+use super::error::{FieldError, Kind};
+use super::gotext;
+use super::number::Num;
+use crate::Step;
+
+/// Where the scale subresource of a version reads: paths such as `.spec.replicas`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scale {
+    spec_replicas: Option<String>,
+    status_replicas: Option<String>,
+    label_selector: Option<String>,
+}
+
+impl Scale {
+    /// From `subresources.scale` of a version.
+    pub fn of(subresource: &Value) -> Self {
+        Self::with_paths(|name| subresource.get(name).and_then(Value::as_str))
+    }
+
+    /// From the values of `specReplicasPath`, `statusReplicasPath` and `labelSelectorPath`.
+    pub fn with_paths<'v>(path_of: impl Fn(&str) -> Option<&'v str>) -> Self {
+        let path = |name| path_of(name).filter(|path| !path.is_empty()).map(str::to_owned);
+        Self {
+            spec_replicas: path("specReplicasPath"),
+            status_replicas: path("statusReplicasPath"),
+            label_selector: path("labelSelectorPath"),
+        }
+    }
+
+    /// What of it `other` does not read in the same way.
+    pub fn beside(&self, other: &Scale) -> Self {
+        let new = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own != other);
+        Self {
+            spec_replicas: new(&self.spec_replicas, &other.spec_replicas),
+            status_replicas: new(&self.status_replicas, &other.status_replicas),
+            label_selector: new(&self.label_selector, &other.label_selector),
+        }
+    }
+
+    /// What of it `other` reads in the same way.
+    pub fn common(&self, other: &Scale) -> Self {
+        let same = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own == other);
+        Self {
+            spec_replicas: same(&self.spec_replicas, &other.spec_replicas),
+            status_replicas: same(&self.status_replicas, &other.status_replicas),
+            label_selector: same(&self.label_selector, &other.label_selector),
+        }
+    }
+
+    /// Says in a schema what it asks for besides: the bounds of the integers that it reads. What is said so is what every
+    /// object that can be written has anyway.
+    pub fn tighten(&self, schema: &mut Value) {
+        for path in [&self.spec_replicas, &self.status_replicas].into_iter().flatten() {
+            let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));
+            let Some(node) = node.and_then(Value::as_object_mut) else { continue };
+            if node.get("type").and_then(Value::as_str) != Some("integer") {
+                continue;
+            }
+            let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+            if bound("minimum").is_none_or(|least| least < 0.0) {
+                node.insert("minimum".to_owned(), 0.into());
+                node.shift_remove("exclusiveMinimum");
+            }
+            let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+            if bound("maximum").is_none_or(|most| most > f64::from(i32::MAX)) {
+                node.insert("maximum".to_owned(), i32::MAX.into());
+                node.shift_remove("exclusiveMaximum");
+            }
+        }
+    }
+
+    /// Whether it reads nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it reads something in this field of the object.
+    pub fn looks_at(&self, field: &str) -> bool {
+        let paths = [&self.spec_replicas, &self.status_replicas, &self.label_selector];
+        paths.into_iter().flatten().any(|path| steps(path).next() == Some(field))
+    }
+
+    pub(super) fn check(&self, object: &Value) -> Vec<FieldError> {
+        let replicas = [&self.spec_replicas, &self.status_replicas].into_iter().flatten();
+        let mut errors: Vec<FieldError> = replicas.filter_map(|path| check_replicas(object, path)).collect();
+        if let Some(path) = &self.label_selector {
+            let wrong = match reach(object, path) {
+                Ok(None | Some(Value::String(_))) => None,
+                Ok(Some(other)) => Some(mistyped(path, other, "string")),
+                Err(detail) => Some(detail),
+            };
+            errors.extend(wrong.map(|detail| invalid(path, Value::String(String::new()), detail)));
+        }
+        errors
+    }
+}
+
+fn check_replicas(object: &Value, path: &str) -> Option<FieldError> {
+    let replicas = match reach(object, path) {
+        Ok(None) => return None,
+        Ok(Some(Value::Number(n))) if matches!(Num::of(n), Num::Int(_)) => n.as_i64()?,
+        Ok(Some(other)) => return Some(invalid(path, 0.into(), mistyped(path, other, "int64"))),
+        Err(detail) => return Some(invalid(path, 0.into(), detail)),
+    };
+    let detail = match replicas {
+        ..0 => "should be a non-negative integer".to_owned(),
+        _ if replicas > i64::from(i32::MAX) => format!("should be less than or equal to {}", i32::MAX),
+        _ => return None,
+    };
+    Some(invalid(path, replicas.into(), detail))
+}
+
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    path.strip_prefix('.').unwrap_or(path).split('.')
+}
+
+/// The value at `path`, if there is one. An error says what stands in the way.
+fn reach<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
+    let mut value = object;
+    let mut done = String::new();
+    for step in steps(path) {
+        done.push('.');
+        done.push_str(step);
+        value = match value {
+            Value::Null => return Ok(None),
+            Value::Object(map) => match map.get(step) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            other => return Err(mistyped(&done, other, "map[string]interface{}")),
+        };
+    }
+    Ok(Some(value))
+}
+
+fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
+    let own = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) => match Num::of(n) {
+            Num::Int(_) => "int64",
+            Num::Float(_) => "float64",
+        },
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    let dot = if path.starts_with('.') { "" } else { "." };
+    format!("{dot}{path} accessor error: {} is of the type {own}, expected {wanted}", gotext::plain(value))
+}
+
+fn invalid(path: &str, bad_value: Value, detail: String) -> FieldError {
+    let at = Some(steps(path).map(Step::from).collect());
+    FieldError { at, path: path.to_owned(), kind: Kind::Invalid, bad_value: Some(bad_value), detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Schema;
+    use super::*;
+
+    fn scale() -> Scale {
+        Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector"}))
+    }
+
+    /// Each in the words of a server.
+    #[test]
+    fn what_it_reads_has_to_be_of_its_types() {
+        for (object, said) in [
+            (json!({}), vec![]),
+            (json!({"spec": null, "status": {"replicas": 3, "selector": "a=b"}}), vec![]),
+            (
+                json!({"spec": {"replicas": -1}}),
+                vec![".spec.replicas: Invalid value: -1: should be a non-negative integer"],
+            ),
+            (
+                json!({"status": {"replicas": 1_099_511_627_776_i64}}),
+                vec![".status.replicas: Invalid value: 1099511627776: should be less than or equal to 2147483647"],
+            ),
+            (
+                json!({"spec": {"replicas": 1.0}}),
+                vec![
+                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: 1 is of the type float64, expected int64",
+                ],
+            ),
+            (
+                json!({"spec": {"replicas": null}}),
+                vec![
+                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: <nil> is of the type <nil>, expected int64",
+                ],
+            ),
+            (
+                json!({"spec": "x"}),
+                vec![
+                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: x is of the type string, expected map[string]interface{}",
+                ],
+            ),
+            (
+                json!({"status": {"selector": [1]}}),
+                vec![
+                    ".status.selector: Invalid value: \"\": .status.selector accessor error: [1] is of the type []interface {}, expected string",
+                ],
+            ),
+        ] {
+            let errors: Vec<String> = scale().check(&object).iter().map(ToString::to_string).collect();
+            assert_eq!(errors, said, "{object}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_said_where_a_schema_can_say_them() {
+        let schema = |replicas: Value| json!({"properties": {"spec": {"properties": {"replicas": replicas}}}});
+        let max = i32::MAX;
+        for (given, tight) in [
+            (json!({"type": "integer"}), json!({"type": "integer", "minimum": 0, "maximum": max})),
+            (
+                json!({"type": "integer", "minimum": -1, "exclusiveMinimum": true, "maximum": 3}),
+                json!({"type": "integer", "minimum": 0, "maximum": 3}),
+            ),
+            (
+                json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true, "maximum": 1e10}),
+                json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true, "maximum": max}),
+            ),
+            (json!({"type": "number"}), json!({"type": "number"})),
+        ] {
+            let mut schema_of_given = schema(given);
+            scale().tighten(&mut schema_of_given);
+            assert_eq!(schema_of_given, schema(tight));
+        }
+        let other = Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.size"}));
+        assert_eq!(scale().common(&other), Scale::of(&json!({"specReplicasPath": ".spec.replicas"})));
+    }
+
+    #[test]
+    fn it_is_never_forgiven_and_only_looked_at_where_it_is_new() {
+        let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let object = json!({"metadata": {"name": "x"}, "spec": {"replicas": -1}});
+        let plain = Schema::compile(&kept).expect("a schema");
+        assert!(plain.validate(&object, Some(&object)).is_accepted());
+        let scaled = plain.with_scale(scale());
+        assert_eq!(scaled.validate(&object, Some(&object)).errors.len(), 1);
+
+        let beside =
+            |other: &Scale| Schema::compile_beside(&kept, &kept).expect("a schema").with_scale(scale().beside(other));
+        assert!(beside(&scale()).validate(&object, None).is_accepted());
+        let anew = beside(&Scale::of(&json!({"specReplicasPath": ".spec.size"})));
+        assert!(anew.looks_at("spec") && anew.looks_at("status"));
+        assert_eq!(anew.validate(&object, None).errors.len(), 1);
+    }
+}

@@ -1,0 +1,421 @@
+//! From nodes to values: aliases and merge keys expanded, keys turned into strings, one value for each key.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::compose::{Document, Kind, Raw, compose, error_at, too_deep};
+use super::limits::{MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_EXPANDED_NODES};
+use super::resolve::{MERGE, Scalar, resolve};
+use super::{Data, Duplicate, Entry, Error, Json, Node, Span, Step};
+
+impl<'t> Document<'t> {
+    /// Reads one document; `None` if there is nothing in it but comments.
+    pub fn read(text: &'t str) -> Result<Option<Document<'t>>, Error> {
+        compose(text)
+    }
+
+    /// The document as compact JSON text.
+    pub fn json(&self) -> Result<Json, Error> {
+        let mut decoder = Decoder::new(self);
+        let mut out = Vec::new();
+        decoder.json(0, 0, &mut out)?;
+        // Made of strings, it is valid UTF-8; the second arm is never taken.
+        let text =
+            String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ok(Json { text, duplicates: decoder.duplicates })
+    }
+
+    /// The document as a tree, together with the keys that were written twice.
+    pub fn tree(&self) -> Result<(Node, Vec<Duplicate>), Error> {
+        let mut decoder = Decoder::new(self);
+        let node = decoder.node(0, 0)?;
+        Ok((node, decoder.duplicates))
+    }
+
+    /// Follows `path` as far as it exists. Gives the number of steps that were found and the place of the last one:
+    /// a key for a mapping's entry, the value itself for an item or for the document.
+    pub fn locate<'p>(&self, path: impl IntoIterator<Item = Step<'p>>) -> (usize, Span) {
+        let Found { depth, span, .. } = Decoder::new(self).follow(path);
+        (depth, span)
+    }
+
+    /// The places of the items of the list at `path`; empty if there is no list.
+    pub fn items<'p>(&self, path: impl IntoIterator<Item = Step<'p>>) -> Vec<Span> {
+        let mut decoder = Decoder::new(self);
+        let found = decoder.follow(path);
+        let list = decoder.target(found.node);
+        if !found.whole || !matches!(self.nodes[list as usize].kind, Kind::Sequence { .. }) {
+            return Vec::new();
+        }
+        decoder.children(list).map(|item| decoder.span(item)).collect()
+    }
+}
+
+/// How far a path exists.
+struct Found {
+    depth: usize,
+    node: u32,
+    span: Span,
+    /// Whether all of it does.
+    whole: bool,
+}
+
+struct Decoder<'a> {
+    document: &'a Document<'a>,
+    nodes_left: usize,
+    bytes_left: usize,
+    /// The alias in the text through which we are looking, the outermost if there are several: what an error is about.
+    alias: Option<u32>,
+    /// Keys that were written twice in one mapping.
+    pub duplicates: Vec<Duplicate>,
+}
+
+/// One entry of a mapping: its key and the indexes of key and value.
+struct Pair<'a> {
+    key: Cow<'a, str>,
+    key_node: u32,
+    value: u32,
+    /// Came through a merge key: then another value for the same key is no duplicate.
+    merged: bool,
+}
+
+/// The entries of a mapping in the order in which their keys were first seen.
+#[derive(Default)]
+struct Pairs<'a> {
+    list: Vec<Pair<'a>>,
+    /// Only built for large mappings.
+    index: HashMap<Cow<'a, str>, usize>,
+}
+
+/// Up to this many keys a walk along the list is faster than a hash table.
+const SMALL: usize = 12;
+
+impl<'a> Pairs<'a> {
+    fn find(&mut self, key: &str) -> Option<usize> {
+        if self.list.len() <= SMALL {
+            return self.list.iter().position(|pair| pair.key == key);
+        }
+        if self.index.is_empty() {
+            self.index = self.list.iter().enumerate().map(|(at, pair)| (pair.key.clone(), at)).collect();
+        }
+        self.index.get(key).copied()
+    }
+
+    /// Sets the key; gives back the key's earlier pair, if there was one.
+    fn set(&mut self, pair: Pair<'a>) -> Option<Pair<'a>> {
+        if let Some(at) = self.find(&pair.key) {
+            return Some(std::mem::replace(&mut self.list[at], pair));
+        }
+        if !self.index.is_empty() {
+            self.index.insert(pair.key.clone(), self.list.len());
+        }
+        self.list.push(pair);
+        None
+    }
+}
+
+impl<'a> Decoder<'a> {
+    pub fn new(document: &'a Document<'a>) -> Self {
+        Decoder {
+            document,
+            nodes_left: document.nodes.len() + MAX_EXPANDED_NODES,
+            bytes_left: document.written + MAX_EXPANDED_BYTES,
+            alias: None,
+            duplicates: Vec::new(),
+        }
+    }
+
+    fn raw(&self, index: u32) -> &'a Raw<'a> {
+        &self.document.nodes[index as usize]
+    }
+
+    /// The node that `index` stands for: itself, or what an alias points to.
+    fn target(&self, mut index: u32) -> u32 {
+        // An alias points backwards and never to an alias, because an alias cannot carry an anchor.
+        while let Kind::Alias { target } = self.raw(index).kind {
+            index = target;
+        }
+        index
+    }
+
+    fn spend(&mut self, index: u32, depth: usize) -> Result<(), Error> {
+        let at = self.raw(self.alias.unwrap_or(index)).at;
+        if depth > MAX_DEPTH {
+            return Err(error_at(at, too_deep()));
+        }
+        let length = self.raw(self.target(index)).text().len();
+        if self.nodes_left == 0 || self.bytes_left < length {
+            return Err(error_at(at, "the aliases of this document expand to far more than is written".into()));
+        }
+        self.nodes_left -= 1;
+        self.bytes_left -= length;
+        Ok(())
+    }
+
+    /// The items of a list; the keys and values of a mapping.
+    fn children(&self, collection: u32) -> impl Iterator<Item = u32> + use<'a> {
+        let document = self.document;
+        let end = document.next(collection);
+        let mut index = collection + 1;
+        std::iter::from_fn(move || {
+            let child = (index < end).then_some(index)?;
+            index = document.next(child);
+            Some(child)
+        })
+    }
+
+    fn follow<'p>(&mut self, path: impl IntoIterator<Item = Step<'p>>) -> Found {
+        let mut at = Found { depth: 0, node: 0, span: self.span(0), whole: true };
+        for step in path {
+            let target = self.target(at.node);
+            let found = match (step, &self.raw(target).kind) {
+                (Step::Index(index), Kind::Sequence { .. }) => {
+                    self.children(target).nth(index).map(|item| (item, self.span(item)))
+                }
+                (Step::Key(key), Kind::Mapping { .. }) => match self.plain_entry(target, key) {
+                    Some(entry) => entry.map(|(key_node, value)| (value, self.span(key_node))),
+                    None => self
+                        .pairs(target, at.depth)
+                        .ok()
+                        .and_then(|pairs| pairs.into_iter().find(|pair| pair.key == key))
+                        .map(|pair| (pair.value, self.span(pair.key_node))),
+                },
+                _ => None,
+            };
+            match found {
+                Some((node, span)) => at = Found { depth: at.depth + 1, node, span, whole: true },
+                None => return Found { whole: false, ..at },
+            }
+        }
+        at
+    }
+
+    /// The entry of a mapping in which nothing is out of the ordinary, as key and value; the last one, as everywhere.
+    /// `None`: there is more to the mapping (merge keys, aliases, tags, keys that are no text), and all of it must be read.
+    fn plain_entry(&self, mapping: u32, key: &str) -> Option<Option<(u32, u32)>> {
+        // What reads as a number or the like may be written in another way.
+        if !matches!(resolve(None, true, key), Ok(Scalar::Str(_))) {
+            return None;
+        }
+        let mut found = None;
+        let mut children = self.children(mapping);
+        while let Some(node) = children.next() {
+            let value = children.next()?;
+            match &self.raw(node).kind {
+                Kind::Scalar { value: text, tag: None, .. } if text != "<<" => {
+                    if text == key {
+                        found = Some((node, value));
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(found)
+    }
+
+    fn scalar(&self, index: u32) -> Result<Scalar<'a>, Error> {
+        let raw = self.raw(index);
+        match &raw.kind {
+            Kind::Scalar { value, tag, plain } => {
+                resolve(tag.as_deref(), *plain, value).map_err(|message| error_at(raw.at, message))
+            }
+            _ => Ok(Scalar::Null),
+        }
+    }
+
+    /// Spends for the node and gives what it stands for, with the alias to go back to in [`Decoder::leave`].
+    fn enter(&mut self, index: u32, depth: usize) -> Result<(u32, Option<u32>), Error> {
+        let outer = self.alias;
+        let target = self.target(index);
+        if target != index {
+            self.alias = outer.or(Some(index));
+        }
+        self.spend(index, depth)?;
+        Ok((target, outer))
+    }
+
+    fn leave(&mut self, outer: Option<u32>) {
+        self.alias = outer;
+    }
+
+    pub fn node(&mut self, index: u32, depth: usize) -> Result<Node, Error> {
+        let (target, outer) = self.enter(index, depth)?;
+        let data = match &self.raw(target).kind {
+            Kind::Sequence { .. } => {
+                // A loop, because a chain of iterators would cost several stack frames a level.
+                let mut items = Vec::new();
+                for item in self.children(target) {
+                    items.push(self.node(item, depth + 1)?);
+                }
+                Data::Sequence(items)
+            }
+            Kind::Mapping { .. } => {
+                let mut entries = Vec::new();
+                for pair in self.pairs(target, depth)? {
+                    let value = self.node(pair.value, depth + 1)?;
+                    let key_span = self.span(pair.key_node);
+                    entries.push(Entry { key: pair.key.into_owned(), key_span, value });
+                }
+                Data::Mapping(entries)
+            }
+            _ => Data::Scalar(self.value(target)?),
+        };
+        self.leave(outer);
+        Ok(Node { span: self.span(index), data })
+    }
+
+    fn value(&self, index: u32) -> Result<Value, Error> {
+        self.scalar(index)?.to_value().map_err(|message| error_at(self.raw(index).at, message))
+    }
+
+    /// Writes the node as compact JSON: what `node` would give, without the tree.
+    pub fn json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let (target, outer) = self.enter(index, depth)?;
+        match &self.raw(target).kind {
+            Kind::Sequence { .. } => {
+                out.push(b'[');
+                for item in self.children(target) {
+                    if item > target + 1 {
+                        out.push(b',');
+                    }
+                    self.json(item, depth + 1, out)?;
+                }
+                out.push(b']');
+            }
+            Kind::Mapping { .. } => {
+                out.push(b'{');
+                for (at, pair) in self.pairs(target, depth)?.into_iter().enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    write_string(&pair.key, out);
+                    out.push(b':');
+                    self.json(pair.value, depth + 1, out)?;
+                }
+                out.push(b'}');
+            }
+            _ => match self.scalar(target)? {
+                Scalar::Str(text) => write_string(&text, out),
+                scalar => {
+                    let value = scalar.to_value().map_err(|message| error_at(self.raw(target).at, message))?;
+                    out.extend_from_slice(value.to_string().as_bytes());
+                }
+            },
+        }
+        self.leave(outer);
+        Ok(())
+    }
+
+    fn pairs(&mut self, mapping: u32, depth: usize) -> Result<Vec<Pair<'a>>, Error> {
+        let mut pairs = Pairs::default();
+        self.collect(mapping, depth, false, &mut pairs)?;
+        Ok(pairs.list)
+    }
+
+    /// Adds the entries of `mapping`, one after the other as go-yaml does: what comes later wins, also when it comes
+    /// through a merge key.
+    fn collect(&mut self, mapping: u32, depth: usize, merged: bool, pairs: &mut Pairs<'a>) -> Result<(), Error> {
+        let mut children = self.children(mapping);
+        while let (Some(key), Some(value)) = (children.next(), children.next()) {
+            if self.is_merge(key) {
+                self.merge(value, depth + 1, pairs)?;
+            } else {
+                self.spend(key, depth)?;
+                let name = self.key(key)?;
+                let pair = Pair { key: name, key_node: key, value, merged };
+                if let Some(earlier) = pairs.set(pair)
+                    && !earlier.merged
+                    && !merged
+                {
+                    let duplicate = Duplicate {
+                        key: self.key(key)?.into_owned(),
+                        first: self.span(earlier.key_node),
+                        again: self.span(key),
+                    };
+                    self.duplicates.push(duplicate);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_merge(&self, key: u32) -> bool {
+        matches!(&self.raw(key).kind,
+            Kind::Scalar { value, tag, plain } if value == "<<" && (*plain || tag.as_deref() == Some(MERGE)))
+    }
+
+    fn merge(&mut self, source: u32, depth: usize, pairs: &mut Pairs<'a>) -> Result<(), Error> {
+        let (target, outer) = self.enter(source, depth)?;
+        match &self.raw(target).kind {
+            Kind::Mapping { .. } => self.collect(target, depth, true, pairs)?,
+            // A list must stand here itself: go-yaml takes no alias of a list.
+            Kind::Sequence { .. } if target == source => {
+                let items: Vec<u32> = self.children(target).collect();
+                // The first of the list wins, so it is set last.
+                for item in items.into_iter().rev() {
+                    let (target, outer) = self.enter(item, depth + 1)?;
+                    match self.raw(target).kind {
+                        Kind::Mapping { .. } => self.collect(target, depth + 1, true, pairs)?,
+                        _ => return Err(self.not_mergeable(item)),
+                    }
+                    self.leave(outer);
+                }
+            }
+            _ => return Err(self.not_mergeable(source)),
+        }
+        self.leave(outer);
+        Ok(())
+    }
+
+    fn not_mergeable(&self, index: u32) -> Error {
+        error_at(self.raw(index).at, "a merge key (<<) takes a mapping or a list of mappings".into())
+    }
+
+    fn key(&self, index: u32) -> Result<Cow<'a, str>, Error> {
+        let at = self.raw(index).at;
+        let target = self.target(index);
+        match &self.raw(target).kind {
+            Kind::Scalar { .. } => match self.scalar(target)? {
+                Scalar::Str(text) => Ok(text),
+                other => {
+                    other.to_key().map(|key| Cow::Owned(key.into_owned())).map_err(|message| error_at(at, message))
+                }
+            },
+            _ => Err(error_at(at, "a mapping's key must be a scalar, not a list or a mapping".into())),
+        }
+    }
+
+    fn span(&self, index: u32) -> Span {
+        let raw = self.raw(index);
+        Span {
+            line: raw.at.line as usize + 1,
+            column: raw.at.column as usize + 1,
+            bytes: raw.at.start as usize..(raw.end.max(raw.at.start)) as usize,
+        }
+    }
+}
+
+/// A JSON string. Quote, backslash and control characters are escaped, everything else stands for itself.
+fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= b' ' && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&text.as_bytes()[from..at]);
+        from = at + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+    }
+    out.extend_from_slice(&text.as_bytes()[from..]);
+    out.push(b'"');
+}
