@@ -240,6 +240,7 @@ impl<'t> Maker<'t> {
             self.miss("a text that rules see as a time or as bytes");
         }
         let mut found = self.words(&set, view);
+        found.extend(self.unreadable(schema, &set));
         found.extend(self.cells(&set, &patterns, view.rivals + 1, &found));
         if self.is_guessing {
             let patterns = self.budget.patterns();
@@ -249,6 +250,27 @@ impl<'t> Maker<'t> {
             found.extend(guesses);
         }
         found.into_iter().map(Value::String).collect()
+    }
+
+    /// A text whose format the server accepts, and which it fails to read for a rule: it checks the format in one way and
+    /// converts the text in another (`UnstructuredToVal` of apiextensions' `cel/values.go`). A rule that looks at it ends
+    /// in an error.
+    fn unreadable(&mut self, schema: &Value, set: &StringSet) -> Option<String> {
+        let candidates: &[&str] = match kw::get(schema, "format").and_then(Value::as_str)? {
+            // The letters in lower case, an offset of more than a day, something behind a second `t`.
+            "date-time" => {
+                &["2024-01-01t00:00:00Z", "2024-01-01T00:00:00z", "2024-01-01T00:00:00+99:00", "2024-01-01T00:00:00Ztt"]
+            }
+            // What the alphabet for URLs does not have.
+            "byte" => &["++++", "////", "A+==", "A/=="],
+            _ => return None,
+        };
+        let patterns = self.budget.patterns();
+        let found = candidates.iter().find(|text| set.contains_by(text, &patterns) == Ok(true));
+        if found.is_none() {
+            self.miss("a text that rules cannot read, though it has its format");
+        }
+        found.map(|text| (*text).to_owned())
     }
 
     /// The texts that values are compared with as a whole, as far as the set has them.

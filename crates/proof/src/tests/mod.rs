@@ -338,6 +338,42 @@ fn rules() {
     ]);
 }
 
+/// The server refuses to read a text whose format it accepts: a rule that looks at it ends in an error.
+#[test]
+fn a_rule_cannot_read_every_text_that_its_format_accepts() {
+    let ruled = |field: &Value, rule: &str| {
+        json!({"type": "object", "required": ["d"], "properties": {
+            "d": field, "l": {"type": "array", "maxItems": 3, "items": field}},
+            "x-kubernetes-validations": [{"rule": rule}]})
+    };
+    let free = |field: &Value| {
+        json!({"type": "object", "required": ["d"], "properties": {
+        "d": field, "l": {"type": "array", "maxItems": 3, "items": field}}})
+    };
+    let time = json!({"type": "string", "format": "date-time"});
+    let bytes = json!({"type": "string", "format": "byte"});
+    let upper = json!({"type": "string", "format": "date-time", "enum": ["2024-01-01T00:00:00Z"]});
+    let mut cases = Vec::new();
+    for field in [&time, &bytes] {
+        for rule in [
+            "has(self.d) == has(self.d)",
+            "self.d == self.d",
+            "has(self.d)",
+            "has(self.l) ? self.l.all(x, x == x) : true",
+        ] {
+            cases.push((free(field), ruled(field, rule), Narrowing, Widening));
+        }
+        for rule in ["has(self.d) || true", "!has(self.l) || size(self.l) < 4"] {
+            cases.push((free(field), ruled(field, rule), Equal, Equal));
+        }
+    }
+    cases.push((free(&upper), ruled(&upper, "has(self.d)"), Equal, Equal));
+    for (at, (live, desired, forward, backward)) in cases.iter().enumerate() {
+        println!("{at}: {desired}");
+        both_ways(&[(live.clone(), desired.clone(), *forward, *backward)]);
+    }
+}
+
 #[test]
 fn what_nobody_reaches_breaks_nobody() {
     let impossible = |length: u64| {
