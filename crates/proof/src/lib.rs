@@ -13,8 +13,6 @@
 //! Nothing here does I/O or knows of the rest of this crate but for the validator. `docs/proof.md` says what is decided
 //! and what is assumed of the API server.
 
-#![warn(missing_docs)]
-
 pub mod automaton;
 pub mod cel;
 mod facts;

@@ -3,8 +3,6 @@
 //! kubectl, kapp and every Go tool read YAML 1.1 as go-yaml does (`yes` is a boolean, `0777` is 511, merge keys
 //! expand). A deploy tool that reads a manifest differently deploys something else, so this is what we read too.
 
-#![warn(missing_docs)]
-
 mod block;
 mod compose;
 mod decode;

@@ -79,7 +79,8 @@ mod tests {
             "a": {"properties": {"b.c": {}}},
             "m": {"additionalProperties": {"properties": {"x": {}}}},
         }});
-        let cases: [(&str, Option<(&str, &[&str])>); 10] = [
+        type Parsed<'a> = Option<(&'a str, &'a [&'a str])>;
+        let cases: [(&str, Parsed); 10] = [
             (".a", Some(("a", &["a"]))),
             (".a['b.c']", Some(("a.b.c", &["a", "b.c"]))),
             (".m['k\\'s'].x", Some(("m[k's].x", &["m", "k's", "x"]))),
