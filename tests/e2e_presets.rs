@@ -194,8 +194,10 @@ fn what_is_switched_off_is_counted_and_says_where() {
     assert_eq!(suppressed(some.code(3)), ["1 FormatChange info c.yaml:5"]);
     human()
         .code(3)
-        .stdout_contains("CRDUpgradeSafety  samples.test.example.com  blocked: 1 error\n")
-        .stdout_contains("CRDUpgradeSafety  1 finding switched off by c.yaml:5\n");
+        .stdout_contains(
+            "CRDUpgradeSafety  blocked: 1 error in samples.test.example.com (NoTypeChange), 1 finding switched\n",
+        )
+        .stdout_contains("                  off by c.yaml:5\n");
     // In the words of crdify, but not what the preset itself leaves out.
     let crdify = bed.with(
         "\n    preset: olm-v1\n    unhandledEnforcement: None\n    validations:\n    - {name: type, enforcement: None}",

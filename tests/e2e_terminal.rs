@@ -33,7 +33,10 @@ fn the_plan_is_shown_then_asked_about_and_the_default_is_no() {
         let run = terminal.wait();
         run.code(1).stderr_contains("not confirmed; nothing was written");
         let question = format!("Create 2 and update 0 in kube: test ({})? [y/N]", proxy.url());
-        in_order(&run.stderr, &["Target", "Plan", "2 objects: 2 create", "configmap/", &question, "not confirmed"]);
+        in_order(
+            &run.stderr,
+            &["Target", "Plan", "create    2 (1 Namespace, 1 ConfigMap)", "configmap/", &question, "not confirmed"],
+        );
         assert_eq!(proxy.writes(), [], "{keys:?}");
     }
 }
@@ -76,7 +79,7 @@ fn what_would_not_be_written_is_not_asked_about() {
     checked.code(0).contains_nowhere("[y/N]");
 
     let mut warned = bed.deploy(admin(), &["--warn-only"]).on_terminal();
-    warned.wait_for(", in spite of 1 warning? [y/N] ");
+    warned.wait_for(" (1 warning)? [y/N] ");
     warned.press("\n");
     warned.wait().code(1);
 }

@@ -94,7 +94,7 @@ async fn the_question_is_asked_on_the_callers_stream() {
         let question = format!("Create 1 and update 0 in dir: {}", embedded.cluster().join("cluster").display());
         assert!(said.starts_with(&question) && said.contains("? [y/N] ") && said.contains(last), "{said}");
         assert_eq!(embedded.is_written(), exit == Exit::Success, "{answer:?}");
-        assert!(embedded.stdout.text().contains("1 object: 1 create"));
+        assert!(embedded.stdout.text().contains("create    1 (1 ConfigMap)"));
         if answer.is_empty() {
             assert!(said.contains("[y/N] \nerror"), "the error has a line of its own: {said:?}");
         }

@@ -19,8 +19,9 @@ use crate::target::{FieldConflict, Operation, Target, client_side_tool};
 use crate::text;
 use gantry_schema::json::{self, Json, Map};
 
-/// Objects of one manager that are named, and fields of one object.
+/// Objects of one manager that are named, those with the same fields in one line, and fields of one object.
 const OBJECTS_SHOWN: usize = 50;
+const OBJECTS_IN_A_LINE: usize = 5;
 const FIELDS_SHOWN: usize = 10;
 
 /// The conflicts of one change.
@@ -268,8 +269,19 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
             let count = text::count(objects.len(), "object");
             let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifests change" };
             let mut message = format!("field manager {manager:?} owns {what} in {count}:");
+            // What is the same in many objects is said once, with the list of them.
+            let mut alike: Vec<(&[&str], Vec<String>)> = Vec::new();
             for (change, fields) in objects.iter().take(OBJECTS_SHOWN) {
-                message.push_str(&format!("\n  {}: {}", change.desired.object, shown(fields)));
+                let object = change.desired.object.to_string();
+                match alike.iter_mut().find(|(known, _)| *known == fields.as_slice()) {
+                    Some((_, objects)) => objects.push(object),
+                    None => alike.push((fields, vec![object])),
+                }
+            }
+            for (fields, objects) in &alike {
+                for objects in objects.chunks(OBJECTS_IN_A_LINE) {
+                    message.push_str(&format!("\n  {}: {}", objects.join(", "), shown(fields)));
+                }
             }
             if objects.len() > OBJECTS_SHOWN {
                 message.push_str(&format!("\n  … and {} more", objects.len() - OBJECTS_SHOWN));

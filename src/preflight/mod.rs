@@ -30,7 +30,7 @@ use crate::date::Date;
 use crate::parallel::apart;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::report::{Affected, Breaks, Coverage, Evidence, Severity, Suppressed, Verdict, Witness};
+use crate::report::{Affected, Breaks, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::target::Target;
 use crate::ui::progress::Stage;
@@ -121,6 +121,8 @@ pub struct Violation {
     /// The schema node, for example `^.spec.pollInterval`.
     pub path: Option<String>,
     pub message: String,
+    /// See [`crate::report::Finding::fact`].
+    pub fact: Option<String>,
     /// See [`crate::report::Finding::unredacted`].
     pub unredacted: Option<String>,
     /// See [`crate::report::Finding::documented`].
@@ -135,6 +137,10 @@ pub struct Violation {
     /// See [`crate::report::Finding::evidence`].
     pub evidence: Option<Evidence>,
     pub help: String,
+    /// See [`crate::report::Finding::wording`].
+    pub wording: Option<ForVersions>,
+    /// See [`crate::report::Finding::explain`].
+    pub explain: Option<Cow<'static, str>>,
     /// Where in the desired object to point: the deepest of these steps that is there is marked.
     pub at: Vec<Step>,
     /// What the mark says.
@@ -184,6 +190,7 @@ impl Violation {
             version,
             path: None,
             message,
+            fact: None,
             unredacted: None,
             documented: None,
             breaks: doc.breaks.to_vec(),
@@ -192,7 +199,9 @@ impl Violation {
             witnesses: Vec::new(),
             affected: None,
             evidence: None,
-            help: format!("{help}: gantry rules {}", doc.name),
+            help,
+            wording: None,
+            explain: Some(doc.name.into()),
             at,
             label: None,
         }

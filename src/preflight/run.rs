@@ -1,5 +1,6 @@
 //! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -217,6 +218,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             version: violation.version,
             path: violation.path,
             message: violation.message,
+            fact: violation.fact,
             unredacted: violation.unredacted,
             documented: violation.documented,
             verdict: violation.verdict,
@@ -225,6 +227,8 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             affected: violation.affected,
             evidence: violation.evidence,
             help: violation.help,
+            wording: violation.wording,
+            explain: violation.explain.map(Cow::into_owned),
             waived: None,
         }));
     }

@@ -1,6 +1,7 @@
 //! The report for a person: what broke, where, who breaks, what to do.
 //!
-//! rustc's shape and kubectl's words. [`write_review`] says what a deploy would do and what the checks found, before
+//! rustc's shape and kubectl's words: errors before warnings, the first of each kind whole and a line for each other one,
+//! an overview of the checks, and the verdict as the last line. [`write_review`] says what a deploy would do and what the checks found, before
 //! anybody is asked; [`write_outcome`] says how it ended. Both are functions of the report: where an excerpt is to be
 //! shown, [`Excerpts`] gives the line. All text of the report is untrusted and goes through [`crate::text`].
 
@@ -10,6 +11,7 @@ mod excerpt;
 mod finding;
 mod findings;
 mod flow;
+mod groups;
 mod outcome;
 mod pen;
 mod plan;
@@ -53,8 +55,6 @@ pub struct HumanOptions {
     pub quiet: bool,
     /// No line of a manifest is shown, unless it is a CRD's: the others hold values.
     pub redact: bool,
-    /// More findings of one object are counted, not shown (unless `verbose`).
-    pub max_findings_per_object: usize,
     pub purpose: Purpose,
 }
 
@@ -66,7 +66,6 @@ impl Default for HumanOptions {
             verbose: false,
             quiet: false,
             redact: false,
-            max_findings_per_object: 10,
             purpose: Purpose::Deploy,
         }
     }
@@ -88,7 +87,7 @@ pub fn write_review(
     let mut pen = Pen::new(options, out);
     let causes = ObjectCauses::of(report);
     plan::write(report, options, &mut pen)?;
-    findings::write(&causes, options, excerpts, &mut pen)?;
+    findings::write(report, &causes, options, excerpts, &mut pen)?;
     checks::write(report, &causes, options, &mut pen)
 }
 

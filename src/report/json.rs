@@ -117,6 +117,14 @@ mod tests {
         assert!(written == fresh, "docs/report.schema.json is stale: run UPDATE_DOCS=1 cargo test --lib report::json");
     }
 
+    /// Without what only the output for people has.
+    fn as_data(mut report: Report) -> Report {
+        for finding in report.checks.iter_mut().flat_map(|check| &mut check.findings) {
+            (finding.wording, finding.fact) = (None, None);
+        }
+        report
+    }
+
     #[test]
     fn every_sample_follows_the_schema_and_reads_back() {
         let validator = jsonschema::validator_for(&schema()).expect("the schema is one");
@@ -126,7 +134,7 @@ mod tests {
             let errors: Vec<String> =
                 validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
             assert!(errors.is_empty(), "{name}: {errors:#?}");
-            assert_eq!(serde_json::from_str::<Report>(&text).expect("a report"), report, "{name}");
+            assert_eq!(serde_json::from_str::<Report>(&text).expect("a report"), as_data(report), "{name}");
         }
     }
 
@@ -171,7 +179,7 @@ mod tests {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
         let expected = "action affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
-            errors evidence examined examples file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
+            errors evidence examined examples explain file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
             object objects of oldObject outcome path proven read result rule semantic severity source status subresource summary \
             suppressed target unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
@@ -210,7 +218,7 @@ mod tests {
             "{written}"
         );
         assert!(written.contains('\u{1f680}'));
-        assert_eq!(serde_json::from_str::<Report>(&written).expect("a report"), report);
+        assert_eq!(serde_json::from_str::<Report>(&written).expect("a report"), as_data(report));
     }
 
     #[test]

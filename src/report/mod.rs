@@ -9,6 +9,7 @@ pub mod json;
 pub mod redact;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod wording;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub use crate::plan::Action;
 use crate::problem::{Location, Problem};
 use crate::resource::ObjectRef;
+pub use wording::ForVersions;
 
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
 
@@ -195,7 +197,7 @@ pub enum Severity {
 }
 
 /// What the proof layer says of a pair of schema nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
     Equal,
@@ -245,6 +247,11 @@ pub struct Finding {
     pub path: Option<String>,
     /// What is wrong, in the field's documented words.
     pub message: String,
+    /// What changed at the place, in a few words and without the place, for example `minItems added: 1`. Only the output
+    /// for people has it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub fact: Option<String>,
     /// The message with all values, where `message` is without some for `--redact`. Findings of two checks are compared
     /// by it; nothing writes it down.
     #[serde(skip)]
@@ -271,6 +278,13 @@ pub struct Finding {
     /// What to do next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
+    /// `message` and `help` for any versions. Findings of several versions with the same wording are one for people.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub wording: Option<ForVersions>,
+    /// What `gantry rules` explains the rule under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<String>,
     /// The deploy does not write what the finding is about, so that an error is only a warning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_written: bool,

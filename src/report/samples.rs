@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::human::Excerpts;
+use super::wording::wording;
 use super::*;
 
 /// Every sample under its name.
@@ -13,6 +14,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("blocked", blocked()),
         ("warned", warned()),
         ("could_not_check", could_not_check()),
+        ("upgrade", upgrade()),
         ("hundreds", hundreds()),
         ("many_objects", many_objects()),
         ("existing_objects", existing_objects()),
@@ -59,6 +61,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         version: None,
         path: None,
         message: message.into(),
+        fact: None,
         unredacted: None,
         documented: None,
         verdict: None,
@@ -68,6 +71,8 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         affected: None,
         evidence: None,
         help: String::new(),
+        wording: None,
+        explain: None,
         not_written: false,
         waived: None,
     }
@@ -126,7 +131,15 @@ fn app_changes() -> Vec<ChangeEntry> {
 }
 
 pub fn removed_field(version: &str, line: usize) -> Finding {
-    Finding {
+    let wording = ForVersions {
+        message: wording!("field spec.pollInterval may not be removed from ", VERSIONS),
+        help: wording!(
+            "keep spec.pollInterval in ",
+            VERSIONS,
+            " and mark it as deprecated, or leave it out of a new version only"
+        ),
+    };
+    let removed = Finding {
         source: Some(source("manifests/crd.yaml", line, 17)),
         label: Some("the live CRD has pollInterval here (string)".into()),
         version: Some(version.into()),
@@ -148,16 +161,17 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             desired: WitnessVerdict::Pruned,
             message: "spec.pollInterval is dropped".into(),
         }],
-        help: format!(
-            "keep spec.pollInterval in {version} and mark it as deprecated, or leave it out of a new version only"
-        ),
+        fact: Some("removed".into()),
+        help: wording.help.for_versions(version),
+        explain: Some("NoExistingFieldRemoved".into()),
         ..finding(
             "NoExistingFieldRemoved",
             Severity::Error,
             crd("samples.test.example.com"),
-            &format!("field spec.pollInterval may not be removed from {version}"),
+            &wording.message.for_versions(version),
         )
-    }
+    };
+    Finding { wording: Some(wording), ..removed }
 }
 
 fn raised_minimum(severity: Severity) -> Finding {
@@ -242,6 +256,91 @@ pub fn could_not_check() -> Report {
     skipped.message = Some("needs a live API server, and dir: has none".into());
     let checks = vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new()), failed, skipped];
     report(Outcome::Failed, app_changes(), checks)
+}
+
+/// An upgrade of several CRDs that changes some of them alike: errors of two kinds, and warnings.
+pub fn upgrade() -> Report {
+    let found = |rule: &str, severity, object: &str, path: &str, line, fact: &str| Finding {
+        source: Some(source("manifests/crd.yaml", line, 17)),
+        version: Some("v1".into()),
+        path: Some(format!("^.{path}")),
+        fact: Some(fact.into()),
+        verdict: Some(Verdict::Narrowing),
+        breaks: vec![Breaks::Writers],
+        explain: Some(rule.into()),
+        help: format!("leave {path} of v1 as it is"),
+        ..finding(rule, severity, crd(&format!("{object}.test.example.com")), &format!("{path} may not change in v1"))
+    };
+    let enum_added = |object: &str, path: &str, line| {
+        found("NoEnumAdded", Severity::Error, object, path, line, "enum added: \"a\", \"b\"")
+    };
+    let mut long = found("NoMaxLengthTightened", Severity::Error, "widgets", "spec.text", 44, "maxLength added: 1024");
+    long.witnesses = vec![Witness {
+        object: json!({
+            "apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": "x"},
+            "spec": {"text": "a".repeat(1025), "list": (0..1025).collect::<Vec<usize>>(), "after": "still here"},
+        }),
+        old_object: None,
+        subresource: None,
+        live: WitnessVerdict::Accepted,
+        desired: WitnessVerdict::Refused,
+        message: "spec.text: Too long: may not be more than 1024 bytes".into(),
+    }];
+    let assumed = |name: &str| Finding {
+        source: Some(source("manifests/app.yaml", 70, 0)),
+        explain: Some("NamespaceAssumed".into()),
+        help: "write metadata.namespace".into(),
+        ..finding(
+            "NamespaceAssumed",
+            Severity::Warning,
+            object("v1", "ConfigMap", Some("default"), name),
+            "no namespace is given: it is created in \"default\"",
+        )
+    };
+    let crds = vec![
+        enum_added("widgets", "spec.mode", 24),
+        // Two facts of one node.
+        found(
+            "NoTypeChanged",
+            Severity::Error,
+            "widgets",
+            "spec.mode",
+            26,
+            "type changed from \"integer\" to \"string\"",
+        ),
+        enum_added("gadgets", "spec.mode", 28),
+        enum_added("gadgets", "spec.other", 28),
+        enum_added("gizmos", "spec.other", 44),
+        enum_added("widgets", "spec.size", 28),
+        long,
+        found("NoMinimumTightened", Severity::Warning, "gadgets", "spec.count", 28, "minimum added: 1"),
+    ];
+    let names: Vec<String> = (0..30).map(|number| format!("map{number}")).collect();
+    let mut objects: Vec<Finding> = names.iter().map(|name| assumed(name)).collect();
+    objects.push(Finding {
+        help: "write another apiVersion".into(),
+        ..finding(
+            "ApiNotServed",
+            Severity::Error,
+            object("example.com/v1", "Thing", None, "x"),
+            "no kind \"Thing\" in \"example.com/v1\" is served",
+        )
+    });
+    let config_map = |name: &String| change(Action::Create, object("v1", "ConfigMap", Some("default"), name), 1);
+    let mut changes: Vec<ChangeEntry> = names.iter().map(config_map).collect();
+    let crd = |name: &str| change(Action::Update, crd(&format!("{name}.test.example.com")), 1);
+    changes.extend(["widgets", "gadgets", "gizmos"].map(crd));
+    changes.push(change(Action::Unchanged, object("v1", "Namespace", None, "prod"), 1));
+    let mut validated = check("CustomResourceValidation", CheckStatus::Passed, Vec::new());
+    let coverage = |object: &ObjectRef, read| Coverage { object: object.clone(), read, proven: vec!["v1".into()] };
+    validated.coverage =
+        changes[30..33].iter().enumerate().map(|(at, change)| coverage(&change.object, at as u64 / 2)).collect();
+    let checks = vec![
+        check("CRDUpgradeSafety", CheckStatus::Blocked, crds),
+        validated,
+        check("APIAvailability", CheckStatus::Blocked, objects),
+    ];
+    report(Outcome::Blocked, changes, checks)
 }
 
 /// Hundreds of findings in one CRD, and a few in another.

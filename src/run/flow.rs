@@ -20,6 +20,7 @@ use crate::manifest::{Input, Loaded, Manifest};
 use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, only_defaults, refusals};
 use crate::preflight::admission_dry_run::FIELD_CONFLICT;
+use crate::preflight::crd_upgrade_safety;
 use crate::preflight::own::{self, Surroundings};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -220,6 +221,12 @@ fn configure(
     output.spare(&read_files(&loader, &settings, &input, host), &settings.target, host)?;
     for source in input.sources() {
         output.add_source(source.clone());
+    }
+    let is_tool = |check: &SelectedCheck| {
+        check.name == crd_upgrade_safety::NAME && crd_upgrade_safety::is_of_a_tool(&check.config)
+    };
+    if settings.checks.iter().any(is_tool) {
+        output.quote_tools();
     }
     tell(&loaded.notices, host, output, report);
     let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
@@ -471,8 +478,7 @@ async fn confirm(host: &mut Host, question: &str) -> Result<()> {
 
 fn question(report: &Report, target: &Target) -> String {
     let Summary { created, updated, warnings, .. } = report.summary;
-    let warned =
-        if warnings > 0 { format!(", in spite of {}", text::count(warnings, "warning")) } else { String::new() };
+    let warned = if warnings > 0 { format!(" ({})", text::count(warnings, "warning")) } else { String::new() };
     format!("Create {created} and update {updated} in {}{warned}?", target.describe())
 }
 

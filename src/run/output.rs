@@ -26,6 +26,8 @@ pub struct Output {
     /// Problems were written to stderr already and need not be repeated there.
     told: bool,
     is_configured: bool,
+    /// The words of kapp or OLM are wanted at a terminal too.
+    is_quoted: bool,
 }
 
 impl Output {
@@ -37,7 +39,13 @@ impl Output {
             sources: Sources::default(),
             told: false,
             is_configured: false,
+            is_quoted: false,
         }
+    }
+
+    /// The run is to speak as kapp or OLM do, also to a person. Without this their lines are for scripts alone.
+    pub fn quote_tools(&mut self) {
+        self.is_quoted = true;
     }
 
     /// Whether the configuration is known: then it was also seen which files no report may be written over.
@@ -177,6 +185,12 @@ impl Output {
     /// that cannot be written keeps none of the others from being written.
     pub fn finish(&mut self, host: &mut Host, report: &Report) -> Result<()> {
         let mut failed = Vec::new();
+        // Before the verdict: that is the last line.
+        if self.is_quoted || !host.stderr_is_terminal {
+            for line in documented_lines(report) {
+                let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
+            }
+        }
         if !self.told {
             let human = self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out));
             failed.extend(human.err());
@@ -193,9 +207,6 @@ impl Output {
                 }
             };
             failed.extend(written.err());
-        }
-        for line in documented_lines(report) {
-            let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
         }
         match failed.as_slice() {
             [] => Ok(()),

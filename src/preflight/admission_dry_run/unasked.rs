@@ -2,6 +2,7 @@
 //! objects of built-in kinds against the server's description of them. Each namespace and CRD that stands in the way gets
 //! a note of what was judged how.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
@@ -49,10 +50,10 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
 
 /// What the validator says, under a rule of this check.
 fn as_ours(violation: Violation) -> Violation {
-    let help = violation.help.replace(&*violation.rule, rules::INVALID.name);
     let ours = |said: &str| format!("gantry's own validator, as the server cannot be asked yet: {said}");
     let (message, unredacted) = (ours(&violation.message), violation.unredacted.as_deref().map(ours));
-    Violation { rule: rules::INVALID.name.into(), help, message, unredacted, ..violation }
+    let rule: Cow<'static, str> = rules::INVALID.name.into();
+    Violation { rule: rule.clone(), explain: Some(rule), message, unredacted, ..violation }
 }
 
 /// Holds objects of built-in kinds against their schemas, and answers which of them have one.

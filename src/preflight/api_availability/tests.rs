@@ -108,7 +108,7 @@ fn what_is_meant_is_found_near_by() {
         let cluster = [crd(&[("v1alpha1", true), ("v1", true)])];
         let found = run(&cluster, &[object(api_version, kind, "x")], None, |v, _| format!("{} {}", v.rule, v.help));
         let [found] = &found[..] else { panic!("{found:?}") };
-        found.split(": gantry rules").next().unwrap().to_owned()
+        found.clone()
     };
     for (api_version, kind, expected) in [
         ("apps/v1", "Deploymnet", "ApiNotServed perhaps kind: Deployment is meant"),
@@ -170,11 +170,7 @@ fn a_kind_of_the_same_deploy_is_there_and_its_unserved_version_is_not() {
     assert_eq!(said(&[], &[crd.clone(), object("test.example.com/v1", "Sample", "x")]), [""; 0]);
     let manifests = [crd, object("test.example.com/v1alpha1", "Sample", "x")];
     let help = run(&[], &manifests, None, |v, _| v.help.clone());
-    assert_eq!(
-        help,
-        ["the CRD among the manifests has v1alpha1 with served: false; use a version that it serves: gantry rules \
-          ApiNotServed"]
-    );
+    assert_eq!(help, ["the CRD among the manifests has v1alpha1 with served: false; use a version that it serves"]);
 }
 
 #[test]

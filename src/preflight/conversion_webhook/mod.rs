@@ -85,6 +85,7 @@ fn violation(
         version: version.map(str::to_owned),
         path: None,
         message,
+        fact: None,
         unredacted: None,
         documented: None,
         breaks: doc.breaks.to_vec(),
@@ -93,7 +94,9 @@ fn violation(
         witnesses: Vec::new(),
         affected: None,
         evidence: None,
-        help: format!("{help}: gantry rules {}", doc.name),
+        help: help.to_owned(),
+        wording: None,
+        explain: Some(doc.name.into()),
         at: at.iter().map(|key| Step::from(*key)).collect(),
         label: None,
     }

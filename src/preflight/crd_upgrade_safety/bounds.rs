@@ -3,6 +3,7 @@
 use super::model::NodePair;
 use super::rules::Said;
 use super::words;
+use crate::report::wording::wording;
 
 pub struct Bound {
     pub keyword: &'static str,
@@ -22,15 +23,16 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Said> {
     let change = pair.change(bound.keyword)?;
     let desired = change.desired?;
     let (place, keyword) = (pair.place, bound.keyword);
-    let (field, version) = (place.field(), &place.version);
+    let field = place.field();
     let now = words::value(desired);
     let Some(live) = change.live else {
         let text = format!("{} constraint added when one did not exist previously: {now}", bound.words);
         return Some(
             Said::of_field(place, keyword, &text)
-                .message(format!("{keyword} of {field} may not be added to {version}: {now}"))
+                .message(wording!("{keyword} of {field} may not be added to ", VERSIONS, ": {now}"))
+                .fact(format!("{keyword} added: {now}"))
                 .label(format!("no {keyword} in the live CRD"))
-                .help(format!("leave {keyword} out of {version}, or add it in a new version")),
+                .help(wording!("leave {keyword} out of ", VERSIONS, ", or add it in a new version")),
         );
     };
     let (tighter, moved, verb) = match bound.tighter {
@@ -40,8 +42,9 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Said> {
     let was = words::value(live);
     tighter.then(|| {
         Said::of_field(place, keyword, &format!("{} constraint {moved} from {was} to {now}", bound.words))
-            .message(format!("{keyword} of {field} may not be {verb} from {was} to {now} in {version}"))
+            .message(wording!("{keyword} of {field} may not be {verb} from {was} to {now} in ", VERSIONS))
+            .fact(format!("{keyword} {verb} from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(format!("keep {keyword}: {was} in {version}, or use {now} in a new version"))
+            .help(wording!("keep {keyword}: {was} in ", VERSIONS, ", or use {now} in a new version"))
     })
 }

@@ -7,6 +7,7 @@ use super::json::Json;
 use super::model::{Change, NodePair, Transition};
 use super::rules::Said;
 use super::words;
+use crate::report::wording::wording;
 use crate::report::{Breaks, Verdict};
 
 /// What follows from one transition of a keyword.
@@ -51,22 +52,23 @@ pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Said> {
 
 /// A change in words, with what follows from it.
 pub fn said(pair: &NodePair, change: &Change, effect: &Effect) -> Said {
-    let (keyword, field, version) = (change.keyword, pair.place.field(), &pair.place.version);
+    let (keyword, field, so) = (change.keyword, pair.place.field(), effect.so);
+    let value = |json: Option<&Json<'_>>| json.map(words::value).unwrap_or_default();
+    let (was, now) = (value(change.live), value(change.desired));
     let what = match (change.live, change.desired) {
-        (Some(was), Some(now)) => {
-            format!("{keyword} of {field} changes in {version} from {} to {}", words::value(was), words::value(now))
-        }
-        (None, Some(now)) => format!("{keyword} of {field} is added to {version}: {}", words::value(now)),
-        (Some(was), None) => format!("{keyword} of {field} goes from {version}: {}", words::value(was)),
-        (None, None) => format!("{keyword} of {field} changes in {version}"),
+        (Some(_), Some(_)) => wording!("{keyword} of {field} changes in ", VERSIONS, " from {was} to {now}; {so}"),
+        (None, Some(_)) => wording!("{keyword} of {field} is added to ", VERSIONS, ": {now}; {so}"),
+        (Some(_), None) => wording!("{keyword} of {field} is removed from ", VERSIONS, ": {was}; {so}"),
+        (None, None) => wording!("{keyword} of {field} changes in ", VERSIONS, "; {so}"),
     };
-    unknown(pair, change, &tell(change), effect).message(format!("{what}; {}", effect.so))
+    unknown(pair, change, &tell(change), effect).message(what)
 }
 
 /// The frame of such a violation: the documented text of an unknown change, the place, the label.
 pub fn unknown(pair: &NodePair, change: &Change, told: &str, effect: &Effect) -> Said {
     let text = format!("unable to determine if change to existing field is safe: {told}");
-    let mut said = Said::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help.to_owned());
+    let mut said = Said::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
+    said.fact = Some(told.to_owned());
     said.breaks = Some(effect.breaks.to_vec());
     said.verdict = effect.verdict;
     said

@@ -42,17 +42,17 @@ use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
-use crate::config::ConfigReader;
+use crate::config::{ConfigMap, ConfigReader};
 use crate::parallel::{apart, in_parallel};
 use crate::plan::Plan;
 use crate::problem::Location;
-use crate::report::{Evidence, Examined, Severity, Suppressed, Verdict};
+use crate::report::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
 use crate::resource::RawObject;
 use crate::target::Target;
 use crate::text;
 use gantry_proof::Limits;
 
-const NAME: &str = "CRDUpgradeSafety";
+pub const NAME: &str = "CRDUpgradeSafety";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
@@ -65,6 +65,11 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
 };
+
+/// Whether the preset is one of another tool, which speaks in that tool's words.
+pub fn is_of_a_tool(config: &ConfigMap) -> bool {
+    Options::read(&mut ConfigReader::new(NAME, config)).tool().is_some()
+}
 
 /// The check, configured.
 #[derive(Debug, Clone)]
@@ -338,7 +343,8 @@ impl CrdUpgradeSafety {
         let semantic = decide::enforce(semantic, harmless, doc.name, &self.options);
         // Whatever blocks is told in the words that scripts look for, also where the documents have none.
         let blocks = severity == Severity::Error;
-        let own = || format!("\"{}\" validation failed: {}", doc.name, said.message);
+        let named = version.clone().unwrap_or_default();
+        let own = || format!("\"{}\" validation failed: {}", doc.name, said.message.for_versions(&named));
         let documented = said.documented.clone().or_else(|| blocks.then(own));
         let mut breaks = said.breaks.unwrap_or_else(|| doc.breaks.to_vec());
         let mut witnesses = Vec::new();
@@ -346,7 +352,7 @@ impl CrdUpgradeSafety {
         if let Some(proof) = proof {
             if proof.verdict == Verdict::Undecided {
                 if let Some(reason) = proof.reason {
-                    help = format!("{help} (not decided: {reason})");
+                    help = help.then(format!(" (not decided: {reason})"));
                 }
             } else {
                 breaks = proof.breaks;
@@ -354,11 +360,9 @@ impl CrdUpgradeSafety {
             witnesses = proof.witnesses;
         }
         // Names from a cluster are in these texts. Only the steps begin lines of their own.
-        let mut lines = vec![text::sanitize(&help).into_owned()];
-        lines.extend(said.steps.iter().map(|step| text::sanitize(step).into_owned()));
-        match lines.as_mut_slice() {
-            [only] => only.push_str(&format!(": gantry rules {}", doc.name)),
-            _ => lines.push(format!("more about it: gantry rules {}", doc.name)),
+        let mut help = help.map(|text| text::sanitize(text).into_owned());
+        for step in &said.steps {
+            help = help.then(format!("\n{}", text::sanitize(step)));
         }
         Ok(Violation {
             subject: Subject::Change(0),
@@ -366,7 +370,8 @@ impl CrdUpgradeSafety {
             severity,
             version,
             path,
-            message: said.message,
+            message: said.message.for_versions(&named),
+            fact: said.fact,
             unredacted: None,
             documented,
             breaks,
@@ -375,7 +380,9 @@ impl CrdUpgradeSafety {
             witnesses,
             affected: None,
             evidence,
-            help: lines.join("\n"),
+            help: help.for_versions(&text::sanitize(&named)),
+            wording: Some(ForVersions { message: said.message, help }),
+            explain: Some(doc.name.into()),
             at: said.at,
             label: said.label,
         })
@@ -411,6 +418,7 @@ impl CrdUpgradeSafety {
             path: flagged.path,
             // crdify's line names the place, kapp's text does by itself.
             message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
+            fact: None,
             unredacted: None,
             documented: Some(flagged.documented),
             breaks: Vec::new(),
@@ -419,10 +427,9 @@ impl CrdUpgradeSafety {
             witnesses: Vec::new(),
             affected: None,
             evidence: None,
-            help: format!(
-                "this is {tool}'s verdict; preset: documented or semantic says who breaks; what it is about: gantry rules {}",
-                presets::explained_by(flagged.validation)
-            ),
+            help: format!("this is {tool}'s verdict; preset: documented or semantic says who breaks"),
+            wording: None,
+            explain: Some(presets::explained_by(flagged.validation).into()),
             at: flagged.at,
             label: None,
         }))

@@ -146,13 +146,13 @@ fn keep(from: &Value, into: &mut Value) {
 /// The first refusal of a CRD that is to replace a live one, in words.
 pub fn refusal(live: &RawObject, desired: &RawObject) -> Option<String> {
     let first = judge(Some(&live.json()), &desired.json(), None).into_iter().next()?;
-    Some(first.said.message)
+    Some(first.said.message.for_versions(first.version.as_deref().unwrap_or_default()))
 }
 
 fn said(message: String, at: Vec<Step>) -> Said {
     Said {
-        message,
-        help: "fix the CRD; a deploy would stop where the server refuses it".to_owned(),
+        message: message.into(),
+        help: "fix the CRD; a deploy would stop where the server refuses it".into(),
         at,
         label: Some("refused".to_owned()),
         ..Said::default()
@@ -311,7 +311,10 @@ mod tests {
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
         assert!(judge(Some(&crd(live)), &desired, None).is_empty());
         let found = judge(None, &desired, None);
-        assert!(found.len() == 1 && found[0].said.message.contains("required when strategy is set to Webhook"));
+        assert!(
+            found.len() == 1
+                && found[0].said.message.for_versions("v1").contains("required when strategy is set to Webhook")
+        );
         let at = &found[0].said.at;
         assert_eq!(at[..], ["spec", "conversion", "webhook", "clientConfig"].map(Step::from));
     }

@@ -152,6 +152,7 @@ impl Own {
             version: None,
             path: None,
             message,
+            fact: None,
             unredacted: None,
             documented: None,
             breaks: Vec::new(),
@@ -161,6 +162,8 @@ impl Own {
             affected: None,
             evidence: None,
             help: self.at.as_ref().map(|at| format!("the check is defined at {at}")).unwrap_or_default(),
+            wording: None,
+            explain: Some(Cow::Owned(self.name.clone())),
             at,
             label: None,
         }

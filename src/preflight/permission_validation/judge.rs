@@ -214,8 +214,7 @@ fn violation(
 ) -> Violation {
     let yaml = grants.yaml(&name_for(atom, &grants), &[]);
     let help = format!(
-        "grant this, bound to whoever deploys (gantry permissions prints all that the deploy needs; gantry rules {}):\n{}",
-        rule.name,
+        "grant this, bound to whoever deploys (gantry permissions prints all that the deploy needs):\n{}",
         yaml.trim_end()
     );
     Violation {
@@ -225,6 +224,7 @@ fn violation(
         version: None,
         path: None,
         message,
+        fact: None,
         unredacted: None,
         documented: None,
         breaks: rule.breaks.to_vec(),
@@ -234,6 +234,8 @@ fn violation(
         affected: None,
         evidence: None,
         help,
+        wording: None,
+        explain: Some(rule.name.into()),
         at,
         label: None,
     }

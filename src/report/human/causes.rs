@@ -3,9 +3,10 @@
 //! A field that is removed from three versions of a CRD is three findings in the data, because each version is a
 //! promise of its own. It is one mistake all the same, and is shown and counted as one here.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::report::{AffectedObject, Evidence, Finding, Report, Severity};
+use crate::report::{AffectedObject, Evidence, Finding, ForVersions, Report, Severity};
 use crate::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
@@ -71,12 +72,25 @@ impl Cause<'_> {
         self.finding.severity
     }
 
-    /// `text`, which speaks of the finding's own version, made to speak of all of them.
-    pub fn for_all_versions(&self, text: &str) -> String {
-        match (&self.finding.version, self.versions.len()) {
-            (Some(version), 2..) => replace_word(text, version, &self.versions()),
-            _ => text.to_owned(),
+    /// What is wrong, in all versions.
+    pub fn message(&self) -> Cow<'_, str> {
+        match &self.finding.wording {
+            Some(wording) if self.versions.len() > 1 => Cow::Owned(wording.message.for_versions(&self.versions())),
+            _ => Cow::Borrowed(&self.finding.message),
         }
+    }
+
+    /// What to do, in all versions.
+    pub fn help(&self) -> Cow<'_, str> {
+        match &self.finding.wording {
+            Some(wording) if self.versions.len() > 1 => Cow::Owned(wording.help.for_versions(&self.versions())),
+            _ => Cow::Borrowed(&self.finding.help),
+        }
+    }
+
+    /// What changed, in a few words where there are any.
+    pub fn fact(&self) -> Cow<'_, str> {
+        self.finding.fact.as_deref().map_or_else(|| self.message(), Cow::Borrowed)
     }
 
     /// `v1`, `v1 and v2`, `v1, v2 and v3`
@@ -89,60 +103,43 @@ impl Cause<'_> {
     }
 }
 
-/// What makes findings of several versions the same one: all they say, but for the version's name.
+/// What makes findings of several versions the same one: all of it but the version.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     severity: Severity,
     rule: &'a str,
     path: Option<&'a str>,
-    message: String,
-    help: String,
+    said: Said<'a>,
     /// Objects that one version breaks and another does not would be hidden behind those of the first.
     affected: Option<&'a [AffectedObject]>,
     evidence: Option<&'a Evidence>,
 }
 
+/// What a finding says.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Said<'a> {
+    OfAnyVersion(&'a ForVersions),
+    OfOne { version: Option<&'a str>, message: &'a str, help: &'a str },
+}
+
 impl<'a> Key<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let said = |text: &str| match &finding.version {
-            Some(version) => replace_word(text, version, "\0"),
-            None => text.to_owned(),
+        let said = match &finding.wording {
+            Some(wording) => Said::OfAnyVersion(wording),
+            None => {
+                let version = finding.version.as_deref();
+                Said::OfOne { version, message: &finding.message, help: &finding.help }
+            }
         };
         Key {
             severity: finding.severity,
             rule: &finding.rule,
             path: finding.path.as_deref(),
-            message: said(&finding.message),
-            help: said(&finding.help),
+            said,
             affected: finding.affected.as_ref().map(|affected| &affected.objects[..]),
             evidence: finding.evidence.as_ref(),
         }
     }
-}
-
-/// Replaces `word` where it stands alone: `v1` is no part of `v1alpha1`, nor of a field `spec.v1`.
-fn replace_word(text: &str, word: &str, with: &str) -> String {
-    if word.is_empty() {
-        return text.to_owned();
-    }
-    let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let mut out = String::with_capacity(text.len());
-    let mut done = 0;
-    for (at, _) in text.match_indices(word) {
-        let before = text[..at].chars().next_back();
-        let mut after = text[at + word.len()..].chars();
-        let next = after.next();
-        // A dot ends a sentence as well as it joins a path.
-        let joined = next == Some('.') && after.next().is_some_and(inside);
-        if before.is_some_and(|c| inside(c) || c == '.') || next.is_some_and(inside) || joined {
-            continue;
-        }
-        out.push_str(&text[done..at]);
-        out.push_str(with);
-        done = at + word.len();
-    }
-    out.push_str(&text[done..]);
-    out
 }
 
 #[cfg(test)]
@@ -151,23 +148,13 @@ mod tests {
     use crate::report::{Affected, CheckStatus, Outcome, samples};
 
     #[test]
-    fn versions_are_replaced_only_where_they_stand_alone() {
-        assert_eq!(replace_word("from v1, v1alpha1 and spec.v1", "v1", "X"), "from X, v1alpha1 and spec.v1");
-        assert_eq!(replace_word("keep it in v1.", "v1", "X"), "keep it in X.");
-        assert_eq!(replace_word("v1.spec v1-a a-v1 v1", "v1", "X"), "v1.spec v1-a a-v1 X");
-        assert_eq!(replace_word("日v1 v1", "v1", "X"), "日v1 X");
-        assert_eq!(replace_word("anything", "", "X"), "anything");
-    }
-
-    #[test]
     fn the_same_finding_in_two_versions_is_one_cause() {
         let report = samples::blocked();
         let objects = ObjectCauses::of(&report);
         assert_eq!((objects.len(), objects[0].causes.len()), (1, 1));
         let cause = &objects[0].causes[0];
         assert_eq!(cause.versions(), "v1alpha1 and v1beta1");
-        let message = cause.for_all_versions(&cause.finding.message);
-        assert_eq!(message, "field spec.pollInterval may not be removed from v1alpha1 and v1beta1");
+        assert_eq!(cause.message(), "field spec.pollInterval may not be removed from v1alpha1 and v1beta1");
     }
 
     #[test]
@@ -176,7 +163,7 @@ mod tests {
         let mut softer = samples::removed_field("v1beta1", 44);
         softer.severity = Severity::Warning;
         let mut other = samples::removed_field("v1beta2", 44);
-        other.message = "something else in v1beta2".into();
+        other.wording.as_mut().expect("of any version").message = "something else".into();
         let twice = one.clone();
         let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, vec![softer, one, other, twice]);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);

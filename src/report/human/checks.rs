@@ -1,17 +1,20 @@
-//! One line for each check and each object that it said something about.
+//! The overview: a line for each check with what it found and what it proved.
+//!
+//! With `verbose` a line for each object as well.
 
 use std::collections::BTreeSet;
 use std::io;
 
-use super::HumanOptions;
-use super::causes::ObjectCauses;
+use super::causes::{Cause, ObjectCauses};
+use super::findings::by_rule;
 use super::pen::{self, Pen};
+use super::{HumanOptions, finding};
 use crate::report::{CheckReport, CheckStatus, Coverage, Report, Severity, Suppressed};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
-/// More objects of one check than this are counted in one line (unless `verbose`).
+/// More that could not be checked than this is counted in one line (unless `verbose`).
 const LISTED: usize = 20;
 /// Names longer than this do not widen their column.
 const WIDEST: usize = 60;
@@ -33,11 +36,12 @@ pub fn write(
         let name = text::pad(&name_of(check), column);
         match check.status {
             CheckStatus::Skipped => skipped(&name, check, pen)?,
-            // What was found is said beside what could not be looked at.
-            CheckStatus::Failed if check.findings.is_empty() => {}
-            _ => by_object(&name, check, causes, options, pen)?,
+            _ => overview(&name, check, causes, options, pen)?,
         }
         unchecked(&name, check, options, pen)?;
+        if options.verbose {
+            by_object(&name, check, causes, pen)?;
+        }
     }
     Ok(())
 }
@@ -72,18 +76,94 @@ fn unchecked(name: &str, check: &CheckReport, options: &HumanOptions, pen: &mut 
     Ok(())
 }
 
-fn by_object(
+/// What a check found and what it looked at, over all objects.
+fn overview(
     name: &str,
     check: &CheckReport,
     causes: &[ObjectCauses<'_>],
     options: &HumanOptions,
     pen: &mut Pen<'_>,
 ) -> io::Result<()> {
+    let (word, role) = match check.status {
+        CheckStatus::Blocked => ("blocked", Role::Error),
+        CheckStatus::Warned => ("warned", Role::Warning),
+        // What was found is said beside what could not be looked at.
+        CheckStatus::Failed => ("found", Role::Warning),
+        _ => ("passed", Role::Good),
+    };
+    let found: Vec<&Cause<'_>> =
+        causes.iter().flat_map(|object| &object.causes).filter(|cause| cause.check == check.name).collect();
+    let mut parts: Vec<String> = Vec::new();
+    for severity in [Severity::Error, Severity::Warning] {
+        let of_severity: Vec<&Cause<'_>> = found.iter().copied().filter(|cause| cause.severity() == severity).collect();
+        if let Some(first) = of_severity.first() {
+            let counts = pen::severities(of_severity.iter().map(|cause| cause.severity()));
+            let rules = match by_rule(of_severity.iter().copied()) {
+                rules if of_severity.iter().any(|cause| cause.finding.rule != first.finding.rule) => rules,
+                _ => text::cut(&text::sanitize(&first.finding.rule), WIDEST).into_owned(),
+            };
+            parts.push(format!("{counts}{} ({rules})", inside(&of_severity)));
+        }
+    }
+    let hidden = found.iter().map(|cause| cause.severity()).filter(|severity| *severity > Severity::Warning);
+    let hidden = pen::severities(hidden);
+    if !hidden.is_empty() {
+        parts.push(format!("{hidden}{}", if options.verbose { "" } else { " (-v shows all)" }));
+    }
+    parts.extend(looked_at(&check.coverage));
+    parts.extend(check.message.as_deref().map(|message| text::sanitize(message).into_owned()));
+    // Why it failed is said below.
+    if check.status == CheckStatus::Failed && parts.is_empty() {
+        return Ok(());
+    }
+    let colon = if parts.is_empty() { "" } else { ": " };
+    let off = switched_off(&check.suppressed).map(|off| format!(", {off}")).unwrap_or_default();
+    let line = format!("{word}{colon}{}{off}", parts.join("; "));
+    let room = pen.width.saturating_sub(text::width(name)).max(40);
+    for (index, line) in text::wrap(&line, room).into_iter().enumerate() {
+        match line.strip_prefix(word).filter(|_| index == 0) {
+            Some(rest) => pen.line(&format!("{name}{}{rest}", pen.paint.text(role, word)))?,
+            None => pen.line(&format!("{}{line}", " ".repeat(text::width(name))))?,
+        }
+    }
+    Ok(())
+}
+
+/// ` in samples.test.example.com`, ` in 6 CRDs`
+fn inside(found: &[&Cause<'_>]) -> String {
+    let objects: BTreeSet<&ObjectRef> = found.iter().filter_map(|cause| cause.finding.object.as_ref()).collect();
+    let is_crd = objects.iter().all(|object| object.is_crd());
+    match (objects.len(), objects.first()) {
+        (0, _) | (_, None) => String::new(),
+        (1, Some(only)) => format!(" in {}", text::cut(&text::sanitize(&finding::name(only)), 200)),
+        (many, _) => format!(" in {many} {}", if is_crd { "CRDs" } else { "objects" }),
+    }
+}
+
+/// What the verdict rests on: what was proven, and the objects that were read for the rest.
+fn looked_at(coverage: &[Coverage]) -> Vec<String> {
+    let mut parts = Vec::new();
+    let proven = coverage.iter().filter(|coverage| coverage.read == 0 && !coverage.proven.is_empty()).count();
+    if proven > 0 {
+        parts.push(format!("proven safe for every possible object: {}", text::count(proven, "CRD")));
+    }
+    let rest: Vec<&Coverage> =
+        coverage.iter().filter(|coverage| coverage.read > 0 || coverage.proven.is_empty()).collect();
+    if !rest.is_empty() {
+        let read = rest.iter().map(|coverage| coverage.read).sum();
+        let objects = if read == 1 { "object" } else { "objects" };
+        parts.push(format!("{} {objects} of {} read", text::thousands(read), text::count(rest.len(), "CRD")));
+    }
+    parts
+}
+
+/// A line for each object that a check looked at or found something in.
+fn by_object(name: &str, check: &CheckReport, causes: &[ObjectCauses<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
     let mut rows: Vec<Row<'_>> = causes
         .iter()
         .map(|object| {
             let of_check = object.causes.iter().filter(|cause| cause.check == check.name);
-            let found = of_check.map(super::causes::Cause::severity).collect();
+            let found = of_check.map(Cause::severity).collect();
             Row { object: object.object, found, coverage: None }
         })
         .filter(|row| !row.found.is_empty())
@@ -94,32 +174,10 @@ fn by_object(
             None => rows.push(Row { object: Some(&coverage.object), found: Vec::new(), coverage: Some(coverage) }),
         }
     }
-    let elsewhere = check.message.as_deref().map(text::sanitize);
-    let off = switched_off(&check.suppressed);
-    if rows.is_empty() {
-        let (word, role) = match check.status {
-            CheckStatus::Blocked => ("blocked", Role::Error),
-            CheckStatus::Warned => ("warned", Role::Warning),
-            _ => ("passed", Role::Good),
-        };
-        let why = elsewhere.map(|why| format!(": {why}")).unwrap_or_default();
-        let off = off.map(|off| format!(", {off}")).unwrap_or_default();
-        return pen.line(&format!("{name}{}{off}{why}", pen.paint.text(role, word)));
-    }
-    let shown = if options.verbose { rows.len() } else { LISTED };
-    let column = rows.iter().take(shown).map(|row| text::width(&short_name(row.object))).max().unwrap_or(0).min(WIDEST);
-    for row in rows.iter().take(shown) {
-        let verdict = verdict(&row.found, row.coverage, options, pen);
+    let column = rows.iter().map(|row| text::width(&short_name(row.object))).max().unwrap_or(0).min(WIDEST);
+    for row in &rows {
+        let verdict = verdict(&row.found, row.coverage, pen);
         pen.line(&format!("{name}{}  {verdict}", text::pad(&short_name(row.object), column)))?;
-    }
-    if rows.len() > shown {
-        let found: Vec<Severity> = rows[shown..].iter().flat_map(|row| row.found.iter().copied()).collect();
-        let verdict = verdict(&found, None, options, pen);
-        let more = format!("and {}", text::count(rows.len() - shown, "more object"));
-        pen.line(&format!("{name}{}  {verdict}", text::pad(&more, column)))?;
-    }
-    for line in off.as_deref().into_iter().chain(elsewhere.as_deref()) {
-        pen.line(&format!("{name}{line}"))?;
     }
     Ok(())
 }
@@ -150,38 +208,30 @@ struct Row<'r> {
     coverage: Option<&'r Coverage>,
 }
 
-/// A CRD's name says all; anything else is shown as kubectl does.
 fn short_name(object: Option<&ObjectRef>) -> String {
-    let name = match object {
-        Some(object) if object.is_crd() => object.name.clone(),
-        Some(object) => object.to_string(),
-        None => "the plan".to_owned(),
-    };
+    let name = object.map_or_else(|| "the plan".to_owned(), finding::name);
     text::cut(&text::sanitize(&name), 200).into_owned()
 }
 
-fn verdict(found: &[Severity], coverage: Option<&Coverage>, options: &HumanOptions, pen: &Pen<'_>) -> String {
+fn verdict(found: &[Severity], coverage: Option<&Coverage>, pen: &Pen<'_>) -> String {
     let (word, role) = match found.iter().min() {
         Some(Severity::Error) => ("blocked", Role::Error),
         Some(Severity::Warning) => ("warned", Role::Warning),
         _ => ("passed", Role::Good),
     };
-    let hidden = !options.verbose && found.iter().any(|severity| *severity > Severity::Warning);
-    let see = if hidden { " (-v shows all)" } else { "" };
     let mut said = pen.paint.text(role, word);
     let mut colon = ": ";
     if !found.is_empty() {
-        said = format!("{said}{colon}{}{see}", pen::severities(found.iter().copied()));
+        said = format!("{said}{colon}{}", pen::severities(found.iter().copied()));
         colon = "; ";
     }
     if let Some(coverage) = coverage {
-        said = format!("{said}{colon}{}", looked_at(coverage));
+        said = format!("{said}{colon}{}", looked_at_one(coverage));
     }
     said
 }
 
-/// What the verdict rests on.
-fn looked_at(coverage: &Coverage) -> String {
+fn looked_at_one(coverage: &Coverage) -> String {
     let objects = text::count(usize::try_from(coverage.read).unwrap_or(usize::MAX), "object");
     if coverage.proven.is_empty() {
         return format!("{objects} read");

@@ -1,11 +1,14 @@
 //! One finding: what is wrong, where, who breaks, the proof, what to do.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use annotate_snippets::Level;
+use serde_json::Value;
 
 use super::causes::Cause;
 use super::excerpt::{self, Excerpt, Style};
+use super::groups::Block;
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, flow};
 use crate::report::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
@@ -21,54 +24,137 @@ const LONGEST_WITNESS: usize = 600;
 /// Witnesses shown: one convinces; more are for those who asked for all.
 const WITNESSES: usize = 1;
 const WITNESSES_VERBOSE: usize = 5;
-/// Places of the same cause in further versions that are named.
+/// Further places of the same finding that are named (unless `verbose`).
 const PLACES: usize = 5;
+/// Objects that are named in a line.
+const NAMED: usize = 3;
+const LONGEST_WAIVER: usize = 400;
 /// The labels of the notes are padded to this.
 const LABEL: usize = 8;
 
+/// The first place of a block whole, and where the others are.
 pub fn write(
-    cause: &Cause<'_>,
-    explain: bool,
+    block: &Block<'_>,
+    said: &mut Said,
     options: &HumanOptions,
     excerpts: &dyn Excerpts,
     pen: &mut Pen<'_>,
 ) -> io::Result<()> {
+    let facts = &block.first().facts;
+    let cause = block.first().cause();
     let finding = cause.finding;
-    let (word, role) = pen::severity(finding.severity);
-    let rule = text::sanitize(&finding.rule);
-    let message = cause.for_all_versions(&finding.message);
-    title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &message, pen)?;
+    for fact in facts {
+        let (word, role) = pen::severity(fact.severity());
+        let rule = text::sanitize(&fact.finding.rule);
+        title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &fact.message(), pen)?;
+    }
     // A Secret's values never reach any output.
     let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
     let hide = secret || options.redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd);
     let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
-    note("also", &also(cause), gutter, pen)?;
-    let breaks: Vec<String> = finding.breaks.iter().map(|breaks| phrase(*breaks).to_owned()).collect();
-    note("breaks", &breaks, gutter, pen)?;
-    note("objects", &[evidence(finding), objects(finding, options)].concat(), gutter, pen)?;
-    note("proof", &proof(finding, options), gutter, pen)?;
+    note("also", &also(block, said, options), gutter, pen)?;
+    note("breaks", &said.breaks(facts), gutter, pen)?;
+    let exist = facts.iter().flat_map(|fact| [evidence(fact.finding), affected(fact.finding, options)].concat());
+    note("objects", &exist.collect::<Vec<_>>(), gutter, pen)?;
+    note("proof", &proofs(facts, options), gutter, pen)?;
     let not_written = (finding.not_written && finding.severity == Severity::Warning)
         .then(|| "a warning, because this deploy does not change the object".to_owned());
     note("note", not_written.as_slice(), gutter, pen)?;
-    let help = cause.for_all_versions(&finding.help);
     let waived = finding.waived.as_ref().map(|waived| {
         let until = waived.expires.as_deref().map(|date| format!(" (until {date})")).unwrap_or_default();
         text::cut(&text::sanitize(&format!("{}{until}", waived.reason)), LONGEST_HELP).into_owned()
     });
     note("waived", waived.as_slice(), gutter, pen)?;
+    let mut next: Vec<String> = Vec::new();
+    for fact in facts {
+        let steps = steps(fact, said);
+        let new: Vec<String> = steps.into_iter().filter(|step| !next.contains(step)).collect();
+        next.extend(new);
+    }
+    if let Some(advice) = for_who_installs(cause).filter(|_| options.verbose || !said.waiver) {
+        said.waiver = true;
+        next.extend(advice);
+    }
+    note("next", &next, gutter, pen)
+}
+
+/// What to do about a fact, and where to read more about its rule unless that was said.
+fn steps(fact: &Cause<'_>, said: &mut Said) -> Vec<String> {
+    let help = fact.help();
     // Steps to take stand on a line each.
-    let help = text::cut(&help, LONGEST_HELP).lines().map(|line| text::sanitize(line).into_owned()).collect::<Vec<_>>();
-    // What is offered as a command must be one; and many rules name it in their help.
-    let named = finding.rule.starts_with(|c: char| c.is_ascii_uppercase())
-        && finding.rule.chars().all(|c| c.is_ascii_alphanumeric());
-    let more = if explain && named && !help.iter().any(|line| line.contains("gantry rules")) {
-        format!("more about it: gantry rules {}", finding.rule)
-    } else {
-        String::new()
-    };
-    note("next", &[help, vec![more]].concat(), gutter, pen)
+    let help = text::cut(&help, LONGEST_HELP);
+    let mut steps: Vec<String> =
+        help.lines().map(|line| text::sanitize(line).into_owned()).filter(|line| !line.is_empty()).collect();
+    if let Some(name) = fact.finding.explain.as_ref().filter(|name| said.rules.insert((*name).clone()))
+        && *name != fact.finding.rule
+    {
+        let name = text::sanitize(name);
+        steps.push(format!("what it is about: gantry rules {}", text::cut(&name, 100)));
+    }
+    steps
+}
+
+/// What the report has said already and need not say again.
+#[derive(Default)]
+pub struct Said {
+    /// The folder that all files of the report are in, which a further place does not repeat.
+    folder: String,
+    /// The names that `gantry rules` explains.
+    pub rules: BTreeSet<String>,
+    breaks: BTreeSet<Breaks>,
+    /// How to accept a change of somebody else's CRD.
+    waiver: bool,
+}
+
+impl Said {
+    pub fn new(folder: &str) -> Self {
+        Said { folder: folder.to_owned(), ..Said::default() }
+    }
+
+    /// Who is affected, and how where that is new.
+    fn breaks(&mut self, facts: &[&Cause<'_>]) -> Vec<String> {
+        let breaks: BTreeSet<Breaks> = facts.iter().flat_map(|fact| fact.finding.breaks.iter().copied()).collect();
+        if breaks.is_subset(&self.breaks) {
+            let names: Vec<&str> = breaks.into_iter().map(|breaks| phrase(breaks).0).collect();
+            return Vec::from_iter((!names.is_empty()).then(|| names.join(", ")));
+        }
+        let words = breaks.iter().map(|breaks| match (phrase(*breaks), self.breaks.insert(*breaks)) {
+            ((who, how), true) => format!("{who}: {how}"),
+            ((who, _), false) => who.to_owned(),
+        });
+        words.collect()
+    }
+
+    /// `file:line` without the folder of all files.
+    pub fn short_place(&self, source: &Source) -> String {
+        let file = if source.file == "-" { "<stdin>" } else { &source.file };
+        let file = text::sanitize(file.strip_prefix(&self.folder).unwrap_or(file));
+        if source.line > 0 { format!("{file}:{}", source.line) } else { file.into_owned() }
+    }
+}
+
+/// Who did not write the CRD cannot change it, but can keep the old one or accept what changes.
+fn for_who_installs(cause: &Cause<'_>) -> Option<Vec<String>> {
+    let finding = cause.finding;
+    let crd = finding.object.as_ref().filter(|object| object.is_crd())?;
+    if finding.severity != Severity::Error || finding.breaks.is_empty() {
+        return None;
+    }
+    let mut waiver = serde_json::Map::new();
+    let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
+    set("rule", &finding.rule);
+    set("object", &crd.name);
+    if let Some(path) = &finding.path {
+        set("path", path);
+    }
+    set("reason", "why this is fine here");
+    let waiver = flow::of(&Value::Array(vec![Value::Object(waiver)]), LONGEST_WAIVER);
+    Some(vec![
+        "if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:".to_owned(),
+        format!("  waivers: {waiver}"),
+    ])
 }
 
 /// `error[Rule]: message`
@@ -101,10 +187,10 @@ pub fn place(
     let gutter = drawn.as_ref().map_or(1, |Excerpt { gutter, .. }| *gutter);
     pen.arrow(gutter, &shown_place(source))?;
     if let Some(Excerpt { text, .. }) = drawn {
-        for line in text.lines() {
+        // The first line is the bar alone.
+        for line in text.lines().skip(1) {
             pen.line(line)?;
         }
-        pen.line(&format!("{} {}", " ".repeat(gutter), pen.paint.text(Role::Frame, "|")))?;
     } else if let Some(label) = label {
         note("note", &[text::cut(&text::sanitize(label), 200).into_owned()], gutter, pen)?;
     }
@@ -141,47 +227,69 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
 
 /// The object, the versions and the field: what to look for in the cluster.
 fn where_in(cause: &Cause<'_>) -> String {
-    let object = cause.finding.object.as_ref();
-    let mut words: Vec<String> = object
-        .map(|object| if object.is_crd() { object.name.clone() } else { object.to_string() })
-        .into_iter()
+    let object = cause.finding.object.as_ref().map(name);
+    let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
+    let words: Vec<String> = [object, versions, cause.finding.path.clone()]
+        .iter()
+        .flatten()
+        .map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned())
         .collect();
-    match cause.versions.len() {
-        0 => {}
-        1 => words.push(format!("version {}", cause.versions())),
-        _ => words.push(format!("versions {}", cause.versions())),
-    }
-    if let Some(path) = &cause.finding.path {
-        words.push(format!("field {path}"));
-    }
-    let words: Vec<String> =
-        words.iter().map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned()).collect();
     words.join(", ")
 }
 
-/// Where the same has to be mended in further versions.
-fn also(cause: &Cause<'_>) -> Vec<String> {
-    let places = cause.others.iter().filter_map(|other| {
-        let version = text::sanitize(other.version.as_deref()?);
-        other.source.as_ref().map(|source| format!("{} ({})", shown_place(source), text::cut(&version, 100)))
-    });
-    let mut places: Vec<String> = places.collect();
-    if places.len() > PLACES {
+/// A CRD's name says all; anything else is shown as kubectl does.
+pub fn name(object: &ObjectRef) -> String {
+    if object.is_crd() { object.name.clone() } else { object.to_string() }
+}
+
+/// The objects of a block: all of a few, else the first and how many more.
+pub fn objects(block: &Block<'_>) -> String {
+    let names: Vec<String> = block.places.iter().filter_map(|place| place.object()).map(name).collect();
+    if names.len() <= NAMED {
+        return names.join(", ");
+    }
+    let word =
+        if block.places.iter().all(|place| place.object().is_some_and(ObjectRef::is_crd)) { "CRDs" } else { "objects" };
+    format!("{} and {} more {word}", names[..NAMED - 1].join(", "), names.len() - NAMED + 1)
+}
+
+/// Where the same has to be fixed: in further versions, and in further objects; and the places of the other facts.
+fn also(block: &Block<'_>, said: &Said, options: &HumanOptions) -> Vec<String> {
+    let first = block.first();
+    let mut places: Vec<String> = Vec::new();
+    let mut add = |what: &str, source: Option<&Source>| {
+        let what = text::cut(&text::sanitize(what), 200).into_owned();
+        places.push(source.map_or_else(|| what.clone(), |source| format!("{what} ({})", said.short_place(source))));
+    };
+    for fact in &first.facts[1..] {
+        if let (Some(label), Some(source)) = (&fact.finding.label, &fact.finding.source) {
+            add(&format!("{}: {label}", fact.finding.rule), Some(source));
+        }
+    }
+    for other in first.facts.iter().flat_map(|fact| &fact.others) {
+        if let (Some(version), Some(source)) = (&other.version, &other.source) {
+            add(version, Some(source));
+        }
+    }
+    for place in &block.places[1..] {
+        add(&place.object().map(name).unwrap_or_default(), place.cause().finding.source.as_ref());
+    }
+    if places.len() > PLACES && !options.verbose {
         let rest = places.len() - PLACES;
         places.truncate(PLACES);
-        places.push(format!("… and {rest} more"));
+        places.push(format!("… and {rest} more (-v lists all)"));
     }
     places
 }
 
 /// Who is affected, and how.
-fn phrase(breaks: Breaks) -> &'static str {
+fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
     match breaks {
-        Breaks::StoredObjects => "stored objects: those that no longer fit are refused when they are next written",
-        Breaks::Writers => "writers: what they send today is refused or dropped",
-        Breaks::Readers => "readers: they no longer find what they read today",
-        Breaks::Data => "data: values are dropped from objects when these are next written",
-        Breaks::Behaviour => "behaviour: nothing is refused, but the same object means something else",
+        Breaks::StoredObjects => ("stored objects", "those that no longer fit are refused when they are next written"),
+        Breaks::Writers => ("writers", "what they send today is refused or dropped"),
+        Breaks::Readers => ("readers", "they no longer find what they read today"),
+        Breaks::Data => ("data", "values are dropped from objects when these are next written"),
+        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object means something else"),
     }
 }
 
@@ -205,7 +313,7 @@ fn evidence(finding: &Finding) -> Vec<String> {
 }
 
 /// The first of the objects that exist and are affected: which, where in them, and what is there.
-fn objects(finding: &Finding, options: &HumanOptions) -> Vec<String> {
+fn affected(finding: &Finding, options: &HumanOptions) -> Vec<String> {
     let Some(affected) = &finding.affected else { return Vec::new() };
     let most = if options.verbose { usize::MAX } else { affected.examples };
     let mut lines: Vec<String> = affected.objects.iter().take(most).map(|object| one_object(finding, object)).collect();
@@ -233,23 +341,35 @@ fn one_object(finding: &Finding, object: &AffectedObject) -> String {
     text::cut(&line, LONGEST_MESSAGE).into_owned()
 }
 
-fn proof(finding: &Finding, options: &HumanOptions) -> Vec<String> {
-    if finding.witnesses.is_empty() {
+/// What is proven of the facts. What they have in common is shown once.
+fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
+    let mut shown: Vec<&Witness> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
+    for fact in facts {
+        let finding = fact.finding;
         let words = match finding.verdict {
+            _ if !finding.witnesses.is_empty() => {
+                let most = if options.verbose { WITNESSES_VERBOSE } else { WITNESSES };
+                let new: Vec<&Witness> =
+                    finding.witnesses.iter().take(most).filter(|witness| !shown.contains(witness)).collect();
+                lines.extend(new.iter().flat_map(|new| witness(new)));
+                shown.extend(new);
+                if options.verbose && finding.witnesses.len() > most {
+                    lines.push(format!("and {} more (-o json has them)", finding.witnesses.len() - most));
+                }
+                continue;
+            }
             Some(Verdict::Undecided) => {
                 "none either way: it is not decided whether objects break, so it is not called safe"
             }
             Some(Verdict::Equal | Verdict::Widening) => {
                 "every object that is valid today stays valid and as it is; the rule reports it all the same"
             }
-            _ => return Vec::new(),
+            _ => continue,
         };
-        return vec![words.to_owned()];
-    }
-    let most = if options.verbose { WITNESSES_VERBOSE } else { WITNESSES };
-    let mut lines: Vec<String> = finding.witnesses.iter().take(most).flat_map(witness).collect();
-    if options.verbose && finding.witnesses.len() > most {
-        lines.push(format!("and {} more (-o json has them)", finding.witnesses.len() - most));
+        if !lines.iter().any(|line| line == words) {
+            lines.push(words.to_owned());
+        }
     }
     lines
 }

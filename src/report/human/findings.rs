@@ -1,106 +1,212 @@
 //! Which findings are shown in full, and what is said of the others.
 //!
-//! Hundreds of findings must stay readable, so the first ones of each object are shown and the rest is counted by
-//! rule. With many objects each one gets less room, because the second object tells a reader more than the tenth
-//! finding of the first.
+//! Errors come before warnings, whatever object they are about. The first finding of each kind is shown whole: where, who
+//! breaks, the proof, what to do. The others of the kind get a line each. Errors are left out only where there are very
+//! many, and then no warning is shown.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::causes::{Cause, ObjectCauses};
+use super::groups::{self, Block, Kind};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, finding};
-use crate::report::Severity;
+use crate::report::{Report, Severity};
 use crate::text;
 use crate::ui::color::Role;
 
-/// This many findings are shown over all objects (unless `verbose`).
-const SHOWN: usize = 30;
-/// This many objects beyond them get a line of their own.
-const COUNTED_OBJECTS: usize = 10;
-/// This many rules are named where findings are only counted.
+/// Lines for errors beside those that are shown whole (unless `verbose`).
+const ERROR_LINES: usize = 100;
+/// Lines for warnings of one kind beside the first (unless `verbose`).
+const WARNING_LINES: usize = 8;
+/// Kinds of warnings of which one is shown whole; of others there is one line (unless `verbose`).
+const WARNING_KINDS: usize = 6;
+/// Longer facts are cut.
+const LONGEST_FACT: usize = 300;
+/// The column of the places is not made wider than this.
+const WIDEST_PLACE: usize = 40;
+/// Rules that are named where findings are only counted.
 const COUNTED_RULES: usize = 6;
 
 pub fn write(
+    report: &Report,
     objects: &[ObjectCauses<'_>],
     options: &HumanOptions,
     excerpts: &dyn Excerpts,
     pen: &mut Pen<'_>,
 ) -> io::Result<()> {
-    let loudest_hidden = match (options.verbose, options.quiet) {
-        (true, _) => None,
-        (false, true) => Some(Severity::Warning),
-        (false, false) => Some(Severity::Info),
+    let mut findings = Findings {
+        options,
+        excerpts,
+        said: finding::Said::new(common_folder(report)),
+        is_complete: true,
+        is_whole: true,
     };
-    let is_shown = |cause: &&Cause<'_>| loudest_hidden.is_none_or(|hidden| cause.severity() < hidden);
-    let objects: Vec<(&ObjectCauses<'_>, Vec<&Cause<'_>>)> = objects
-        .iter()
-        .map(|object| (object, object.causes.iter().filter(is_shown).collect::<Vec<_>>()))
-        .filter(|(_, causes)| !causes.is_empty())
-        .collect();
-
-    let headings = objects.len() > 1;
-    let (each, most) = match options.verbose {
-        true => (usize::MAX, usize::MAX),
-        false => (options.max_findings_per_object.min(SHOWN / objects.len().max(1)).max(1), SHOWN),
+    let shown: &[Severity] = match (options.verbose, options.quiet) {
+        (true, _) => &[Severity::Error, Severity::Warning, Severity::Info, Severity::Waived],
+        (false, true) => &[Severity::Error],
+        (false, false) => &[Severity::Error, Severity::Warning],
     };
-    let mut explained = BTreeSet::new();
-    let mut all_shown = true;
-    for (object, causes) in objects.iter().take(most) {
-        if headings {
-            pen.blank()?;
-            heading(object, causes, pen)?;
-        }
-        for cause in causes.iter().take(each) {
-            pen.blank()?;
-            // Where to read more about a rule is said once.
-            let explain = explained.insert(cause.finding.rule.as_str());
-            finding::write(cause, explain, options, excerpts, pen)?;
-        }
-        if causes.len() > each {
-            let rest = &causes[each..];
-            pen.blank()?;
-            pen.wrapped("", 2, &format!("… and {} more here: {}", rest.len(), by_rule(rest)))?;
-            all_shown = false;
+    for severity in shown {
+        let kinds = groups::kinds(objects, *severity);
+        match severity {
+            _ if options.verbose => findings.all(&kinds, pen)?,
+            Severity::Error => findings.errors(&kinds, pen)?,
+            _ => findings.warnings(&kinds, pen)?,
         }
     }
-    if objects.len() > most {
-        let rest = &objects[most..];
-        pen.blank()?;
-        for (object, causes) in rest.iter().take(COUNTED_OBJECTS) {
-            heading(object, causes, pen)?;
-        }
-        let uncounted = rest.len().saturating_sub(COUNTED_OBJECTS);
-        if uncounted > 0 {
-            pen.line(&format!("… and {}", text::count(uncounted, "more object")))?;
-        }
-        let causes: Vec<&Cause<'_>> = rest.iter().flat_map(|(_, causes)| causes.iter().copied()).collect();
-        pen.wrapped("", 2, &format!("In these {}: {}", text::count(rest.len(), "object"), by_rule(&causes)))?;
-        all_shown = false;
-    }
-    if !all_shown {
-        pen.blank()?;
-        let hint =
-            pen.paint.text(Role::Faint, "Not every finding is shown: -v shows all of them, -o json has them as data.");
-        pen.line(&hint)?;
-    }
-    Ok(())
+    findings.hints(pen)
 }
 
-/// `customresourcedefinition/samples.test.example.com: 2 errors`
-fn heading(object: &ObjectCauses<'_>, causes: &[&Cause<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-    let name = object.object.map_or_else(|| "the plan".to_owned(), ToString::to_string);
-    let name = pen.paint.text(Role::Heading, &text::cut(&text::sanitize(&name), 300));
-    pen.line(&format!("{name}: {}", pen::severities(causes.iter().map(|cause| cause.severity()))))
+struct Findings<'a> {
+    options: &'a HumanOptions,
+    excerpts: &'a dyn Excerpts,
+    said: finding::Said,
+    /// No finding was left out.
+    is_complete: bool,
+    /// Nor is one shown in a line.
+    is_whole: bool,
+}
+
+impl Findings<'_> {
+    fn all(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        kinds.iter().flat_map(|kind| &kind.blocks).try_for_each(|block| self.whole(block, pen))
+    }
+
+    fn errors(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        let rest: Vec<usize> = kinds.iter().map(|kind| kind.blocks.len() - 1).collect();
+        for (kind, shown) in kinds.iter().zip(shares(&rest, ERROR_LINES)) {
+            self.kind(kind, shown, pen)?;
+        }
+        Ok(())
+    }
+
+    fn warnings(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        // Before an error is left out every warning is.
+        let shown = if self.is_complete { WARNING_KINDS } else { 0 };
+        for kind in kinds.iter().take(shown) {
+            self.kind(kind, WARNING_LINES, pen)?;
+        }
+        let rest = kinds.get(shown..).unwrap_or_default();
+        let causes: Vec<&Cause<'_>> = rest.iter().flat_map(|kind| &kind.blocks).flat_map(Block::causes).collect();
+        if !causes.is_empty() {
+            self.is_complete = false;
+            pen.blank()?;
+            let more = if shown > 0 { "more warning" } else { "warning" };
+            let line = format!("{}: {}", text::count(causes.len(), more), by_rule(causes));
+            pen.wrapped("", 2, &line)?;
+        }
+        Ok(())
+    }
+
+    /// The first finding of a kind, and a line for so many of the others.
+    fn kind(&mut self, kind: &Kind<'_>, lines: usize, pen: &mut Pen<'_>) -> io::Result<()> {
+        let [first, rest @ ..] = &kind.blocks[..] else { return Ok(()) };
+        self.whole(first, pen)?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let (word, role) = pen::severity(first.first().cause().severity());
+        let head = pen.paint.text(role, &format!("{word}[{}]", text::cut(&text::sanitize(kind.rule), 100)));
+        self.is_whole = false;
+        pen.line(&format!("{head}: {} more", kind.len() - first.len()))?;
+        let shown: Vec<(String, String)> = rest.iter().take(lines).map(|block| self.line(block)).collect();
+        let column = shown.iter().map(|(place, _)| text::width(place)).max().unwrap_or(0).min(WIDEST_PLACE);
+        for (place, fact) in &shown {
+            // One line each, however long, so that they can be searched.
+            let place = if column == 0 { String::new() } else { format!("{}  ", text::pad(place, column)) };
+            pen.line(&format!("  {place}{fact}"))?;
+        }
+        if rest.len() > lines {
+            self.is_complete = false;
+            let left: usize = rest[lines..].iter().map(Block::len).sum();
+            pen.line(&format!("  … and {left} more"))?;
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, block: &Block<'_>, pen: &mut Pen<'_>) -> io::Result<()> {
+        pen.blank()?;
+        finding::write(block, &mut self.said, self.options, self.excerpts, pen)
+    }
+
+    /// Where to find the rest, and what the rules mean.
+    fn hints(&self, pen: &mut Pen<'_>) -> io::Result<()> {
+        let named = |name: &&String| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        let rule = self.said.rules.iter().find(named);
+        let rules = rule.map(|rule| format!("More about a rule: gantry rules {}.", text::cut(rule, 100)));
+        let rest = match (self.is_complete, self.is_whole) {
+            (true, true) => None,
+            (true, false) => Some("-v shows every finding whole, -o json has them as data."),
+            (false, _) => Some("Not every finding is shown: -v shows all of them whole, -o json has them as data."),
+        };
+        let hints: Vec<String> = rules.into_iter().chain(rest.map(str::to_owned)).collect();
+        if hints.is_empty() {
+            return Ok(());
+        }
+        pen.blank()?;
+        let hints = pen.paint.text(Role::Faint, &hints.join(" "));
+        pen.line(&hints)
+    }
+
+    /// Where it is, and the object, the versions, the node and the facts.
+    fn line(&self, block: &Block<'_>) -> (String, String) {
+        let first = block.first();
+        let cause = first.cause();
+        let place = cause.finding.source.as_ref().map(|source| self.said.short_place(source));
+        let mut words = vec![finding::objects(block)];
+        if !cause.versions.is_empty() {
+            words.push(cause.versions());
+        }
+        words.extend(cause.finding.path.clone());
+        words.retain(|word| !word.is_empty());
+        let facts = first.facts.iter().map(|cause| {
+            let evidence = cause.finding.evidence.as_ref().map(|evidence| format!("; {}", evidence.message));
+            format!("{}{}", cause.fact(), evidence.unwrap_or_default())
+        });
+        let facts = facts.collect::<Vec<_>>().join("; ");
+        let facts = text::sanitize(&facts);
+        let line = format!("{}: {}", text::sanitize(&words.join(", ")), text::cut(&facts, LONGEST_FACT));
+        let line = line.strip_prefix(": ").unwrap_or(&line).to_owned();
+        (text::cut(&text::sanitize(&place.unwrap_or_default()), 200).into_owned(), text::cut(&line, 1000).into_owned())
+    }
+}
+
+/// What of `total` each of these gets: as much as it wants, and where that is too much in all, nobody more than needs be.
+fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
+    let mut left = total;
+    let mut shares = vec![0; wanted.len()];
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|at| wanted[*at]);
+    for (number, at) in order.into_iter().enumerate() {
+        shares[at] = wanted[at].min(left / (wanted.len() - number));
+        left -= shares[at];
+    }
+    shares
+}
+
+/// `dir/` of `dir/a.yaml` and `dir/sub/b.yaml`.
+fn common_folder(report: &Report) -> &str {
+    let findings = report.checks.iter().flat_map(|check| &check.findings);
+    let files = findings.filter_map(|finding| Some(finding.source.as_ref()?.file.as_str()));
+    let folder = |file: &'_ str| file.rfind('/').map_or(0, |at| at + 1);
+    let common = files.fold(None, |common: Option<&str>, file| {
+        let Some(common) = common else { return Some(&file[..folder(file)]) };
+        let same = common.bytes().zip(file.bytes()).take_while(|(a, b)| a == b).count();
+        // Slashes are where both may be cut.
+        Some(&common[..common.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1)])
+    });
+    common.unwrap_or_default()
 }
 
 /// `190 NoExistingFieldRemoved, 100 NoTypeChanged`, the most frequent first.
-fn by_rule(causes: &[&Cause<'_>]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a Cause<'a>>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
     for cause in causes {
-        *counts.entry(&cause.finding.rule).or_default() += 1;
+        match counts.iter_mut().find(|(rule, _)| *rule == cause.finding.rule) {
+            Some((_, number)) => *number += 1,
+            None => counts.push((&cause.finding.rule, 1)),
+        }
     }
-    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
     let mut words: Vec<String> = counts
         .iter()
@@ -111,4 +217,35 @@ fn by_rule(causes: &[&Cause<'_>]) -> String {
         words.push(format!("{} of other rules", counts[COUNTED_RULES..].iter().map(|(_, n)| n).sum::<usize>()));
     }
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{CheckStatus, Finding, Outcome, Source, samples};
+
+    #[test]
+    fn few_are_shown_all_and_many_get_a_fair_share() {
+        assert_eq!(shares(&[3, 0, 5], 100), [3, 0, 5]);
+        assert_eq!(shares(&[300, 2, 100], 12), [5, 2, 5]);
+        assert_eq!(shares(&[], 5), [0; 0]);
+        assert_eq!(shares(&[7, 7], 0), [0, 0]);
+    }
+
+    #[test]
+    fn the_folder_of_all_files_is_known() {
+        let folder = |files: &[&str]| {
+            let at = |file: &&str| Finding {
+                source: Some(Source { file: (*file).into(), line: 1, column: None }),
+                ..samples::finding("A", Severity::Error, samples::crd("x"), "a")
+            };
+            let check = samples::check("C", CheckStatus::Blocked, files.iter().map(at).collect());
+            common_folder(&samples::report(Outcome::Blocked, Vec::new(), vec![check])).to_owned()
+        };
+        assert_eq!(folder(&[]), "");
+        assert_eq!(folder(&["a.yaml", "b/c.yaml"]), "");
+        assert_eq!(folder(&["/x/y/a.yaml"]), "/x/y/");
+        assert_eq!(folder(&["x/yes/a.yaml", "x/yet/a.yaml"]), "x/");
+        assert_eq!(folder(&["x/日/a.yaml", "x/本/a.yaml", "x/日/b.yaml"]), "x/");
+    }
 }

@@ -1,7 +1,8 @@
 //! An object in one line of YAML, fit to be pasted into a file.
 //!
 //! Strings are plain where every YAML reader, Go's too, takes them for that string; else they are quoted with YAML's
-//! own escapes, which also keeps control characters from the terminal.
+//! own escapes, which also keeps control characters from the terminal. What is long because it repeats itself is written
+//! with a factor (`"a" × 1025`), so that a reader can make it again.
 
 use serde_json::Value;
 
@@ -11,57 +12,164 @@ use crate::text;
 const DEEPEST: usize = 32;
 /// Words that some YAML reader takes for something else than a string.
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+/// Items of a list and keys of a map that are written out: as many of these as there is room for.
+const ITEMS: [usize; 5] = [1000, 24, 8, 4, 2];
+/// A text of this many equal characters, or a list of this many equal items, is written with a factor.
+const SAME_CHARACTERS: usize = 32;
+const SAME_ITEMS: usize = 8;
+/// A text repeats itself after at most this many characters.
+const LONGEST_PERIOD: usize = 8;
+/// Of a longer text its start and its end are written.
+const LONGEST_TEXT: usize = 200;
 
-/// `value` as YAML flow, cut with `…` at about `max` characters.
+/// `value` as YAML flow, in about `max` characters.
 pub fn of(value: &Value, max: usize) -> String {
     let mut out = String::new();
-    push(&mut out, value, 0, max);
+    for items in ITEMS {
+        out.clear();
+        Flow { max, items }.push(&mut out, value, 0);
+        if out.chars().count() <= max {
+            return out;
+        }
+    }
     text::cut(&out, max).into_owned()
 }
 
-/// Stops adding once `max` bytes are there; what is missing then is cut off anyway.
-fn push(out: &mut String, value: &Value, depth: usize, max: usize) {
-    if out.len() > max.saturating_mul(4) {
-        return;
+struct Flow {
+    max: usize,
+    items: usize,
+}
+
+impl Flow {
+    /// Stops adding once there is far too much: what is missing then does not fit anyway.
+    fn push(&self, out: &mut String, value: &Value, depth: usize) {
+        if out.len() > self.max.saturating_mul(4) {
+            return;
+        }
+        match value {
+            Value::Object(map) if !map.is_empty() && depth >= DEEPEST => out.push_str("{…}"),
+            Value::Array(items) if !items.is_empty() && depth >= DEEPEST => out.push_str("[…]"),
+            Value::Object(map) => {
+                out.push('{');
+                for (index, (key, value)) in map.iter().take(self.items).enumerate() {
+                    if index > 0 {
+                        out.push_str(", ");
+                    }
+                    push_text(out, key);
+                    out.push_str(": ");
+                    self.push(out, value, depth + 1);
+                }
+                if map.len() > self.items {
+                    out.push_str(&format!(", … {}", text::count(map.len() - self.items, "more key")));
+                }
+                out.push('}');
+            }
+            Value::Array(items) => self.push_list(out, items, depth),
+            Value::String(text) => push_text(out, text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
+        }
     }
-    match value {
-        Value::Object(map) if !map.is_empty() && depth >= DEEPEST => out.push_str("{…}"),
-        Value::Array(items) if !items.is_empty() && depth >= DEEPEST => out.push_str("[…]"),
-        Value::Object(map) => {
-            out.push('{');
-            for (index, (key, value)) in map.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(", ");
-                }
-                push_text(out, key, max);
-                out.push_str(": ");
-                push(out, value, depth + 1, max);
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
+
+    fn push_list(&self, out: &mut String, items: &[Value], depth: usize) {
+        if let [first, rest @ ..] = items
+            && items.len() >= SAME_ITEMS
+            && rest.iter().all(|item| item == first)
+        {
             out.push('[');
-            for (index, value) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(", ");
-                }
-                push(out, value, depth + 1, max);
-            }
-            out.push(']');
+            self.push(out, first, depth + 1);
+            out.push_str(&format!("] × {}", items.len()));
+            return;
         }
-        Value::String(text) => push_text(out, text, max),
-        Value::Null | Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
+        out.push('[');
+        // The last one shows where a series ends.
+        let (shown, last) = match items.split_last() {
+            Some((last, others)) if items.len() > self.items => (&others[..self.items - 1], Some(last)),
+            _ => (items, None),
+        };
+        for (index, value) in shown.iter().enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            self.push(out, value, depth + 1);
+        }
+        if let Some(last) = last {
+            out.push_str(&format!(", … {} more, ", items.len() - shown.len() - 1));
+            self.push(out, last, depth + 1);
+        }
+        out.push(']');
     }
 }
 
-fn push_text(out: &mut String, text: &str, max: usize) {
-    if is_plain(text) {
-        out.push_str(text);
+fn push_text(out: &mut String, text: &str) {
+    if text.len() <= SAME_CHARACTERS {
+        return push_whole(out, text);
+    }
+    let chars: Vec<char> = text.chars().collect();
+    if let Some(period) = (1..=LONGEST_PERIOD).find(|period| repeats(&chars, *period)) {
+        push_quoted(out, &chars[..period]);
+        out.push_str(&format!(" × {}", chars.len() / period));
         return;
     }
+    // `"x" + "a" × 1024`
+    let mut rest = &chars[..];
+    let mut is_first = true;
+    while let Some((start, length)) = first_run(rest) {
+        for (part, factor) in [(&rest[..start], None), (&rest[start..=start], Some(length))] {
+            if !part.is_empty() {
+                out.push_str(if is_first { "" } else { " + " });
+                push_quoted(out, part);
+                factor.iter().for_each(|factor| out.push_str(&format!(" × {factor}")));
+                is_first = false;
+            }
+        }
+        rest = &rest[start + length..];
+    }
+    match is_first {
+        true if chars.len() > LONGEST_TEXT => {
+            let (start, end) = (&chars[..LONGEST_TEXT / 2], &chars[chars.len() - LONGEST_TEXT / 4..]);
+            push_quoted(out, &[start, &['…'], end].concat());
+            out.push_str(&format!(" ({} characters)", chars.len()));
+        }
+        true => push_whole(out, text),
+        false if rest.is_empty() => {}
+        false => {
+            out.push_str(" + ");
+            push_quoted(out, rest);
+        }
+    }
+}
+
+/// Whether all of it is the same few characters again and again.
+fn repeats(chars: &[char], period: usize) -> bool {
+    chars.len() >= SAME_CHARACTERS
+        && chars.len().is_multiple_of(period)
+        && chars.iter().zip(&chars[period..]).all(|(a, b)| a == b)
+}
+
+/// Where the first long run of one character starts, and how long it is.
+fn first_run(chars: &[char]) -> Option<(usize, usize)> {
+    let mut start = 0;
+    for run in chars.chunk_by(|a, b| a == b) {
+        if run.len() >= SAME_CHARACTERS {
+            return Some((start, run.len()));
+        }
+        start += run.len();
+    }
+    None
+}
+
+fn push_whole(out: &mut String, text: &str) {
+    if is_plain(text) {
+        out.push_str(text);
+    } else {
+        push_quoted(out, &text.chars().collect::<Vec<_>>());
+    }
+}
+
+fn push_quoted(out: &mut String, chars: &[char]) {
     out.push('"');
-    for c in text.chars().take(max) {
-        match c {
+    for c in chars {
+        match *c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
@@ -138,9 +246,39 @@ mod tests {
     }
 
     #[test]
+    fn what_repeats_itself_is_written_with_a_factor() {
+        for (value, expected) in [
+            (json!("a".repeat(1025)), r#""a" × 1025"#),
+            (json!("ab".repeat(600)), r#""ab" × 600"#),
+            (json!(format!("x-{}", "a".repeat(64))), r#""x-" + "a" × 64"#),
+            (json!(format!("{}.{}", "a".repeat(63), "b".repeat(63))), r#""a" × 63 + "." + "b" × 63"#),
+            (json!({"list": vec![0; 300]}), "{list: [0] × 300}"),
+            (json!(["\u{1b}".repeat(40)]), r#"["\u001b" × 40]"#),
+        ] {
+            assert_eq!(of(&value, 600), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_long_keeps_its_end_and_what_stands_behind_it() {
+        let numbers: Vec<usize> = (0..1025).collect();
+        let text = of(&json!({"list": numbers, "then": 1}), 200);
+        assert!(text.starts_with("{list: [0, 1, 2, ") && text.ends_with(" more, 1024], then: 1}"), "{text}");
+        let map: serde_json::Map<String, Value> = (0..1025).map(|key| (format!("k{key}"), json!("v"))).collect();
+        let text = of(&json!({"map": map, "then": 1}), 200);
+        assert!(text.starts_with("{map: {k0: v, k1: v, ") && text.ends_with(" more keys}, then: 1}"), "{text}");
+        let prose = (0..400).map(|word| format!("w{word} ")).collect::<String>();
+        let text = of(&json!({"text": prose, "then": 1}), 600);
+        assert!(text.contains("w0 w1 ") && text.contains("w399 \" (1890 characters), then: 1}"), "{text}");
+    }
+
+    #[test]
     fn it_is_bounded() {
-        assert_eq!(of(&json!(["x".repeat(5000)]), 100).chars().count(), 100);
-        assert!(of(&json!(vec![1; 100_000]), 100).ends_with('…'));
+        let prose = |number: usize| format!("{number} is a text of its own that is long enough to fill a line");
+        let many: Vec<String> = (0..5000).map(prose).collect();
+        assert!(of(&json!(many), 100).chars().count() <= 100);
+        let numbers: Vec<usize> = (0..100_000).collect();
+        assert_eq!(of(&json!(numbers), 30), "[0, 1, 2, … 99996 more, 99999]");
         let mut deep = json!(1);
         for _ in 0..100 {
             deep = json!([deep]);

@@ -28,10 +28,6 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
         fates(report, options, pen)?;
     }
     pen.blank()?;
-    let (word, rest) = last_line(report, options.purpose, began);
-    let role = if success { Role::Good } else { Role::Error };
-    let word = pen.paint.text(role, &word);
-    pen.line(&format!("{word}{rest}"))?;
     if report.outcome == Outcome::Blocked
         && let Some(harmless) = proven_harmless(report)
     {
@@ -47,12 +43,16 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
         };
         // The same manifest would be refused again.
         let then = match any(ApplyResult::Failed) {
-            true => "See to the errors above, then run the same command again to continue.",
+            true => "Fix the errors above, then run the same command again to continue.",
             false => "Run the same command again to continue.",
         };
         pen.line(&format!("{stays}{then}"))?;
     }
-    Ok(())
+    // The verdict is what a person looks for at the end.
+    let (word, rest) = last_line(report, options.purpose, began);
+    let role = if success { Role::Good } else { Role::Error };
+    let word = pen.paint.text(role, &word);
+    pen.line(&format!("{word}{rest}"))
 }
 
 /// What became of each object, and how it ended.
@@ -136,7 +136,10 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
                 true => line("Failed.", " Nothing was written.".into()),
                 false => line(
                     "Failed",
-                    format!(": {} could not check, and that is no pass. Nothing was written.", unchecked.join(", ")),
+                    format!(
+                        ": {} could not complete; this does not count as a pass. Nothing was written.",
+                        unchecked.join(", ")
+                    ),
                 ),
             }
         }

@@ -45,6 +45,27 @@ impl<'a> Pen<'a> {
         Ok(())
     }
 
+    /// Items behind a prefix with commas between them, wrapped between items only.
+    pub fn listed(&mut self, prefix: &str, columns: usize, items: &[String]) -> io::Result<()> {
+        let room = self.width.saturating_sub(columns).max(40);
+        let mut lines = vec![String::new()];
+        for (index, item) in items.iter().enumerate() {
+            let item = if index + 1 < items.len() { format!("{item},") } else { item.clone() };
+            match lines.last_mut() {
+                Some(line) if line.is_empty() => line.push_str(&item),
+                Some(line) if text::width(line) + 1 + text::width(&item) <= room => line.push_str(&format!(" {item}")),
+                _ => lines.push(item),
+            }
+        }
+        for (index, line) in lines.iter().enumerate() {
+            match index {
+                0 => self.line(&format!("{prefix}{line}"))?,
+                _ => self.line(&format!("{}{line}", " ".repeat(columns)))?,
+            }
+        }
+        Ok(())
+    }
+
     /// `  --> file:line:column`, the arrow's shaft starting below the gutter of the excerpt that follows.
     pub fn arrow(&mut self, gutter: usize, place: &str) -> io::Result<()> {
         let arrow = self.paint.text(Role::Frame, "-->");

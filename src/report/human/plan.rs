@@ -8,10 +8,13 @@ use crate::report::{Action, ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 
-/// More objects than this are not listed (unless `verbose`).
-const LISTED: usize = 10;
+/// Up to so many objects that change are listed; of more there is the summary alone (unless `verbose`).
+const LISTED: usize = 5;
 /// Where the values of the header stand.
 const INDENT: usize = 9;
+/// Where the numbers of the summary stand, behind the longest action.
+const COLUMN: usize = "unchanged".len() + 1;
+const ACTIONS: [Action; 5] = [Action::Create, Action::Update, Action::Delete, Action::Unchanged, Action::Unknown];
 
 pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     if options.quiet {
@@ -24,30 +27,52 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
     if report.changes.is_empty() {
         return Ok(());
     }
-    let heading = pen.paint.text(Role::Heading, &text::pad("Plan", INDENT));
-    let objects = text::count(report.changes.len(), "object");
-    pen.line(&format!("{heading}{objects}: {}", counts(&report.changes)))?;
+    let mut heading = pen.paint.text(Role::Heading, &text::pad("Plan", INDENT));
+    for action in ACTIONS {
+        let changes: Vec<&ChangeEntry> = report.changes.iter().filter(|change| change.action == action).collect();
+        if changes.is_empty() {
+            continue;
+        }
+        let prefix = format!("{heading}{}", paint_action(action, pen));
+        heading = " ".repeat(INDENT);
+        pen.listed(&prefix, INDENT + COLUMN, &by_kind(&changes))?;
+    }
 
     let listed = |change: &&ChangeEntry| options.verbose || change.action != Action::Unchanged;
     let listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
-    let shown = if options.verbose { listed.len() } else { LISTED };
-    for change in listed.iter().take(shown) {
+    if listed.len() > LISTED && !options.verbose {
+        return Ok(());
+    }
+    for change in listed {
         let object = change.object.to_string();
         let action = paint_action(change.action, pen);
-        pen.line(&format!("{}{action} {}", " ".repeat(INDENT), text::cut(&text::sanitize(&object), 300)))?;
-    }
-    if listed.len() > shown {
-        let rest = format!("{}… and {} more (-v lists all)", " ".repeat(INDENT), listed.len() - shown);
-        let rest = pen.paint.text(Role::Faint, &rest);
-        pen.line(&rest)?;
+        pen.line(&format!("{}{action}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&object), 300)))?;
     }
     Ok(())
 }
 
+/// `24 (13 CustomResourceDefinition, 4 ClusterRole)`: every kind, the most frequent first.
+fn by_kind(changes: &[&ChangeEntry]) -> Vec<String> {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for change in changes {
+        match kinds.iter_mut().find(|(kind, _)| *kind == change.object.kind) {
+            Some((_, number)) => *number += 1,
+            None => kinds.push((&change.object.kind, 1)),
+        }
+    }
+    kinds.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let mut kinds: Vec<String> =
+        kinds.iter().map(|(kind, number)| format!("{number} {}", text::cut(&text::sanitize(kind), 100))).collect();
+    if let Some(first) = kinds.first_mut() {
+        first.insert_str(0, &format!("{} (", changes.len()));
+    }
+    kinds.last_mut().into_iter().for_each(|last| last.push(')'));
+    kinds
+}
+
 /// `2 create, 1 unchanged`
 pub fn counts(changes: &[ChangeEntry]) -> String {
-    let actions = [Action::Create, Action::Update, Action::Delete, Action::Unchanged, Action::Unknown];
-    let words = actions.into_iter().filter_map(|action| {
+    let words = ACTIONS.into_iter().filter_map(|action| {
         let number = changes.iter().filter(|change| change.action == action).count();
         (number > 0).then(|| format!("{number} {}", word(action)))
     });
@@ -71,5 +96,5 @@ fn paint_action(action: Action, pen: &Pen<'_>) -> String {
         Action::Unchanged => Role::Faint,
         Action::Delete | Action::Unknown => Role::Error,
     };
-    pen.paint.text(role, &text::pad(word(action), 9))
+    pen.paint.text(role, &text::pad(word(action), COLUMN))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::problem::{Location, Problem};
-use crate::report::{ErrorEntry, Severity, samples};
+use crate::report::{Action, ErrorEntry, Outcome, Severity, samples};
 use crate::text;
 
 fn shown(report: &Report, options: &HumanOptions) -> String {
@@ -48,7 +48,7 @@ fn verbose_shows_infos_waived_and_every_object() {
     let options = HumanOptions { verbose: true, purpose: Purpose::Check, ..HumanOptions::default() };
     snapshot("verbose", &shown(&samples::warned(), &options));
     let all = shown(&samples::hundreds(), &options);
-    assert!((0..300).all(|i| all.contains(&format!("field ^.spec.field{i}\n"))), "verbose leaves nothing out");
+    assert!((0..300).all(|i| all.contains(&format!(", ^.spec.field{i}\n"))), "verbose leaves nothing out");
 }
 
 #[test]
@@ -93,7 +93,9 @@ fn the_output_is_bounded_and_says_what_it_leaves_out() {
     for report in [samples::hundreds(), samples::many_objects()] {
         let text = plain(&report);
         assert!(text.lines().count() < 300 && text.len() < 20_000, "{} lines", text.lines().count());
-        assert!(text.contains("Not every finding is shown: -v"), "{text}");
+        assert!(text.contains("(-v lists all)") || text.contains("Not every finding is shown: -v"), "{text}");
+        // Before an error is left out, all warnings are.
+        assert!(!text.contains("warning["), "{text}");
     }
     let mut long = samples::blocked();
     for finding in &mut long.checks[0].findings {
@@ -103,6 +105,50 @@ fn the_output_is_bounded_and_says_what_it_leaves_out() {
         finding.label = Some("l".repeat(40_000));
     }
     assert!(plain(&long).len() < 10_000, "{}", plain(&long).len());
+}
+
+#[test]
+fn the_plan_names_every_kind_and_lists_few_objects() {
+    let kinds: Vec<String> = (0..40).map(|number| format!("Kind{number}")).collect();
+    let change = |kind: &String| samples::change(Action::Update, samples::object("a/v1", kind, None, "x"), 1);
+    let report = samples::report(Outcome::Planned, kinds.iter().map(change).collect(), Vec::new());
+    let text = plain(&report);
+    let summary: Vec<&str> = text.lines().skip(1).take_while(|line| !line.is_empty()).collect();
+    let summary = summary.join(" ");
+    assert!(summary.starts_with("Plan     update    40 (1 Kind0,"), "{summary}");
+    assert!(kinds.iter().all(|kind| summary.contains(&format!("1 {kind}"))) && !summary.contains('…'), "{summary}");
+    assert!(!text.contains("kind0.a/x"), "{text}");
+    let verbose = shown(&report, &HumanOptions { verbose: true, ..HumanOptions::default() });
+    assert!((0..40).all(|number| verbose.contains(&format!("update    kind{number}.a/x\n"))), "{verbose}");
+}
+
+#[test]
+fn every_error_is_shown_before_any_warning() {
+    let text = plain(&samples::upgrade());
+    let last_error = text.rfind("error[").expect("errors");
+    let first_warning = text.find("warning[").expect("warnings");
+    assert!(last_error < first_warning, "{text}");
+    for line in [
+        "crd.yaml:28  gadgets.test.example.com, v1, ^.spec.mode: enum added: \"a\", \"b\"\n",
+        "crd.yaml:28  gadgets.test.example.com, gizmos.test.example.com, v1, ^.spec.other: enum added: \"a\", \"b\"\n",
+        "crd.yaml:28  widgets.test.example.com, v1, ^.spec.size: enum added: \"a\", \"b\"\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.ends_with("Nothing was written.\n"), "the verdict is the last line: {text}");
+}
+
+#[test]
+fn the_waiver_that_is_offered_is_one() {
+    let text = plain(&samples::blocked());
+    let lines = text.lines().skip_while(|line| !line.contains("waivers: ")).take_while(|line| !line.is_empty());
+    let yaml = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    let read: serde_json::Value = serde_yaml::from_str(&yaml).expect("YAML");
+    let expected = serde_json::json!({"waivers": [{
+        "rule": "NoExistingFieldRemoved", "object": "samples.test.example.com", "path": "^.spec.pollInterval",
+        "reason": "why this is fine here",
+    }]});
+    assert_eq!(read, expected);
 }
 
 #[test]
@@ -198,12 +244,10 @@ fn the_enclosing_key_is_shown_and_the_lines_between_are_not_lost() {
     };
     assert_eq!(
         excerpt(28, 19),
-        "   |
-25 |                 replicas:
+        "25 |                 replicas:
 ...
 28 |                   minimum: 2
    |                   ^^^^^^^ the live CRD has pollInterval here (string)
-   |
 "
     );
     let near = excerpt(27, 19);
@@ -214,11 +258,14 @@ fn the_enclosing_key_is_shown_and_the_lines_between_are_not_lost() {
 #[test]
 fn the_explanation_is_offered_once() {
     let mut report = samples::blocked();
-    assert_eq!(plain(&report).matches("gantry rules NoExistingFieldRemoved").count(), 1);
-    for finding in &mut report.checks[0].findings {
-        finding.help = "keep it: gantry rules NoExistingFieldRemoved".into();
-    }
-    assert_eq!(plain(&report).matches("gantry rules NoExistingFieldRemoved").count(), 1);
+    let options = HumanOptions { verbose: true, ..HumanOptions::default() };
+    // Two findings: what they say differs, the rule does not.
+    report.checks[0].findings[1].wording = None;
+    assert_eq!(shown(&report, &options).matches("error[NoExistingFieldRemoved]").count(), 2);
+    assert_eq!(shown(&report, &options).matches("gantry rules NoExistingFieldRemoved").count(), 1);
+    // Not every name can be explained.
+    report.checks[0].findings.iter_mut().for_each(|finding| finding.explain = None);
+    assert_eq!(shown(&report, &options).matches("gantry rules").count(), 0);
 }
 
 #[test]

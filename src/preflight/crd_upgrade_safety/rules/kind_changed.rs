@@ -44,8 +44,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .filter(|(_, was, now)| was != now)
         .map(|(name, was, now)| {
             let said = Said {
-                message: format!("{name} may not be changed from {was} to {now}; the API server refuses it"),
-                help: format!("keep {name}: {was}, or define a new kind in a CRD of its own and move the objects"),
+                message: format!("{name} may not be changed from {was} to {now}; the API server refuses it").into(),
+                help: format!("keep {name}: {was}, or define a new kind in a CRD of its own and move the objects")
+                    .into(),
                 at: vec!["spec".into(), "names".into(), name.into()],
                 label: Some(format!("was {was} in the live CRD")),
                 ..Said::default()

@@ -60,6 +60,7 @@ mod version_unserved;
 
 use super::model::{CrdPair, NodePair, Place, RemovedNode, Transition};
 use crate::preflight::rule::RuleDoc;
+use crate::report::wording::Wording;
 use crate::report::{Breaks, Severity, Verdict};
 use crate::resource::Step;
 
@@ -129,11 +130,13 @@ pub struct Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// One line for people.
-    pub message: String,
+    pub message: Wording,
+    /// What changed at the place, in a few words and without the place: `minItems added: 1`.
+    pub fact: Option<String>,
     /// The text that kapp and OLM document, where there is one: `"NoScopeChange" validation failed: …`.
     pub documented: Option<String>,
     /// The concrete next step.
-    pub help: String,
+    pub help: Wording,
     /// Where one step is not enough: all of them, a line each.
     pub steps: Vec<String>,
     /// Where in the desired CRD to point.
@@ -154,26 +157,31 @@ impl Said {
         let mut at = place.steps.clone();
         at.push(keyword.into());
         Said {
-            message: String::new(),
+            fact: Some(text.to_owned()),
             documented: Some(format!(
                 "\"ChangeValidator\" validation failed: version \"{}\", field \"{}\": {text}",
                 place.version, place.path
             )),
-            help: String::new(),
             at,
             ..Said::default()
         }
     }
 
     #[must_use]
-    pub fn message(mut self, message: String) -> Self {
-        self.message = message;
+    pub fn message(mut self, message: impl Into<Wording>) -> Self {
+        self.message = message.into();
         self
     }
 
     #[must_use]
-    pub fn help(mut self, help: String) -> Self {
-        self.help = help;
+    pub fn fact(mut self, fact: String) -> Self {
+        self.fact = Some(fact);
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Wording>) -> Self {
+        self.help = help.into();
         self
     }
 

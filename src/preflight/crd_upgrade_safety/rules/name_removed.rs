@@ -63,8 +63,8 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
 
 fn found_at(key: &str, message: String, help: String, was: &str) -> Found {
     let said = Said {
-        message,
-        help,
+        message: message.into(),
+        help: help.into(),
         at: vec!["spec".into(), "names".into(), key.into()],
         label: Some(format!("the live CRD has {was}")),
         ..Said::default()

@@ -4,6 +4,7 @@ use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -37,13 +38,14 @@ replicas:
 
 fn judge(pair: &NodePair) -> Option<Said> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Added)?;
-    let (place, version) = (pair.place, &pair.place.version);
+    let (place, field) = (pair.place, pair.place.field());
     let now = words::value(change.desired?);
     let text = format!("new value added as default when previously no default value existed: {now}");
     Some(
         Said::of_field(place, "default", &text)
-            .message(format!("default of {} may not be added to {version}: {now}", place.field()))
+            .message(wording!("default of {field} may not be added to ", VERSIONS, ": {now}"))
+            .fact(format!("default added: {now}"))
             .label("no default in the live CRD".into())
-            .help(format!("leave the default out of {version}, or give it in a new version only")),
+            .help(wording!("leave the default out of ", VERSIONS, ", or give it in a new version only")),
     )
 }

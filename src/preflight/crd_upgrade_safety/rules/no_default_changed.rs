@@ -4,6 +4,7 @@ use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -37,12 +38,13 @@ replicas:
 
 fn judge(pair: &NodePair) -> Option<Said> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Changed)?;
-    let (place, version) = (pair.place, &pair.place.version);
+    let (place, field) = (pair.place, pair.place.field());
     let (was, now) = (words::value(change.live?), words::value(change.desired?));
     Some(
         Said::of_field(place, "default", &format!("default value has been changed from {was} to {now}"))
-            .message(format!("default of {} may not be changed from {was} to {now} in {version}", place.field()))
+            .message(wording!("default of {field} may not be changed from {was} to {now} in ", VERSIONS))
+            .fact(format!("default changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(format!("keep the default {was} in {version}, or give the other one in a new version only")),
+            .help(wording!("keep the default {was} in ", VERSIONS, ", or give the other one in a new version only")),
     )
 }

@@ -4,6 +4,7 @@ use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -36,13 +37,14 @@ replicas:
 
 fn judge(pair: &NodePair) -> Option<Said> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Removed)?;
-    let (place, version) = (pair.place, &pair.place.version);
+    let (place, field) = (pair.place, pair.place.field());
     let was = words::value(change.live?);
     let text = format!("default value has been removed when previously a default value existed: {was}");
     Some(
         Said::of_field(place, "default", &text)
-            .message(format!("default of {} may not be removed from {version}: {was}", place.field()))
+            .message(wording!("default of {field} may not be removed from ", VERSIONS, ": {was}"))
+            .fact(format!("default removed: {was}"))
             .label(format!("the live CRD has default {was} here"))
-            .help(format!("keep the default {was} in {version}, or leave it out of a new version only")),
+            .help(wording!("keep the default {was} in ", VERSIONS, ", or leave it out of a new version only")),
     )
 }

@@ -5,6 +5,7 @@ use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -38,16 +39,14 @@ mode:
 
 fn judge(pair: &NodePair) -> Option<Said> {
     let change = pair.change("enum").filter(|change| change.transition() == Transition::Added)?;
-    let (place, version) = (pair.place, &pair.place.version);
+    let (place, field) = (pair.place, pair.place.field());
     let values: Vec<String> = change.desired.and_then(Json::list)?.iter().map(words::value).collect();
+    let values = words::listed(&values);
     Some(
         Said::of_field(place, "enum", "enums added when there were no enum restrictions previously")
-            .message(format!(
-                "{} may not be restricted to an enum in {version}: {}",
-                place.field(),
-                words::listed(&values)
-            ))
+            .message(wording!("{field} may not be restricted to an enum in ", VERSIONS, ": {values}"))
+            .fact(format!("enum added: {values}"))
             .label("any value in the live CRD".into())
-            .help(format!("leave the enum out of {version}, or add it in a new version only")),
+            .help(wording!("leave the enum out of ", VERSIONS, ", or add it in a new version only")),
     )
 }

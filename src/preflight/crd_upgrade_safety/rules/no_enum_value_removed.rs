@@ -7,6 +7,7 @@ use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -48,12 +49,12 @@ fn judge(pair: &NodePair) -> Option<Said> {
     if removed.is_empty() {
         return None;
     }
-    let (place, version) = (pair.place, &pair.place.version);
+    let (place, field) = (pair.place, pair.place.field());
     let values = words::listed(&removed);
     Some(
         Said::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
-            .message(format!("enum of {} may not lose {values} in {version}", place.field()))
+            .message(wording!("enum of {field} may not lose {values} in ", VERSIONS))
             .label(format!("the live CRD also allows {values}"))
-            .help(format!("keep {values} in {version}, or leave it out of a new version only")),
+            .help(wording!("keep {values} in ", VERSIONS, ", or leave it out of a new version only")),
     )
 }

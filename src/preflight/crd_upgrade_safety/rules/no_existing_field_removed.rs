@@ -4,6 +4,7 @@ use super::{Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::RemovedNode;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 use gantry_schema::keywords;
 
@@ -39,12 +40,17 @@ fn judge(node: &RemovedNode) -> Said {
     let name = field.rsplit('.').next().unwrap_or(field);
     let kind = keywords::get(node.live, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
     Said {
-        message: format!("field {field} may not be removed from {version}"),
+        message: wording!("field {field} may not be removed from ", VERSIONS),
+        fact: Some("removed".into()),
         documented: Some(format!(
             "\"NoExistingFieldRemoved\" validation failed: crd/{} version/{version} field/{} may not be removed",
             place.crd, place.path
         )),
-        help: format!("keep {field} in {version} and mark it as deprecated, or leave it out of a new version only"),
+        help: wording!(
+            "keep {field} in ",
+            VERSIONS,
+            " and mark it as deprecated, or leave it out of a new version only"
+        ),
         at: place.steps.clone(),
         label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
         ..Said::default()

@@ -7,6 +7,7 @@ use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 use gantry_schema::keywords;
 
@@ -54,7 +55,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
     let mut added: Vec<&str> = after.iter().filter(|name| !before.contains(name)).filter_map(Json::text).collect();
     added.sort_unstable();
     added.dedup();
-    let (place, version) = (pair.place, &pair.place.version);
+    let place = pair.place;
     let inside = if place.path == "^" { String::new() } else { format!(" in {}", place.field()) };
     let names = words::listed(&added);
     let known = after[first].text().is_some_and(|name| {
@@ -62,9 +63,10 @@ fn judge(pair: &NodePair) -> Option<Said> {
     });
     let mut said =
         Said::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
-            .message(format!("{names} may not become required{inside} in {version}"))
+            .message(wording!("{names} may not become required{inside} in ", VERSIONS))
+            .fact(format!("now required: {names}"))
             .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })
-            .help(format!("leave {names} optional in {version}, or require it in a new version only"));
+            .help(wording!("leave {names} optional in ", VERSIONS, ", or require it in a new version only"));
     said.at.push(first.into());
     Some(said)
 }

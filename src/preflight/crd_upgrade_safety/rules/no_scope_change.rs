@@ -39,9 +39,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         return Vec::new();
     }
     let said = Said {
-        message: format!("scope may not be changed from {was} to {now}"),
+        message: format!("scope may not be changed from {was} to {now}").into(),
         documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
-        help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects"),
+        help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects").into(),
         at: vec!["spec".into(), "scope".into()],
         label: Some(format!("was {was} in the live CRD")),
         ..Said::default()

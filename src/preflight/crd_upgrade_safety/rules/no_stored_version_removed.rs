@@ -49,13 +49,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     removed
         .map(|name| {
             let said = Said {
-                message: format!("stored version {name} may not be removed"),
+                message: format!("stored version {name} may not be removed").into(),
                 documented: Some(format!(
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
                 )),
                 help: format!(
                     "objects may be stored at {name}, and the server does not tell which; so move them all first"
-                ),
+                )
+                .into(),
                 steps: migration::plan(&pair.live, &pair.desired),
                 at: vec!["spec".into(), "versions".into()],
                 label: Some(format!("objects may be stored at {name} in the cluster")),

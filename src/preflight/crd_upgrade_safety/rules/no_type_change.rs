@@ -4,6 +4,7 @@ use super::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -45,20 +46,17 @@ fn judge(pair: &NodePair) -> Option<Said> {
     if now.is_empty() && int_or_string && matches!(was, "integer" | "string") {
         return None;
     }
-    let (place, version) = (pair.place, &pair.place.version);
+    let (place, field) = (pair.place, pair.place.field());
     let name = |kind: &str| if kind.is_empty() { "any".to_owned() } else { kind.to_owned() };
+    let (from, to) = (name(was), name(now));
     Some(
         Said::of_field(place, "type", &format!("type changed from \"{was}\" to \"{now}\""))
-            .message(format!(
-                "type of {} may not be changed from {} to {} in {version}",
-                place.field(),
-                name(was),
-                name(now)
-            ))
-            .label(format!("was {} in the live CRD", name(was)))
-            .help(format!(
-                "keep {} as it is in {version} and add a field of another name, or change it in a new version",
-                place.field()
+            .message(wording!("type of {field} may not be changed from {from} to {to} in ", VERSIONS))
+            .label(format!("was {from} in the live CRD"))
+            .help(wording!(
+                "keep {field} as it is in ",
+                VERSIONS,
+                " and add a field of another name, or change it in a new version"
             )),
     )
 }

@@ -4,6 +4,7 @@ use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -53,8 +54,8 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         }
         let columns = words::listed(&gone);
         let said = Said {
-            message: format!("kubectl get no longer shows {columns} of {}", live.name),
-            help: format!("keep {columns} in additionalPrinterColumns of {} if scripts read it", live.name),
+            message: wording!("kubectl get no longer shows {columns} of ", VERSIONS),
+            help: wording!("keep {columns} in additionalPrinterColumns of ", VERSIONS, " if scripts read it"),
             at: vec!["spec".into(), "versions".into(), index.into(), "additionalPrinterColumns".into()],
             label: Some(format!("the live CRD has {columns}")),
             ..Said::default()

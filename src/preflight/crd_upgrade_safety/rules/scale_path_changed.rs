@@ -4,6 +4,7 @@ use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -59,9 +60,10 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 continue;
             }
             let shown = |path: &str| if path.is_empty() { "none".to_owned() } else { path.to_owned() };
+            let (was, now) = (shown(&was), shown(&now));
             let said = Said {
-                message: format!("{path} of {} changes from {} to {}", live.name, shown(&was), shown(&now)),
-                help: format!("keep {path}: {} in {}", shown(&was), live.name),
+                message: wording!("{path} of ", VERSIONS, " changes from {was} to {now}"),
+                help: wording!("keep {path}: {was} in ", VERSIONS),
                 at: vec![
                     "spec".into(),
                     "versions".into(),
@@ -70,7 +72,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                     "scale".into(),
                     (*path).into(),
                 ],
-                label: Some(format!("was {} in the live CRD", shown(&was))),
+                label: Some(format!("was {was} in the live CRD")),
                 ..Said::default()
             };
             found.push(Found { version: Some(live.name.clone()), said });

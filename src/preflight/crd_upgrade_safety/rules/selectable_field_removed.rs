@@ -4,6 +4,7 @@ use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -52,8 +53,8 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         }
         let fields = words::listed(&gone);
         let said = Said {
-            message: format!("objects of {} can no longer be selected by {fields}", live.name),
-            help: format!("keep {fields} in selectableFields of {}", live.name),
+            message: wording!("objects of ", VERSIONS, " can no longer be selected by {fields}"),
+            help: wording!("keep {fields} in selectableFields of ", VERSIONS),
             at: vec!["spec".into(), "versions".into(), index.into(), "selectableFields".into()],
             label: Some(format!("the live CRD has {fields}")),
             ..Said::default()

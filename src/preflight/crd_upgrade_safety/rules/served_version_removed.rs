@@ -55,11 +55,11 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .map(|version| {
             let name = &version.name;
             let said = Said {
-                message: format!("served version {name} is removed right away"),
+                message: format!("served version {name} is removed right away").into(),
                 documented: None,
                 help: format!(
                     "go in two steps: keep {name} with served: false in this upgrade, see that nobody misses it, and remove it in a later one"
-                ),
+                ).into(),
                 at: vec!["spec".into(), "versions".into()],
                 label: Some(format!("the live CRD serves {name}")),
                 ..Said::default()

@@ -7,6 +7,7 @@ use crate::preflight::crd_upgrade_safety::model::{Crd, CrdPair};
 use crate::preflight::crd_upgrade_safety::versions;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::Wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -106,8 +107,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         }
         let index = pair.desired.version(higher).map_or(0, |(index, _)| index);
         let said = Said {
-            message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)),
-            help: format!("make {lower} and {higher} alike there, convert by a webhook, or stop to serve one of them"),
+            message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)).into(),
+            help: format!("make {lower} and {higher} alike there, convert by a webhook, or stop to serve one of them")
+                .into(),
             at: vec!["spec".into(), "versions".into(), index.into(), "schema".into(), "openAPIV3Schema".into()],
             label: Some(format!("differs from {lower}, and does not in the live CRD")),
             ..Said::default()
@@ -118,7 +120,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
 }
 
 /// What the rules say of two versions of one CRD: path, rule and message.
-fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, String)> {
+fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
     let schema = |name: &str| crd.version(name).and_then(|(_, version)| version.schema()).unwrap_or("{}");
     let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
     // A schema that cannot be judged is an error of its own version.

@@ -3,6 +3,7 @@
 use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -45,9 +46,10 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .filter(|(live, _, desired)| !live.has_status() && desired.has_status())
         .map(|(live, index, _)| {
             let said = Said {
-                message: format!(
-                    "status becomes a subresource of {}: writes of the object itself no longer change it",
-                    live.name
+                message: wording!(
+                    "status becomes a subresource of ",
+                    VERSIONS,
+                    ": writes of the object itself no longer change it"
                 ),
                 help: "make sure that anyone who reports a status writes it through /status".into(),
                 at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), "status".into()],

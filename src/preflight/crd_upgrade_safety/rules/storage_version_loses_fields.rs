@@ -116,8 +116,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
         }
         let listed = words::listed(&fields);
         let said = Said {
-            message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name),
-            help: format!("give {} these fields, or convert by a webhook, before the storage version moves", now.name),
+            message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
+            help: format!("give {} these fields, or convert by a webhook, before the storage version moves", now.name)
+                .into(),
             at: vec!["spec".into(), "versions".into(), index.into(), "storage".into()],
             label: Some(format!("{} has {listed} in the live CRD; {} has not", version.name, now.name)),
             ..Said::default()

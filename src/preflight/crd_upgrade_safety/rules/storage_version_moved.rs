@@ -60,11 +60,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     }
     let index = pair.desired.version(&now.name).map_or(0, |(index, _)| index);
     let said = Said {
-        message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name),
+        message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name).into(),
         help: format!(
             "objects stay stored at {} until they are next written: keep it until all of them were",
             was.name
-        ),
+        )
+        .into(),
         at: vec!["spec".into(), "versions".into(), index.into(), "storage".into()],
         label: Some(format!("the live CRD stores at {}", was.name)),
         ..Said::default()

@@ -3,6 +3,7 @@
 use super::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
@@ -51,8 +52,8 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         ];
         for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
             let said = Said {
-                message: format!("the {name} subresource goes from {}", live.name),
-                help: format!("keep subresources.{name} in {}", live.name),
+                message: wording!("the {name} subresource is removed from ", VERSIONS),
+                help: wording!("keep subresources.{name} in ", VERSIONS),
                 at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), name.into()],
                 label: Some(format!("the live CRD has the {name} subresource")),
                 ..Said::default()

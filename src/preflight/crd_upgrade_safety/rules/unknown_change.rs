@@ -5,6 +5,7 @@ use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::{Change, NodePair};
 use crate::preflight::rule::{Example, RuleDoc};
 use crate::report::Severity;
+use crate::report::wording::wording;
 
 const EFFECT: Effect = Effect {
     breaks: &[],
@@ -63,7 +64,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
     let first = unknown.first()?;
     let told: Vec<String> = unknown.iter().map(|change| keyword_change::tell(change)).collect();
     let told = told.join("; ");
-    let (field, version) = (pair.place.field(), &pair.place.version);
+    let field = pair.place.field();
     let said = keyword_change::unknown(pair, first, &told, &EFFECT);
-    Some(said.message(format!("unable to determine if the change of {field} in {version} is safe: {told}")))
+    Some(said.message(wording!("unable to determine if the change of {field} in ", VERSIONS, " is safe: {told}")))
 }

@@ -8,6 +8,7 @@ use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::report::wording::wording;
 use crate::report::{Breaks, Severity, Verdict};
 use gantry_schema::Sense;
 use gantry_schema::same::meaning_of_rule;
@@ -95,13 +96,8 @@ fn judge(pair: &NodePair) -> Option<Said> {
     .map(|(what, rules)| format!("{what}: {}", words::listed(rules)))
     .collect();
     let told = format!("{KEYWORD} changed: {}", parts.join("; "));
-    let message = format!(
-        "CEL rules of {} change in {}: {}; {}",
-        pair.place.field(),
-        pair.place.version,
-        parts.join("; "),
-        effect.so
-    );
+    let (field, parts, so) = (pair.place.field(), parts.join("; "), effect.so);
+    let message = wording!("CEL rules of {field} change in ", VERSIONS, ": {parts}; {so}");
     let said = keyword_change::unknown(pair, change, &told, &effect).message(message);
     Some(Said { is_about_updates, ..said })
 }

@@ -44,8 +44,8 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .filter(|(live, _, desired)| !live.deprecated && desired.deprecated)
         .map(|(live, index, _)| {
             let said = Said {
-                message: format!("version {} is deprecated from now on", live.name),
-                help: format!("nothing breaks; who uses {} is warned by the server", live.name),
+                message: format!("version {} is deprecated from now on", live.name).into(),
+                help: format!("nothing breaks; who uses {} is warned by the server", live.name).into(),
                 at: vec!["spec".into(), "versions".into(), index.into(), "deprecated".into()],
                 label: Some("not deprecated in the live CRD".into()),
                 ..Said::default()

@@ -55,9 +55,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             let name = &live.name;
             let (index, _) = pair.desired.version(name).filter(|(_, desired)| !desired.served)?;
             let said = Said {
-                message: format!("version {name} is no longer served"),
+                message: format!("version {name} is no longer served").into(),
                 documented: None,
-                help: format!("make sure that no client uses {name} any more; served: true brings it back"),
+                help: format!("make sure that no client uses {name} any more; served: true brings it back").into(),
                 at: vec!["spec".into(), "versions".into(), index.into(), "served".into()],
                 label: Some(format!("the live CRD serves {name}")),
                 ..Said::default()

@@ -1,0 +1,198 @@
+//! What belongs together: errors before warnings, each kind of finding in one place, and what is the same in many
+//! objects once.
+
+use std::collections::BTreeMap;
+
+use super::causes::{Cause, ObjectCauses};
+use crate::report::{Severity, Verdict};
+use crate::resource::ObjectRef;
+
+/// All findings of one rule with one severity.
+pub struct Kind<'a> {
+    pub rule: &'a str,
+    /// In the order of the report; never empty.
+    pub blocks: Vec<Block<'a>>,
+}
+
+/// What changed at one place, in one object or alike in several.
+pub struct Block<'a> {
+    /// Never empty. The first is shown, of the others where they are.
+    pub places: Vec<Place<'a>>,
+}
+
+/// The facts about one place in one object: one, or all that changed at the same node of a schema. Never empty.
+pub struct Place<'a> {
+    pub facts: Vec<&'a Cause<'a>>,
+}
+
+impl Kind<'_> {
+    pub fn len(&self) -> usize {
+        self.blocks.iter().map(Block::len).sum()
+    }
+}
+
+impl<'a> Block<'a> {
+    pub fn first(&self) -> &Place<'a> {
+        &self.places[0]
+    }
+
+    /// How many findings this is, as they are counted.
+    pub fn len(&self) -> usize {
+        self.places.iter().map(|place| place.facts.len()).sum()
+    }
+
+    pub fn causes(&self) -> impl Iterator<Item = &'a Cause<'a>> {
+        self.places.iter().flat_map(|place| place.facts.iter().copied())
+    }
+}
+
+impl<'a> Place<'a> {
+    /// What the place is named after.
+    pub fn cause(&self) -> &'a Cause<'a> {
+        self.facts[0]
+    }
+
+    pub fn object(&self) -> Option<&'a ObjectRef> {
+        self.cause().finding.object.as_ref()
+    }
+}
+
+/// The kinds of findings of one severity, in the order in which they first occur.
+pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Kind<'a>> {
+    let mut blocks: Vec<Block<'a>> = Vec::new();
+    let mut same = BTreeMap::new();
+    for place in objects.iter().flat_map(|object| places(object, severity)) {
+        let known = match Same::of(&place) {
+            Some(key) => *same.entry(key).or_insert(blocks.len()),
+            None => blocks.len(),
+        };
+        match blocks.get_mut(known) {
+            Some(block) => block.places.push(place),
+            None => blocks.push(Block { places: vec![place] }),
+        }
+    }
+    let mut kinds: Vec<Kind<'a>> = Vec::new();
+    let mut kind_of = BTreeMap::new();
+    for block in blocks {
+        let rule = block.first().cause().finding.rule.as_str();
+        let known = *kind_of.entry(rule).or_insert(kinds.len());
+        match kinds.get_mut(known) {
+            Some(kind) => kind.blocks.push(block),
+            None => kinds.push(Kind { rule, blocks: vec![block] }),
+        }
+    }
+    kinds
+}
+
+/// What one object suffers, put together by node.
+fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<Place<'a>> {
+    let mut places: Vec<Place<'a>> = Vec::new();
+    let mut nodes = BTreeMap::new();
+    for cause in object.causes.iter().filter(|cause| cause.severity() == severity) {
+        // Without a path and a version it is no node of a schema.
+        let node = cause.finding.path.as_deref().filter(|_| !cause.versions.is_empty());
+        let known = match node {
+            Some(path) => *nodes.entry((cause.check, path, &cause.versions)).or_insert(places.len()),
+            None => places.len(),
+        };
+        match places.get_mut(known) {
+            Some(place) => place.facts.push(cause),
+            None => places.push(Place { facts: vec![cause] }),
+        }
+    }
+    places
+}
+
+/// What two objects have in common that are told of once.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Same<'a>(Vec<Fact<'a>>);
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Fact<'a> {
+    check: &'a str,
+    rule: &'a str,
+    path: Option<&'a str>,
+    versions: &'a [&'a str],
+    message: &'a str,
+    help: &'a str,
+    verdict: Option<Verdict>,
+    not_written: bool,
+    waived: Option<&'a str>,
+}
+
+impl<'a> Same<'a> {
+    /// `None` for what is about this one object: its own objects suffer, or it is about no object.
+    fn of(place: &Place<'a>) -> Option<Self> {
+        let facts = place.facts.iter().map(|cause| {
+            let finding = cause.finding;
+            let is_shared = finding.object.is_some() && finding.affected.is_none() && finding.evidence.is_none();
+            is_shared.then_some(Fact {
+                check: cause.check,
+                rule: &finding.rule,
+                path: finding.path.as_deref(),
+                versions: &cause.versions,
+                message: &finding.message,
+                help: &finding.help,
+                verdict: finding.verdict,
+                not_written: finding.not_written,
+                waived: finding.waived.as_ref().map(|waived| waived.reason.as_str()),
+            })
+        });
+        facts.collect::<Option<Vec<_>>>().map(Same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{CheckStatus, Evidence, Examined, Finding, Outcome, samples};
+
+    fn shape(findings: Vec<Finding>) -> Vec<(String, Vec<Vec<usize>>)> {
+        let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+        let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
+        let objects = ObjectCauses::of(&report);
+        let kinds = kinds(&objects, Severity::Error);
+        let sizes = |block: &Block<'_>| block.places.iter().map(|place| place.facts.len()).collect();
+        kinds.iter().map(|kind| (kind.rule.to_owned(), kind.blocks.iter().map(sizes).collect())).collect()
+    }
+
+    fn of(rule: &str, object: &str, path: &str) -> Finding {
+        let finding = samples::finding(rule, Severity::Error, samples::crd(object), rule);
+        Finding { path: Some(path.into()), version: Some("v1".into()), ..finding }
+    }
+
+    #[test]
+    fn what_changed_at_one_node_stands_together() {
+        let found = vec![of("A", "x", "^.spec"), of("B", "x", "^.spec"), of("B", "x", "^.status")];
+        assert_eq!(shape(found), [("A".to_owned(), vec![vec![2]]), ("B".to_owned(), vec![vec![1]])]);
+        // A CRD as a whole is no node.
+        let whole = |rule: &str| Finding { path: None, version: None, ..of(rule, "x", "") };
+        assert_eq!(shape(vec![whole("A"), whole("B")]).len(), 2);
+    }
+
+    #[test]
+    fn what_is_the_same_in_many_objects_is_one() {
+        let found = vec![of("A", "x", "^.spec"), of("A", "y", "^.spec"), of("A", "z", "^.status")];
+        assert_eq!(shape(found), [("A".to_owned(), vec![vec![1, 1], vec![1]])]);
+        let both = |object: &str| [of("A", object, "^.spec"), of("B", object, "^.spec")];
+        assert_eq!(shape([both("x"), both("y")].concat()), [("A".to_owned(), vec![vec![2, 2]])]);
+    }
+
+    #[test]
+    fn what_objects_suffer_is_told_of_each() {
+        let suffers = |object: &str| Finding {
+            evidence: Some(Evidence {
+                examined: Examined::Affected,
+                message: "1 of 1 objects".into(),
+                objects: 1,
+                affected_objects: 1,
+                manifests: 0,
+                affected_manifests: 0,
+                examples: Vec::new(),
+                managers: Vec::new(),
+            }),
+            ..of("A", object, "^.spec")
+        };
+        assert_eq!(shape(vec![suffers("x"), suffers("y")]), [("A".to_owned(), vec![vec![1], vec![1]])]);
+    }
+}

@@ -1,0 +1,85 @@
+//! A sentence that names the versions of a CRD, so that it can be written for one version and for several.
+
+/// What a finding says of whichever versions it is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ForVersions {
+    pub message: Wording,
+    pub help: Wording,
+}
+
+/// Text with gaps where the versions go. Two findings of different versions report the same when their wordings are
+/// equal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wording(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Text(String),
+    Versions,
+}
+
+impl Wording {
+    pub fn new(parts: Vec<Part>) -> Self {
+        Wording(parts)
+    }
+
+    /// The sentence for these versions: `v1`, or `v1 and v2`.
+    pub fn for_versions(&self, versions: &str) -> String {
+        self.0.iter().map(|part| if let Part::Text(text) = part { text } else { versions }).collect()
+    }
+
+    /// The same sentence with `text` behind it.
+    #[must_use]
+    pub fn then(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Part::Text(text.into()));
+        self
+    }
+
+    /// The same sentence with `change` applied to all of its text.
+    #[must_use]
+    pub fn map(self, change: impl Fn(&str) -> String) -> Self {
+        let change = |part| if let Part::Text(text) = part { Part::Text(change(&text)) } else { part };
+        Wording(self.0.into_iter().map(change).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|part| matches!(part, Part::Text(text) if text.is_empty()))
+    }
+}
+
+impl From<String> for Wording {
+    fn from(text: String) -> Self {
+        Wording(vec![Part::Text(text)])
+    }
+}
+
+impl From<&str> for Wording {
+    fn from(text: &str) -> Self {
+        Wording::from(text.to_owned())
+    }
+}
+
+/// A [`Wording`] from format strings with the versions between them: `wording!("keep {field} in ", VERSIONS, ".")`.
+macro_rules! wording {
+    (@part VERSIONS) => { $crate::report::wording::Part::Versions };
+    (@part $text:literal) => { $crate::report::wording::Part::Text(format!($text)) };
+    ($($part:tt),+ $(,)?) => {
+        $crate::report::wording::Wording::new(vec![$($crate::report::wording::wording!(@part $part)),+])
+    };
+}
+pub(crate) use wording;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_go_into_the_gaps() {
+        let (field, now) = ("spec.v1", 3);
+        let wording = wording!("minItems of {field} may not be added to ", VERSIONS, ": {now}");
+        assert_eq!(wording.for_versions("v1 and v2"), "minItems of spec.v1 may not be added to v1 and v2: 3");
+        assert_eq!(wording, wording!("minItems of spec.v1 may not be added to ", VERSIONS, ": {now}"));
+        assert_ne!(wording, wording.clone().then("!"));
+        assert!(Wording::default().is_empty() && Wording::from("").is_empty() && !wording!("", VERSIONS).is_empty());
+    }
+}
