@@ -642,6 +642,6 @@ fn a_left_over_file_is_removed_when_a_deploy_starts_and_left_alone_by_what_only_
         assert_eq!((code, file_names(&cluster).len()), (Some(0), 2), "{said}");
     }
     let (code, said) = gantry(folder.path(), &[&["deploy"][..], &look].concat());
-    assert!(code == Some(0) && said.contains("1 unchanged"), "{code:?} {said}");
+    assert!(code == Some(0) && said.contains("unchanged 1 (1 ConfigMap)"), "{code:?} {said}");
     assert_eq!(file_names(&cluster), ["a.yaml"]);
 }

@@ -111,9 +111,12 @@ fn foreseen(report: &Value) -> Conflicts {
         let message = error["message"].as_str().unwrap_or_default();
         let manager = message.split('"').nth(1).expect("a manager in quotes").to_owned();
         for line in message.lines().skip(1) {
-            let (object, fields) = line.trim().split_once(": ").expect("an object and its fields");
+            // Objects with the same fields share a line.
+            let (objects, fields) = line.trim().split_once(": ").expect("objects and their fields");
             let fields = fields.split(", ").map(|field| (field.to_owned(), manager.clone()));
-            conflicts.entry(object.to_owned()).or_default().extend(fields);
+            for object in objects.split(", ") {
+                conflicts.entry(object.to_owned()).or_default().extend(fields.clone());
+            }
         }
     }
     conflicts
@@ -307,7 +310,12 @@ fn what_is_foreseen_is_what_the_server_answers() {
     }
     bed.write(&manifests);
     let run = bed.deploy(&["--dry-run", "-o", "json"]);
-    let foreseen = foreseen(&run.code(1).report());
+    let report = run.code(1).report();
+    let foreseen = foreseen(&report);
+    let alike = report["errors"].to_string();
+    let alike =
+        alike.split("\\n  ").filter(|line| line.contains("/atomic-apply ") && line.contains("/atomic-empty-apply "));
+    assert_eq!(alike.count(), 1, "what is the same in several objects is told once: {report:#}");
 
     let mut expected = Conflicts::new();
     for manifest in &manifests {

@@ -396,7 +396,7 @@ fn what_the_server_drops_fills_in_or_writes_in_another_way_is_no_update() {
     service("{a: b, c: d}").code(0).stdout_contains("1 create");
     service("{a: b}").code(0).stdout_contains("1 update");
     service("{}").code(0).stdout_contains("1 update");
-    service("{}").code(0).stdout_contains("1 unchanged");
+    service("{}").code(0).stdout_contains("unchanged 1 (1 Service)");
     assert_eq!(cp.get("/api/v1/namespaces/odd/services/less").1["spec"].get("selector"), None);
 }
 

@@ -35,7 +35,7 @@ fn the_plan_is_shown_then_asked_about_and_the_default_is_no() {
         let question = format!("Create 2 and update 0 in kube: test ({})? [y/N]", proxy.url());
         in_order(
             &run.stderr,
-            &["Target", "Plan", "create    2 (1 Namespace, 1 ConfigMap)", "configmap/", &question, "not confirmed"],
+            &["Target", "Plan", "2 (1 Namespace, 1 ConfigMap)", "configmap/", &question, "not confirmed"],
         );
         assert_eq!(proxy.writes(), [], "{keys:?}");
     }

@@ -129,7 +129,7 @@ impl Said {
 
     /// `file:line` without the folder of all files.
     pub fn short_place(&self, source: &Source) -> String {
-        let file = if source.file == "-" { "<stdin>" } else { &source.file };
+        let file = if &*source.file == "-" { "<stdin>" } else { &*source.file };
         let file = text::sanitize(file.strip_prefix(&self.folder).unwrap_or(file));
         if source.line > 0 { format!("{file}:{}", source.line) } else { file.into_owned() }
     }

@@ -187,7 +187,7 @@ fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
 /// `dir/` of `dir/a.yaml` and `dir/sub/b.yaml`.
 fn common_folder(report: &Report) -> &str {
     let findings = report.checks.iter().flat_map(|check| &check.findings);
-    let files = findings.filter_map(|finding| Some(finding.source.as_ref()?.file.as_str()));
+    let files = findings.filter_map(|finding| Some(&*finding.source.as_ref()?.file));
     let folder = |file: &'_ str| file.rfind('/').map_or(0, |at| at + 1);
     let common = files.fold(None, |common: Option<&str>, file| {
         let Some(common) = common else { return Some(&file[..folder(file)]) };
