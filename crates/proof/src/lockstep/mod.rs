@@ -156,7 +156,7 @@ impl<'s> Lockstep<'_, 's> {
             self.keywords(&passing, (structure, target), &differing, place);
             self.combined(&passing, (structure, target), &differing, place);
             self.list_type(&passing, structure, target, place);
-            self.rules(structure, target, place);
+            self.rules(&passing, structure, target, place);
             self.embedding(&passing, structure, target, place);
         }
         if kinds.contains(Kinds::OBJECT) {
@@ -201,6 +201,17 @@ impl<'s> Lockstep<'_, 's> {
         place: &Place<'s>,
         reason: impl FnOnce() -> String,
     ) -> bool {
+        // A null in a field is no value of a wrong type: where it is not allowed it is dropped (`kinds`), and where it is,
+        // only an `enum` may refuse it.
+        let refused = match refused {
+            Part::Own(mut schema) if source.null && !place.is_item => {
+                if let Some(schema) = Rc::make_mut(&mut schema).as_object_mut() {
+                    schema.insert("nullable".to_owned(), Value::Bool(true));
+                }
+                Part::Own(schema)
+            }
+            other => other,
+        };
         let mut facts = source.clone();
         facts.fails.push(refused.clone());
         let answer = self.solver.solve(&facts, None, 3);
@@ -334,7 +345,7 @@ impl<'s> Lockstep<'_, 's> {
         self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
     }
 
-    fn rules(&mut self, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn rules(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let rules = kw::list(target, "x-kubernetes-validations");
         if rules.is_empty() {
             return;
@@ -371,6 +382,10 @@ impl<'s> Lockstep<'_, 's> {
             Implied::No(found) => (found, Some("other values may differ".to_owned())),
             Implied::Unknown(why) => (Vec::new(), Some(why)),
         };
+        // A rule judges no null.
+        if values.is_empty() && self.solver.solve(&Facts { null: false, ..source.clone() }, None, 1).is_nothing() {
+            return;
+        }
         self.doubt(place, reason, Effect::Refused, values, open);
         if let Some(doubt) = self.walked.doubts.last_mut() {
             doubt.is_of_whole = true;

@@ -149,6 +149,8 @@ impl<'s> Solver<'s> {
             }
             wanted.push(name);
         }
+        // One field that can't be is enough, whatever is not known of others.
+        let mut unknown = None;
         for name in wanted {
             if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
                 continue;
@@ -186,13 +188,20 @@ impl<'s> Solver<'s> {
             }
             let answer = self.solve(&kid, None, 1);
             let Some(value) = answer.values.into_iter().next() else {
-                return Answer { values: Vec::new(), open: answer.open };
+                match answer.open {
+                    Some(why) => drop(unknown.get_or_insert(why)),
+                    None => return Answer::default(),
+                }
+                continue;
             };
             weight += kw::weight(&value);
             if weight > LARGEST || !self.spend(kw::weight(&value) / WEIGHED) {
                 return Answer::open(TOO_LARGE);
             }
             map.insert(name.to_owned(), value);
+        }
+        if let Some(why) = unknown {
+            return Answer::open(why);
         }
         let present = |map: &Map<String, Value>| {
             (map.len() + filled.iter().filter(|name| !map.contains_key(**name)).count()) as i64

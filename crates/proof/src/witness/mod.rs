@@ -45,6 +45,9 @@ pub enum Tried {
     Open(String),
 }
 
+/// Keys that are tried in place of the one that stands for all.
+const KEYS: usize = 4;
+
 impl<'v> Judges<'v> {
     /// Tries to make a witness of a doubt.
     pub fn settle<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>) -> Tried {
@@ -84,13 +87,31 @@ impl<'v> Judges<'v> {
             && doubt.trail.as_ref().is_some_and(|trail| matches!(trail.step, Step::Item));
         while let Some(trail) = level {
             is_any_key |= matches!(trail.step, Step::Entry(_));
+            let below = wanted;
+            // A null would do for all but the last. A type would say so, and be taken for the structure.
+            let no_null = json!([{"not": {"enum": [null]}}]);
+            let around = |name: &str| json!({"required": [name], "properties": {name: below}, "allOf": no_null});
             wanted = match &trail.step {
-                Step::Field(name) | Step::Entry(name) => json!({"required": [name], "properties": {name: wanted}}),
-                Step::Item => json!({"minItems": 1, "not": {"items": {"not": wanted}}}),
+                Step::Field(name) | Step::Entry(name) => around(name),
+                Step::Item => json!({"minItems": 1, "not": {"items": {"not": below}}, "allOf": no_null}),
             };
-            let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
-            facts.holds.push(Part::own(wanted.clone()));
-            let answer = solver.solve(&facts, None, 2);
+            let asked = |wanted: &Value| {
+                let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
+                facts.holds.push(Part::own(wanted.clone()));
+                solver.solve(&facts, None, 2)
+            };
+            let mut answer = asked(&wanted);
+            // One key stands for all: those that the value around has to have may be the only ones that there is room for.
+            if answer.is_nothing() && matches!(trail.step, Step::Entry(_)) {
+                for name in required(&trail.facts) {
+                    let other = around(&name);
+                    let found = asked(&other);
+                    if !found.values.is_empty() {
+                        (wanted, answer) = (other, found);
+                        break;
+                    }
+                }
+            }
             // What is not known of the value itself stays unknown, whatever is around it.
             if answer.is_nothing() && is_null_item {
                 open.get_or_insert_with(|| "no list around a null was found".to_owned());
@@ -345,4 +366,16 @@ fn demands(schema: &Value) -> Value {
         (keyword.clone(), value)
     });
     kept.collect()
+}
+/// A few of the keys that some part of what is known asks for.
+fn required(facts: &Facts) -> Vec<String> {
+    fn collect(schema: &Value, names: &mut BTreeSet<String>) {
+        names.extend(kw::names(schema, "required").map(str::to_owned));
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            kw::list(schema, keyword).iter().for_each(|branch| collect(branch, names));
+        }
+    }
+    let mut names = BTreeSet::new();
+    facts.holds.iter().for_each(|part| collect(part, &mut names));
+    names.into_iter().take(KEYS).collect()
 }
