@@ -10,8 +10,10 @@
 //!     └─► cel, rules ─────────────────────────────┘
 //! ```
 //!
-//! Nothing here does I/O or knows of the rest of this crate but for the validator. `docs/proof.md` says what is decided
+//! Nothing here does I/O. `docs/proof.md` says what is decided
 //! and what is assumed of the API server.
+
+#![deny(missing_docs)]
 
 pub mod automaton;
 pub mod cel;
@@ -47,6 +49,7 @@ pub struct Version<'a> {
     pub status_subresource: bool,
     /// Group and version as objects spell it, such as `example.com/v1`.
     pub api_version: &'a str,
+    /// The kind of the custom resource, as objects spell it.
     pub kind: &'a str,
 }
 
@@ -115,6 +118,7 @@ pub enum Breaks {
 /// What desired does to a witness that live takes and keeps as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
+    /// The whole object is refused.
     Refused,
     /// A part of the object is dropped.
     Pruned,
@@ -125,6 +129,7 @@ pub enum Difference {
 /// A whole custom resource that both sides treat differently; the validator has run it through both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Witness {
+    /// The object that is written.
     pub object: Value,
     /// For an update: the object before, which both sides take.
     pub old_object: Option<Value>,
@@ -141,6 +146,7 @@ pub struct Witness {
 pub struct NodeProof {
     /// Such as `^.spec.list.items.name`.
     pub path: String,
+    /// What the change of this node alone does.
     pub verdict: Verdict,
     /// What changed, and for an undecided node why that is not decided.
     pub reason: String,
@@ -157,6 +163,7 @@ pub struct NodeProof {
 /// The judgement of a pair of versions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
+    /// What the change does as a whole.
     pub verdict: Verdict,
     /// For an undecided pair: why.
     pub reason: String,

@@ -3,6 +3,8 @@
 //! kubectl, kapp and every Go tool read YAML 1.1 as go-yaml does (`yes` is a boolean, `0777` is 511, merge keys
 //! expand). A deploy tool that reads a manifest differently deploys something else, so this is what we read too.
 
+#![deny(missing_docs)]
+
 mod block;
 mod compose;
 mod decode;
@@ -21,31 +23,42 @@ pub use limits::{MAX_BYTES, MAX_DEPTH};
 /// Where a node starts. Lines and columns count from 1; columns count characters; `bytes` is the node's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
+    /// The line of the first character.
     pub line: usize,
+    /// The column of the first character, in characters.
     pub column: usize,
+    /// Where the node's text is in the text that was read.
     pub bytes: Range<usize>,
 }
 
 /// A value with the place it was written at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
+    /// Where it is written.
     pub span: Span,
+    /// What it is.
     pub data: Data,
 }
 
+/// What a node holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
     /// Null, boolean, number or string.
     Scalar(Value),
+    /// A list.
     Sequence(Vec<Node>),
+    /// A mapping, in the order in which it is written.
     Mapping(Vec<Entry>),
 }
 
 /// One key of a mapping with its value. Merge keys are expanded already; their entries keep their own places.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
+    /// The key as text: JSON has no other keys.
     pub key: String,
+    /// Where the key is written.
     pub key_span: Span,
+    /// The value of the key.
     pub value: Node,
 }
 
@@ -73,23 +86,31 @@ impl From<usize> for Step<'_> {
 /// Why a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
+    /// The line at which reading stopped.
     pub line: usize,
+    /// The column, in characters.
     pub column: usize,
+    /// What is wrong there, for a person.
     pub message: String,
 }
 
 /// A key that one mapping has twice. As in kubectl the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
+    /// The key, as text.
     pub key: String,
+    /// Where it is written first.
     pub first: Span,
+    /// Where it is written again.
     pub again: Span,
 }
 
 /// A document as compact JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json {
+    /// The JSON, without spaces.
     pub text: String,
+    /// The keys that were written twice, in the order of the text.
     pub duplicates: Vec<Duplicate>,
 }
 
@@ -135,6 +156,7 @@ impl Node {
         Node { span, data }
     }
 
+    /// The values without their places.
     pub fn to_value(&self) -> Value {
         match &self.data {
             Data::Scalar(value) => value.clone(),

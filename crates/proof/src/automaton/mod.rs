@@ -26,6 +26,7 @@ pub struct Query<'a> {
     pub none: Vec<&'a str>,
     /// Bounds on the length in code points, both inclusive.
     pub min: u64,
+    /// The longest length, in characters; `None` for no bound.
     pub max: Option<u64>,
 }
 
@@ -39,14 +40,17 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// A budget of so many steps, with patterns of its own.
     pub fn new(steps: u64) -> Self {
         Self::sharing(steps, &Patterns::default())
     }
 
+    /// A budget of so many steps over patterns that others have compiled, too.
     pub fn sharing(steps: u64, patterns: &Patterns) -> Self {
         Budget { left: steps, patterns: patterns.clone() }
     }
 
+    /// The patterns, to be shared with others.
     pub fn patterns(&self) -> Patterns {
         self.patterns.clone()
     }
