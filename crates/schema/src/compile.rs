@@ -21,6 +21,7 @@ use super::rules::CompileRules;
 pub struct CompileError {
     /// Such as `openAPIV3Schema.properties[spec].maximum`.
     pub path: String,
+    /// What is wrong with it.
     pub reason: String,
 }
 

@@ -11,13 +11,21 @@ use crate::Step;
 /// The kinds of refusal, with the names that the server's `causes` use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
+    /// A value is missing.
     Required,
+    /// A value that a keyword or a rule refuses.
     Invalid,
+    /// A value that an `enum` does not have.
     NotSupported,
+    /// An item that a set or a list of type `map` has twice.
     Duplicate,
+    /// A string beyond its `maxLength`.
     TooLong,
+    /// A list or a map with too many items.
     TooMany,
+    /// A value of another type.
     TypeInvalid,
+    /// A field that may not be there.
     Forbidden,
     /// The server could not judge the value.
     Internal,
@@ -62,9 +70,11 @@ pub struct FieldError {
     /// Where the refused value is, as steps: keys may hold dots and brackets, so that the text does not always tell. It is
     /// known for `allOf` and its kin, too, whose `path` is `<nil>`. None where the error is about no value.
     pub at: Option<Vec<Step>>,
+    /// What kind of refusal it is.
     pub kind: Kind,
     /// What the server shows as the value: for a wrong type, the name of the type that was found.
     pub bad_value: Option<Value>,
+    /// The rest of the server's text.
     pub detail: String,
 }
 
@@ -110,8 +120,10 @@ impl fmt::Display for FieldError {
 /// A question that this validator leaves open: a pattern or rule that it cannot evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecided {
+    /// Where in the object.
     pub path: String,
     /// The pattern or rule, as written.
     pub rule: String,
+    /// Why it could not be evaluated.
     pub reason: String,
 }

@@ -10,15 +10,22 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// A JSON value whose texts are borrowed where they can be.
 #[derive(Debug, Clone)]
 pub enum Json<'a> {
+    /// `null`
     Null,
+    /// `true` or `false`
     Bool(bool),
+    /// A number without a fraction that fits.
     Int(i64),
     /// Has a fraction, or is beyond what an integer can hold exactly.
     Float(f64),
+    /// A string.
     Text(Cow<'a, str>),
+    /// An array.
     List(Vec<Json<'a>>),
+    /// An object.
     Map(Map<'a>),
 }
 
@@ -30,6 +37,7 @@ pub struct Map<'a>(Vec<(Key<'a>, Json<'a>)>);
 struct Key<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
+    /// Reads a text.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -42,6 +50,7 @@ impl<'a> Json<'a> {
         reader.end().map(|()| json)
     }
 
+    /// The string, if it is one.
     pub fn text(&self) -> Option<&str> {
         match self {
             Json::Text(text) => Some(text),
@@ -49,6 +58,7 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// The items, if it is an array.
     pub fn list(&self) -> Option<&[Json<'a>]> {
         match self {
             Json::List(list) => Some(list),
@@ -56,6 +66,7 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// The members, if it is an object.
     pub fn map(&self) -> Option<&Map<'a>> {
         match self {
             Json::Map(map) => Some(map),
@@ -94,11 +105,13 @@ impl<'a> Json<'a> {
 }
 
 impl<'a> Map<'a> {
+    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
         let at = self.0.binary_search_by(|(k, _)| k.0.as_ref().cmp(key)).ok()?;
         Some(&self.0[at].1)
     }
 
+    /// The entries, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json<'a>)> {
         self.0.iter().map(|(key, value)| (key.0.as_ref(), value))
     }
@@ -108,10 +121,12 @@ impl<'a> Map<'a> {
         Map(self.0.iter().filter(|(key, _)| keep(&key.0)).cloned().collect())
     }
 
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }

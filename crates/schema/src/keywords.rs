@@ -16,6 +16,7 @@ pub enum Shape {
     KeptText,
     /// `false` is dropped.
     Flag,
+    /// A number.
     Number,
     /// A list whose order means nothing, nor how often an item is in it; dropped where it is empty.
     Set,
@@ -24,8 +25,11 @@ pub enum Shape {
     /// A list of schemas of which a value fits exactly one. The order means nothing, but one that is there twice is never
     /// the only one. Dropped where it is empty.
     Choice,
+    /// A schema.
     Schema,
+    /// A schema, or `true` or `false` in its place.
     SchemaOrFlag,
+    /// A schema, or a list of them.
     SchemaOrSchemas,
     /// Schemas by name; dropped where it is empty.
     Named,
@@ -49,17 +53,24 @@ pub enum Decides {
 /// The value of a keyword that is as good as none, beside those that the server drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
+    /// Nothing but what the server drops.
     None,
+    /// 0.
     Zero,
+    /// This text.
     Text(&'static str),
 }
 
 /// One keyword.
 #[derive(Debug, Clone, Copy)]
 pub struct Keyword {
+    /// As schemas spell it.
     pub name: &'static str,
+    /// What its value is.
     pub shape: Shape,
+    /// What depends on it.
     pub decides: Decides,
+    /// The value that is as good as none.
     pub absent: Absent,
 }
 
@@ -148,6 +159,7 @@ pub fn waived(keyword: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether nothing that the API server does depends on the keyword.
 pub fn is_waived(keyword: &str) -> bool {
     waived(keyword).is_some()
 }

@@ -30,6 +30,8 @@
 //! Nothing here does I/O. What cannot be decided (a pattern or rule beyond this
 //! implementation) is named in [`Outcome::undecided`] and never passes silently.
 
+#![deny(missing_docs)]
+
 pub mod cel;
 mod check;
 mod compile;
@@ -119,8 +121,11 @@ const ENDLESS: u64 = u64::MAX;
 /// What the server makes of an object that is written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processed {
+    /// The fields that are dropped.
     pub pruned: Vec<Pruned>,
+    /// The fields that are filled in.
     pub defaulted: Vec<Defaulted>,
+    /// What validation says of the result.
     pub outcome: Outcome,
 }
 

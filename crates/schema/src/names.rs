@@ -121,6 +121,7 @@ pub fn qualified(text: &str) -> Vec<String> {
     messages
 }
 
+/// What is wrong with the value of a label.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {

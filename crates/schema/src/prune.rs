@@ -26,6 +26,7 @@ impl Pruned {
 /// A field that the server fills in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaulted {
+    /// Such as `spec.list[0].x`.
     pub path: String,
     /// The same as steps.
     pub at: Vec<Step>,

@@ -16,11 +16,15 @@ use crate::Step;
 /// What one rule says about one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
+    /// The rule is true.
     Holds,
     /// A transition rule without an old value to compare with.
     NotApplicable,
+    /// The rule is false.
     Fails {
+        /// The message of the rule.
         message: String,
+        /// The kind of refusal that the rule names.
         kind: Kind,
         /// The field below the value, where the rule names one.
         field_path: Option<FieldPath>,
@@ -29,10 +33,12 @@ pub enum Verdict {
     },
     /// The server cannot evaluate the rule either, and refuses the value for that, unchanged or not.
     Errs {
+        /// The text of the error.
         message: String,
         /// What the server prints in place of the value: the `type` of the schema.
         type_name: String,
     },
+    /// It is not known, and why.
     Undecided(String),
 }
 

@@ -3,7 +3,9 @@
 /// One step into a document: a mapping key or a list index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
+    /// The value of a key.
     Key(String),
+    /// An item of a list, counted from 0.
     Index(usize),
 }
 

@@ -6,6 +6,7 @@ use crate::json::Json;
 
 /// A JSON value, as far as schemas are compared.
 pub trait Tree: Sized {
+    /// What the value is.
     fn view(&self) -> View<'_, Self>;
 
     /// A member of an object.
@@ -23,11 +24,15 @@ pub trait Tree: Sized {
 
 /// What a value is.
 pub enum View<'v, T> {
+    /// `null`
     Null,
+    /// `true` or `false`
     Bool(bool),
     /// A number, and whether it is zero.
     Number(bool),
+    /// A string.
     Text(&'v str),
+    /// An array.
     List(&'v [T]),
     /// An object, and whether it is empty.
     Map(bool),

@@ -20,6 +20,7 @@ pub struct Unreadable {
     pub at: Vec<Step>,
     /// Of the list at `at`, the element that cannot be told from the others.
     pub element: Option<usize>,
+    /// What is wrong.
     pub kind: UnreadableKind,
     /// As the server writes the place: `.spec.list[name="a"].x`.
     pub path: String,
@@ -36,6 +37,7 @@ pub enum UnreadableKind {
     Type,
     /// An element of a list that has no place in it: without its keys, or null.
     Element,
+    /// An element that a set or a list of type `map` has twice.
     Duplicate,
 }
 
@@ -64,7 +66,9 @@ impl std::fmt::Display for Unreadable {
 /// Whether lists may hold an element twice: the live object may, a manifest may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
+    /// An element may be there twice.
     Allowed,
+    /// An element that is there twice cannot be read.
     Refused,
 }
 

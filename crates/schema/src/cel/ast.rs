@@ -12,6 +12,7 @@ use crate::re2::Pattern;
 /// An expression.
 #[derive(Debug, Clone)]
 pub enum Expr {
+    /// A literal.
     Literal(Literal),
     /// A variable: `self`, `oldSelf` or one bound by a macro.
     Variable(String),
@@ -19,45 +20,66 @@ pub enum Expr {
     TypeName(&'static str),
     /// `root.a[b].?c`: selections that are made one after the other.
     Path {
+        /// What is selected from.
         root: Box<Expr>,
+        /// The selections, the first one first.
         steps: Vec<Step>,
     },
     /// `has(operand.field)`.
     Has {
+        /// What may have the field.
         operand: Box<Expr>,
+        /// The field, unescaped.
         field: String,
     },
+    /// `!a`
     Not(Box<Expr>),
+    /// `-a`
     Negate(Box<Expr>),
+    /// `a && b && …`
     And(Vec<Expr>),
+    /// `a || b || …`
     Or(Vec<Expr>),
     /// `condition ? value : …`, tried in order, and the last `else`.
     Conditional {
+        /// Conditions, and what is taken where they hold.
         cases: Vec<(Expr, Expr)>,
+        /// What is taken where none of them holds.
         otherwise: Box<Expr>,
     },
     /// Operators of one precedence, applied from left to right.
     Binary {
+        /// The leftmost operand.
         first: Box<Expr>,
+        /// Operators, and their right operands.
         rest: Vec<(Operator, Expr)>,
     },
     /// A list and which of its elements are optional (`[?x]`).
     List(Vec<(Expr, bool)>),
     /// A map and which of its entries are optional (`{?k: v}`).
     Map(Vec<(Expr, Expr, bool)>),
+    /// A function call.
     Call(Call),
+    /// A macro.
     Macro(Box<Macro>),
 }
 
 /// A literal value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
+    /// `null`
     Null,
+    /// `true` or `false`
     Bool(bool),
+    /// Such as `-1` or `0x1F`.
     Int(i64),
+    /// Such as `1u`.
     Uint(u64),
+    /// Such as `1.5`.
     Double(f64),
+    /// A string, unescaped.
     String(String),
+    /// Such as `b"abc"`.
     Bytes(Vec<u8>),
 }
 
@@ -65,25 +87,47 @@ pub enum Literal {
 #[derive(Debug, Clone)]
 pub enum Step {
     /// `.field` or `.?field`
-    Field { name: String, optional: bool },
+    Field {
+        /// The name, unescaped.
+        name: String,
+        /// Whether it is written `.?`.
+        optional: bool,
+    },
     /// `[index]` or `[?index]`
-    Index { index: Expr, optional: bool },
+    Index {
+        /// What is between the brackets.
+        index: Expr,
+        /// Whether it is written `[?`.
+        optional: bool,
+    },
 }
 
 /// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
+    /// `+`
     Add,
+    /// `-`
     Subtract,
+    /// `*`
     Multiply,
+    /// `/`
     Divide,
+    /// `%`
     Modulo,
+    /// `==`
     Equal,
+    /// `!=`
     NotEqual,
+    /// `<`
     Less,
+    /// `<=`
     LessEqual,
+    /// `>`
     Greater,
+    /// `>=`
     GreaterEqual,
+    /// `in`
     In,
 }
 
@@ -110,8 +154,11 @@ impl Operator {
 /// A function call. The target of `a.f(b)` is the first argument.
 #[derive(Debug, Clone)]
 pub struct Call {
+    /// The name of the function, with its namespace.
     pub function: String,
+    /// Whether it is called on a target: `a.f(b)`.
     pub member: bool,
+    /// The arguments.
     pub args: Vec<Expr>,
     /// What the name stands for.
     pub resolved: Resolved,
@@ -131,11 +178,15 @@ pub struct Resolved {
 /// A macro: a call whose arguments are evaluated with variables of its own.
 #[derive(Debug, Clone)]
 pub struct Macro {
+    /// Which macro it is.
     pub kind: MacroKind,
+    /// The list or map that is gone through.
     pub target: Expr,
     /// One variable (element or key), or two (index and element, or key and value).
     pub variables: Vec<String>,
+    /// The condition of a `map` with three arguments.
     pub filter: Option<Expr>,
+    /// What is evaluated for each element.
     pub body: Expr,
     /// What `sortBy` stands for.
     pub resolved: Resolved,
@@ -144,9 +195,13 @@ pub struct Macro {
 /// Which macro.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MacroKind {
+    /// `all`
     All,
+    /// `exists`
     Exists,
+    /// `exists_one`, `existsOne`
     ExistsOne,
+    /// `filter`
     Filter,
     /// `map` and `transformList`
     List,
@@ -154,7 +209,10 @@ pub enum MacroKind {
     Map,
     /// `transformMapEntry`
     MapEntry,
+    /// `sortBy`
     SortBy,
+    /// `optMap`
     OptMap,
+    /// `optFlatMap`
     OptFlatMap,
 }

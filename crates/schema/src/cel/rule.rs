@@ -25,7 +25,9 @@ const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 /// What a rule says of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
+    /// The rule is true.
     Holds,
+    /// The rule is false, or ends in an error.
     Fails(Failure),
     /// A transition rule, and there is no old value.
     NotApplicable,
@@ -36,7 +38,9 @@ pub enum Answer {
 /// How the server reports that a rule fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
+    /// The message of the rule, or of the error.
     pub message: String,
+    /// The reason that the rule names.
     pub reason: Reason,
     /// The field that the failure is about.
     pub field_path: Option<FieldPath>,
@@ -48,9 +52,13 @@ pub struct Failure {
 /// The kind of error that a failure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
+    /// `FieldValueInvalid`, which is the default.
     Invalid,
+    /// `FieldValueForbidden`
     Forbidden,
+    /// `FieldValueRequired`
     Required,
+    /// `FieldValueDuplicate`
     Duplicate,
 }
 

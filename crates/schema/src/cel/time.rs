@@ -5,6 +5,7 @@
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
+    /// Nanoseconds beyond the second.
     pub nanos: u32,
     /// Seconds east of UTC, for printing only.
     pub offset: i32,

@@ -9,13 +9,16 @@ use crate::path::Path;
 /// A step from the root of a CRD, as the server counts: what is common to all versions stands at the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// A field, or the key of a map.
     Key(String),
+    /// An item, counted from 0.
     Index(usize),
 }
 
 /// One thing that the server refuses in a CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
+    /// What the server says.
     pub error: FieldError,
     /// Where, as far as it is a part of the CRD.
     pub at: Vec<Step>,

@@ -51,6 +51,7 @@ use super::path::Path;
 pub struct Undecodable {
     /// Such as `spec.versions[0].schema.openAPIV3Schema.maximum`.
     pub path: String,
+    /// Why it cannot be read, in the words of the server.
     pub reason: String,
 }
 

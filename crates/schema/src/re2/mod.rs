@@ -61,6 +61,7 @@ impl Patterns {
         Self { known: Arc::default(), left: Arc::new(AtomicU64::new(weight)) }
     }
 
+    /// The pattern with this source, the same one each time.
     pub fn get(&self, source: &str) -> Arc<Pattern> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pattern) = known.get(source) {
@@ -81,6 +82,7 @@ impl fmt::Debug for Pattern {
 }
 
 impl Pattern {
+    /// The pattern as it is written in the schema.
     pub fn source(&self) -> &str {
         &self.source
     }
