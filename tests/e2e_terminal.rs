@@ -73,6 +73,15 @@ fn what_would_not_be_written_is_not_asked_about() {
     bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
     let blocked = bed.deploy(admin(), &[]).on_terminal().wait();
     blocked.code(3).stderr_contains("NoExistingFieldRemoved").contains_nowhere("[y/N]");
+    // The lines of kapp are for scripts; a person reads the verdict last.
+    blocked.contains_nowhere("validating upgrade for CRD");
+    assert!(blocked.stderr.trim_end().ends_with(": 1 error. Nothing was written."), "{blocked}");
+    bed.deploy(admin(), &[]).run().code(3).stderr_contains("validating upgrade for CRD");
+    let preset = "preflightRules:\n- name: CRDUpgradeSafety\n  config: {preset: kapp}\n";
+    bed.write("kapp.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{preset}"));
+    let kapp = bed.deploy(admin(), &["-c", "kapp.yaml"]).on_terminal().wait();
+    kapp.code(3).stderr_contains("validating upgrade for CRD");
+    assert!(kapp.stderr.trim_end().ends_with(": 2 errors. Nothing was written."), "{kapp}");
     let dry = bed.deploy(admin(), &["--dry-run", "--warn-only"]).on_terminal().wait();
     dry.code(0).contains_nowhere("[y/N]");
     let checked = bed.gantry(admin(), &["check", "-f", "manifests.yaml", "--warn-only"]).on_terminal().wait();
