@@ -207,7 +207,7 @@ fn every_kind_of_refusal_is_found_at_its_line_before_anything_is_written() {
     // The same for people, and once: what the check found is not foreseen once more.
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
     output.code(3).contains_nowhere("hunter2").contains_nowhere("deploy would stop before it writes");
-    output.stdout_contains("manifests.yaml:8:7").stdout_contains("supported values: \"Always\", \"IfNotPresent\"");
+    output.stdout_contains("manifests.yaml:8 ").stdout_contains("supported values: \"Always\", \"IfNotPresent\"");
     // With no value at all.
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--redact").run();
     output.code(3).contains_nowhere("Sometimes").contains_nowhere("10.0.0");
