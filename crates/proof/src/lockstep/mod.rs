@@ -201,7 +201,7 @@ impl<'s> Lockstep<'_, 's> {
         place: &Place<'s>,
         reason: impl FnOnce() -> String,
     ) -> bool {
-        // A null in a field is no value of a wrong type: where it is not allowed it is dropped (`kinds`), and where it is,
+        // A null in a field never has a wrong type: where it is not allowed it is dropped (`kinds`), and where it is allowed
         // only an `enum` may refuse it.
         let refused = match refused {
             Part::Own(mut schema) if source.null && !place.is_item => {
@@ -382,7 +382,7 @@ impl<'s> Lockstep<'_, 's> {
             Implied::No(found) => (found, Some("other values may differ".to_owned())),
             Implied::Unknown(why) => (Vec::new(), Some(why)),
         };
-        // A rule judges no null.
+        // The server evaluates no rule for a null.
         if values.is_empty() && self.solver.solve(&Facts { null: false, ..source.clone() }, None, 1).is_nothing() {
             return;
         }

@@ -149,7 +149,7 @@ impl<'s> Solver<'s> {
             }
             wanted.push(name);
         }
-        // One field that can't be is enough, whatever is not known of others.
+        // One field that cannot be there decides it, whatever is unknown of the others.
         let mut unknown = None;
         for name in wanted {
             if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {

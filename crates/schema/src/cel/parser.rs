@@ -7,6 +7,7 @@ use super::ast::{Call, Expr, Literal, Operator, Resolved, Step};
 use super::lexer::{Kind, Token, tokens};
 use super::macros;
 use super::problem::{Parsed, Problem};
+use super::types::RESERVED;
 
 /// Nesting of brackets, calls and macros. The rules of real CRDs stay below twenty.
 const MAX_DEPTH: usize = 64;
@@ -14,31 +15,6 @@ const MAX_DEPTH: usize = 64;
 const MAX_STEPS: usize = 256;
 /// The API server's own limit on the length of an expression.
 const MAX_CHARS: usize = 100_000;
-
-/// Words that may name a field, but neither a variable nor a function.
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
 
 /// Precedences below unary operators, the tightest last.
 const BINARY: &[&[(&str, Operator)]] = &[

@@ -172,7 +172,7 @@ fn declares_metadata(schema: &Json) -> bool {
         && is("/properties/metadata/properties/generateName", "string")
 }
 
-/// Words that cannot be identifiers.
+/// Words that may name a field, but neither a variable nor a function.
 pub(crate) const RESERVED: &[&str] = &[
     "as",
     "break",
