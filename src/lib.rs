@@ -10,6 +10,7 @@
 pub mod apply;
 mod bounded;
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod date;
 pub mod manifest;
@@ -24,6 +25,5 @@ pub mod report;
 pub mod resource;
 pub mod run;
 pub mod secret;
-pub mod target;
 pub mod text;
 pub mod ui;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use gantry::cluster::dir::DirTarget;
+use gantry::cluster::{Apply, ApplyError, FieldConflict, Gvk, ListError, ListRequest, Operation, Pin, Wanted};
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
-use gantry::target::dir::DirTarget;
-use gantry::target::{Apply, ApplyError, FieldConflict, Gvk, ListError, ListRequest, Operation, Pin, Wanted};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gantry::cluster::dir::DirTarget;
+use gantry::cluster::{Apply, Pin, Wanted};
 use gantry::resource::{ObjectRef, RawObject, Resource};
-use gantry::target::dir::DirTarget;
-use gantry::target::{Apply, Pin, Wanted};
 use serde_json::{Value, json};
 
 const FOLDER: &str = "GANTRY_KILL_TEST_FOLDER";

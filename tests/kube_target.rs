@@ -5,10 +5,10 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use gantry::cluster::kube::KubeTarget;
+use gantry::cluster::{Apply, ApplyError, Connection, Established, FieldConflict, Gvk, Operation, Pin, Wanted};
 use gantry::problem::{Error, Problem};
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
-use gantry::target::kube::KubeTarget;
-use gantry::target::{Apply, ApplyError, Connection, Established, FieldConflict, Gvk, Operation, Pin, Wanted};
 use serde_json::{Value, json};
 use support::{Proxy, When, control_plane, eventually, isolated};
 use tokio::runtime::Runtime;
@@ -38,7 +38,7 @@ impl Cluster {
     }
 
     fn read(&self, wanted: &[Wanted]) -> Result<Vec<Option<Live>>, Error> {
-        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry::target::all)
+        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry::cluster::all)
     }
 
     fn live(&self, thing: &Thing) -> Option<Live> {

@@ -1,7 +1,7 @@
 //! The same list through gantry's library: what of a check's time is reading.
 
+use gantry::cluster::{Connection, ListRequest, Target, TargetSpec};
 use gantry::resource::Resource;
-use gantry::target::{Connection, ListRequest, Target, TargetSpec};
 
 /// Lists all objects on the cluster of `KUBECONFIG` and gives their number.
 pub fn list(page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {

@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::pin::Moved;
+use crate::cluster::{ApplyError, Established, FieldConflict, Pin, Target};
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
 use crate::report::ApplyResult;
-use crate::target::{ApplyError, Established, FieldConflict, Pin, Target};
 
 /// How to write.
 #[derive(Debug, Clone)]

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::cluster::{Pin, Target, Wanted};
 use crate::plan::Change;
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
-use crate::target::{Pin, Target, Wanted};
 
 /// What became of an object that is not at its pin any more.
 pub enum Moved {

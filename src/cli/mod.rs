@@ -6,7 +6,7 @@ use std::str::FromStr;
 pub use clap::ColorChoice;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use crate::target::TargetSpec;
+use crate::cluster::TargetSpec;
 
 /// Deploy Kubernetes manifests behind preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]

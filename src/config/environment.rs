@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::cli::{ColorChoice, OutputSpec};
+use crate::cluster::TargetSpec;
 use crate::problem::{Problem, did_you_mean};
-use crate::target::TargetSpec;
 
 use super::document::Reading;
 use super::keys::{self, KEYS, Key, PREFLIGHT_VARIABLE};

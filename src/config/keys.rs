@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::cli::{ColorChoice, OutputSpec};
-use crate::target::TargetSpec;
+use crate::cluster::TargetSpec;
 
 use super::duration;
 use super::waivers::WAIVERS;

@@ -33,9 +33,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::{ColorChoice, OutputSpec};
+use crate::cluster::TargetSpec;
 use crate::manifest::Origin;
 use crate::problem::{Error, Problem, Result};
-use crate::target::TargetSpec;
 
 pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
 pub use environment::Overrides;

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::cluster::{OnRead, Read, Target, Wanted};
 use crate::manifest::Manifest;
 use crate::problem::Result;
 use crate::resource::{ObjectRef, Resource};
-use crate::target::{OnRead, Read, Target, Wanted};
 
 /// The CRDs of some names as they are live.
 pub struct Ahead {

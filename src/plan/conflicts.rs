@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 
 use super::ownership::{self, OBJECT_META, Owned, Schema};
 use super::{Action, Change, Plan, kinds};
+use crate::cluster::{FieldConflict, Operation, Target, client_side_tool};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
-use crate::target::{FieldConflict, Operation, Target, client_side_tool};
 use crate::text;
 use gantry_schema::json::{self, Json, Map};
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{Change, Unplaced};
+use crate::cluster::{Discovered, Gvk, Read, Target, Wanted};
 use crate::manifest::Manifest;
 use crate::problem::{Problem, Result, did_you_mean};
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::{Discovered, Gvk, Read, Target, Wanted};
 
 /// Where one kind is served, and where its live objects can be read.
 #[derive(Debug, Clone)]

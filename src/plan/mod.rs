@@ -18,11 +18,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::cluster::{self, Apply, OnRead, Pin, Read, Target, Wanted};
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
-use crate::target::{self, Apply, OnRead, Pin, Read, Target, Wanted};
 use gantry_schema::json::Json;
 
 pub use ahead::Ahead;
@@ -266,7 +266,7 @@ fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
     if read.iter().all(std::result::Result::is_ok) {
         Ok(read)
     } else {
-        target::all(read).map(|live| live.into_iter().map(Ok).collect())
+        cluster::all(read).map(|live| live.into_iter().map(Ok).collect())
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Plan;
 use super::conflicts::Foreseen;
-use crate::target::kube::KubeTarget;
-use crate::target::{FieldConflict, Target};
+use crate::cluster::kube::KubeTarget;
+use crate::cluster::{FieldConflict, Target};
 
 /// Requests under way at the same time.
 const AT_ONCE: usize = 8;

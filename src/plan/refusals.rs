@@ -10,10 +10,10 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::{Action, Change, Plan};
+use crate::cluster::kube::KubeTarget;
+use crate::cluster::{self, DryRunError, Target, Wanted, immutable_help};
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-use crate::target::kube::KubeTarget;
-use crate::target::{self, DryRunError, Target, Wanted, immutable_help};
 use crate::text;
 
 /// Requests under way at the same time.
@@ -94,7 +94,7 @@ impl Asking<'_> {
         let mut problems = Vec::new();
         while let Some((change, answer)) = answers.next().await {
             let Err(DryRunError::Refused(refusal)) = answer else { continue };
-            if refusal.causes.iter().any(|cause| target::is_immutable(&cause.message)) {
+            if refusal.causes.iter().any(|cause| cluster::is_immutable(&cause.message)) {
                 let object = &change.desired.object;
                 let problem = Problem::new(format!("{object}: {}", refusal.problem.message));
                 problems.push(problem.at(change.desired.origin.location()).help(immutable_help(object)));

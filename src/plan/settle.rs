@@ -9,8 +9,8 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::{Action, Change};
+use crate::cluster::Target;
 use crate::resource::RawObject;
-use crate::target::Target;
 
 /// Requests under way at the same time.
 const AT_ONCE: usize = 8;

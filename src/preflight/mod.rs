@@ -26,13 +26,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::rule::RuleDoc;
+use crate::cluster::Target;
 use crate::date::Date;
 use crate::parallel::apart;
 use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::report::{Affected, Breaks, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness};
 use crate::resource::{ObjectRef, Resource, Step};
-use crate::target::Target;
 use crate::ui::progress::Stage;
 
 /// What a check looks at.

@@ -13,12 +13,12 @@ use super::proofs::Proofs;
 use super::registry::{self, CHECKS};
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
+use crate::cluster::Target;
 use crate::config::OwnCheck;
 use crate::manifest::Spans;
 use crate::plan::{Action, Plan, upgraded_crds};
 use crate::problem::Problem;
 use crate::report::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
-use crate::target::Target;
 use crate::ui::progress::Stage;
 
 /// A check that takes part in this run.
@@ -243,7 +243,7 @@ mod tests {
 
     use super::super::{CheckFuture, FindLookups};
     use super::*;
-    use crate::target::dir::DirTarget;
+    use crate::cluster::dir::DirTarget;
     use crate::ui::progress::Progress;
 
     /// Asks what all checks look up, which is found out once the other check has run.

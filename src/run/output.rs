@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::{Host, file};
 use crate::cli::{ColorChoice, FlowArgs, Format, OutputSpec};
+use crate::cluster::TargetSpec;
 use crate::manifest::{EXTENSIONS, Source};
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
 use crate::report::{ErrorEntry, Outcome, Report, Severity, json};
-use crate::target::TargetSpec;
 use crate::ui;
 
 /// More notices at a time are counted, not shown (unless `verbose`).

@@ -14,13 +14,13 @@ use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
 
+use crate::cluster::Target;
 use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Check, FindLookups, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::{self, Atom};
 use crate::resource::Live;
-use crate::target::Target;
 use crate::text;
 
 /// The manifests, as text.

@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::depend::Dependence;
 use super::{Found, quota, refusal};
 use crate::apply::pin::{self, Moved};
+use crate::cluster::DryRunError;
+use crate::cluster::kube::KubeTarget;
 use crate::plan::{Action, Change, only_defaults};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use crate::resource::RawObject;
-use crate::target::DryRunError;
-use crate::target::kube::KubeTarget;
 use crate::text;
 
 /// Objects asked about at the same time: as many as a deploy writes.

@@ -3,9 +3,9 @@
 
 use serde::Deserialize;
 
+use crate::cluster::{Refusal, Refuser};
 use crate::plan::{Action, Change, Plan};
 use crate::rbac::{self, Atom, PolicyRule};
-use crate::target::{Refusal, Refuser};
 
 /// The change of the plan that may take the reason for a refusal away before the object is written. What is of the same
 /// rank is written at the same time, and too late.

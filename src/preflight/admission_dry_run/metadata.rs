@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::shape::Misfit;
+use crate::cluster::Gvk;
 use crate::rbac;
 use crate::resource::Step;
-use crate::target::Gvk;
 use gantry_schema::names;
 
 /// What the server's validation of any object would refuse.

@@ -27,9 +27,9 @@ use self::ask::Asked;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
+use crate::cluster::Target;
 use crate::plan::Plan;
 use crate::report::redact;
-use crate::target::Target;
 
 const NAME: &str = "AdmissionDryRun";
 

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{awaited, place, rules};
+use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 use crate::plan::{Action, Plan};
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::report::Severity;
 use crate::resource::Step;
-use crate::target::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 
 /// Fields of one manager that a finding names.
 const FIELDS_SHOWN: usize = 10;
@@ -52,10 +52,13 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                 let colon = if cause.field.is_empty() { "" } else { ": " };
                 let field = cause.field.trim_start_matches('.');
                 let message = format!("the server refuses it: {field}{colon}{}", cause.message);
-                let doc =
-                    if is_update && target::is_immutable(&cause.message) { &rules::IMMUTABLE } else { &rules::INVALID };
+                let doc = if is_update && cluster::is_immutable(&cause.message) {
+                    &rules::IMMUTABLE
+                } else {
+                    &rules::INVALID
+                };
                 let help = match doc.name == rules::IMMUTABLE.name {
-                    true => target::immutable_help(&change.desired.object),
+                    true => cluster::immutable_help(&change.desired.object),
                     false => "correct the manifest here".to_owned(),
                 };
                 say(doc, Some(&cause.field), message, help);

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
+use crate::cluster::Gvk;
 use crate::resource::Step;
-use crate::target::Gvk;
 
 /// More `$ref`s in a row are no schema.
 const MOST_REFS: usize = 8;

@@ -10,11 +10,11 @@ use futures::future::join_all;
 use super::depend::{self, Dependence};
 use super::shape::Document;
 use super::{Found, metadata, rules};
+use crate::cluster::Gvk;
 use crate::plan::{Action, Change, Plan, is_built_in};
 use crate::preflight::custom_resource_validation::manifests;
 use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
-use crate::target::Gvk;
 use crate::text;
 
 /// The objects that are judged here, each with the change that it waits for.

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, NAME, rules};
+use crate::cluster::Wanted;
 use crate::plan::{Change, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
-use crate::target::Wanted;
 
 pub async fn check(context: &Context<'_>) -> Found {
     let mut found = Found { violations: of_kubernetes(context).await, ..Found::default() };

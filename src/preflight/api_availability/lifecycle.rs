@@ -3,7 +3,7 @@
 //! The table is made from the API's own source by `tests/control-plane/api-lifecycle`, so that it moves with the pinned
 //! Kubernetes; see there for what each column means.
 
-use crate::target::Release;
+use crate::cluster::Release;
 
 const TABLE: &str = include_str!("lifecycle.txt");
 

@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::leaving::Leaving;
 use super::{Found, rules};
+use crate::cluster::{ListError, ListRequest};
 use crate::plan::Change;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::Problem;
 use crate::rbac;
 use crate::report::Severity;
 use crate::resource::{Resource, Step};
-use crate::target::{ListError, ListRequest};
 use crate::text;
 
 /// Objects on one page of a list.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::ENTRY;
+use crate::cluster::Target;
+use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
 use crate::preflight::crd_upgrade_safety::Proven;
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Answer, Context, Notices, Subject, Violation};
-use crate::target::Target;
-use crate::target::dir::DirTarget;
 use crate::ui::progress::Progress;
 
 /// What the check says of a deploy of `manifests` to a folder with `cluster` in it: rule, object and message each.

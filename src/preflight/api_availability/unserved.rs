@@ -2,11 +2,11 @@
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, rules};
+use crate::cluster::Release;
 use crate::plan::{CrdHead, Plan, Unplaced, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::problem::{Problem, did_you_mean};
 use crate::resource::{ObjectRef, Resource, Step};
-use crate::target::Release;
 
 pub async fn check(context: &Context<'_>) -> Found {
     let plan = context.plan;

@@ -32,11 +32,11 @@ use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
+use crate::cluster::{ListRequest, Target};
 use crate::config::ConfigReader;
 use crate::plan::{Change, Plan};
 use crate::report::Severity;
 use crate::resource::{RawObject, Resource, Step};
-use crate::target::{ListRequest, Target};
 
 const NAME: &str = "ConversionWebhook";
 

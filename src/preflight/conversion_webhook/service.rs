@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::crd::ServiceReference;
+use crate::cluster::{ListError, ListRequest, Wanted};
 use crate::plan::{Change, Plan};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::{Error, Problem};
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::{ListError, ListRequest, Wanted};
 
 #[derive(Debug, Deserialize)]
 pub struct Service {

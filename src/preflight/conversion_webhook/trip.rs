@@ -8,11 +8,11 @@ use super::crd::{Crd, Version};
 use super::loss::{self, Loss};
 use super::service::{could_not, unlisted};
 use super::{Found, rules, violation};
+use crate::cluster::{ListError, ListRequest, RewriteError};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::report::{Affected, AffectedObject, Severity};
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::{ListError, ListRequest, RewriteError};
 use crate::text;
 
 /// How many lost values the output for people shows of each finding.

@@ -42,13 +42,13 @@ use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
+use crate::cluster::Target;
 use crate::config::{ConfigMap, ConfigReader};
 use crate::parallel::{apart, in_parallel};
 use crate::plan::Plan;
 use crate::problem::Location;
 use crate::report::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
 use crate::resource::RawObject;
-use crate::target::Target;
 use crate::text;
 use gantry_proof::Limits;
 

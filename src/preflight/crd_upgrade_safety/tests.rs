@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::model::Transition;
 use super::rules::{Judge, RULES};
 use super::*;
+use crate::cluster::Target;
+use crate::cluster::dir::DirTarget;
 use crate::manifest::{Manifest, Origin, Source};
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::rule::Example;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-use crate::target::Target;
-use crate::target::dir::DirTarget;
 use gantry_schema::keywords;
 
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Found, rules};
+use crate::cluster::Wanted;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::objects::crd::{Compiled, Conversion, Crd};
@@ -16,7 +17,6 @@ use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
-use crate::target::Wanted;
 use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 use gantry_schema::{FieldError, gotext};
 

@@ -26,12 +26,12 @@ use super::pair::Pair;
 use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
+use crate::cluster::selector::Selector;
 use crate::config::ConfigReader;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, Plan};
 use crate::report::Coverage;
 use crate::resource::Step;
-use crate::target::selector::Selector;
 
 const NAME: &str = "CustomResourceValidation";
 

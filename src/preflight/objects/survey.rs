@@ -9,9 +9,9 @@ use super::object::{Item, Keep, Managed, Parts};
 use super::pass::{self, Pass};
 use super::tally::{Cause, Example, Fates, Tally, owners};
 use super::{Upgrade, Wants, coming};
+use crate::cluster::{ListError, ListRequest, Page, Target};
 use crate::parallel::in_parallel;
 use crate::preflight::{Context, CouldNotCheck};
-use crate::target::{ListError, ListRequest, Page, Target};
 
 /// Objects that one thread judges in a row.
 const IN_A_ROW: usize = 16;
@@ -193,7 +193,7 @@ async fn pages(
 
 /// The next page; where the list has to be read from its start, what came from it is forgotten.
 async fn next(
-    pages: &mut crate::target::Pages,
+    pages: &mut crate::cluster::Pages,
     gathered: &mut Gathered,
     before: &Gathered,
 ) -> Result<Option<Page>, ListError> {

@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::answer::ProgramAnswer;
 use super::input;
+use crate::cluster::Target;
+use crate::cluster::dir::DirTarget;
 use crate::manifest::{self, Source};
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::crd_upgrade_safety::Proven;
@@ -17,8 +19,6 @@ use crate::preflight::proofs::Proofs;
 use crate::preflight::{Context, Notices};
 use crate::report::Source as SourcePlace;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-use crate::target::Target;
-use crate::target::dir::DirTarget;
 use crate::ui::progress::Progress;
 
 /// What a program reads from standard input: a ResourceList of the KRM functions specification, and the plan beside it.

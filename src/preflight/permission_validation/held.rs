@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use crate::cluster::{RulesReview, Target};
 use crate::problem::Problem;
 use crate::rbac::{Atom, PolicyRule};
-use crate::target::{RulesReview, Target};
 
 /// Reviews that are under way at the same time.
 const AT_ONCE: usize = 8;

@@ -22,9 +22,9 @@ use self::held::{Held, Placed};
 pub use self::needs::{Need, Occasion, Right};
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
+use crate::cluster::Target;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::target::Target;
 
 pub const NAME: &str = "PermissionValidation";
 

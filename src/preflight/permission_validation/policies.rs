@@ -14,11 +14,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::needs::{Need, Occasion, Right, atom};
+use crate::cluster::{Gvk, Target, Wanted};
 use crate::plan::{Action, Change, CrdHead, Plan};
 use crate::problem::{Error, Problem};
 use crate::rbac::ALL;
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::{Gvk, Target, Wanted};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 

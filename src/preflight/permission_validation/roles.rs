@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::cluster::selector::Selector;
+use crate::cluster::{ListError, ListRequest, Target, Wanted};
 use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem};
 use crate::rbac::{self, Atom, PolicyRule, or_default};
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::selector::Selector;
-use crate::target::{ListError, ListRequest, Target, Wanted};
 
 /// ClusterRoles on one page of a list.
 const PAGE: u32 = 500;

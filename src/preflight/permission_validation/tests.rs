@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::judge::judge;
 use super::*;
+use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, Plan, PlanOptions};
 use crate::preflight::Violation;
 use crate::preflight::rule::Example;
 use crate::rbac::PolicyRule;
-use crate::target::dir::DirTarget;
 
 /// The plan of these manifests for a folder with `cluster` in it, and what their bindings hand out.
 fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {

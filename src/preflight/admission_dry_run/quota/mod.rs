@@ -18,11 +18,11 @@ use self::amount::Amount;
 use self::scope::Scopes;
 pub use self::usage::is_measured;
 use super::{Found, rules};
+use crate::cluster::{ListError, ListRequest};
 use crate::plan::{Action, Change};
 use crate::preflight::{Context, Violation};
 use crate::report::Severity;
 use crate::resource::{Resource, Step};
-use crate::target::{ListError, ListRequest};
 use crate::text;
 
 /// Quotas on one page; a namespace has a few.

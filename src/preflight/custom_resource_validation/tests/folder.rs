@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::cluster::Target;
+use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
 use crate::preflight::rule::Example;
-use crate::target::Target;
-use crate::target::dir::DirTarget;
 use crate::ui::progress::Progress;
 
 fn example_crd(part: &str) -> Value {

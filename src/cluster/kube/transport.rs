@@ -13,9 +13,9 @@ use kube::core::Status;
 use super::credentials::Credentials;
 use super::json;
 use super::{errors, refusals};
+use crate::cluster::Impersonate;
 use crate::problem::Problem;
 use crate::resource::{RawObject, Resource};
-use crate::target::Impersonate;
 use crate::text;
 
 /// How often a request that the server is too busy for is sent again, waiting 0.2 s at first and then twice as long

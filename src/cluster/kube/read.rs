@@ -18,9 +18,9 @@ use super::errors;
 use super::json::{self, Head, Text};
 use super::list::{self, Course};
 use super::transport::{Call, Failure, Transport, encode};
+use crate::cluster::{OnRead, Read, Wanted};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, Resource};
-use crate::target::{OnRead, Read, Wanted};
 
 /// Up to this many CRDs are read by name: a `GET` costs as much as about two CRDs of a list, and how many the server
 /// holds is not known. So many `GET`s take as long as a list of some 250 and a sixth of the time of a list of 1,500.
@@ -326,8 +326,8 @@ mod tests {
 
     use super::super::stand_in::{self, Reply, Seen, status};
     use super::*;
+    use crate::cluster::all;
     use crate::resource::ObjectRef;
-    use crate::target::all;
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

@@ -12,9 +12,9 @@ use super::errors::{self, words, words_of_field};
 use super::json;
 use super::refusals::{self, Denied, Denier, denied_by};
 use super::transport::{Call, Failure, Transport};
+use crate::cluster::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
 use crate::problem::Problem;
 use crate::resource::RawObject;
-use crate::target::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
 use gantry_schema::gotext;
 
 /// Asks once: nothing of this deploy is written yet that the server might still have to learn of.

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::transport::{Call, Failure, Payload, Transport};
+use crate::cluster::fields::Fields;
+use crate::cluster::{Apply, Operation, client_side_tool};
 use crate::resource::{Live, Resource};
-use crate::target::fields::Fields;
-use crate::target::{Apply, Operation, client_side_tool};
 
 /// How often a record is written that moved in the meantime.
 const TRIES: u32 = 5;

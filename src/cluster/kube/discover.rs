@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::errors::{self, words};
 use super::transport::{Call, Failure, Transport, encode};
+use crate::cluster::{Discovered, Established, Gvk};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
-use crate::target::{Discovered, Established, Gvk};
 
 /// Groups that are asked for at the same time.
 const AT_ONCE: usize = 8;

@@ -19,9 +19,9 @@ use super::json::{self, Members, push_member, quote};
 use super::refusals::Denier;
 use super::takeover;
 use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
+use crate::cluster::{Apply, ApplyError, FieldConflict, Operation, Pin};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
-use crate::target::{Apply, ApplyError, FieldConflict, Operation, Pin};
 
 /// etcd counts its own first, empty state as revision 1; what is written gets a later one.
 const NO_RESOURCE_VERSION: &str = "1";

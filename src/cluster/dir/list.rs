@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::state::{Identity, State};
 use super::{DirTarget, live};
+use crate::cluster::Gvk;
+use crate::cluster::list::{ListError, ListRequest, Page};
+use crate::cluster::selector::Selector;
 use crate::manifest::Manifest;
 use crate::problem::Problem;
 use crate::resource::Resource;
-use crate::target::Gvk;
-use crate::target::list::{ListError, ListRequest, Page};
-use crate::target::selector::Selector;
 
 /// The pages of one list. The folder is as it was when the list began.
 pub struct DirPages {
@@ -81,7 +81,7 @@ fn api_version(resource: &Resource) -> String {
 }
 
 impl DirPages {
-    /// See [`crate::target::list::Pages::next`].
+    /// See [`crate::cluster::list::Pages::next`].
     pub fn next_page(&mut self) -> Result<Option<Page>, ListError> {
         let objects = self.objects.as_mut().map_err(|error| error.clone())?;
         let mut page = Vec::new();

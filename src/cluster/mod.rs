@@ -1,4 +1,5 @@
-//! Where a deploy goes and where live state comes from: a cluster (`kube`) or a folder that stands in for one (`dir`).
+//! Where a deploy goes and where live state comes from, which `--target` names: an API server (`kube`) or a folder that
+//! stands in for one (`dir`). The folder is not called `target`, which many tools take for build output and skip.
 //!
 //! The rest of the program sees only [`Target`]. What a target cannot do it answers with a clear "not here", so that
 //! a check that needs a live server is skipped and never passed.

@@ -8,9 +8,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::cluster::fields::Fields;
+use crate::cluster::{FieldConflict, Operation, client_side_tool};
 use crate::resource::SERVER_METADATA;
-use crate::target::fields::Fields;
-use crate::target::{FieldConflict, Operation, client_side_tool};
 
 /// One entry of `metadata.managedFields`.
 struct Managed {

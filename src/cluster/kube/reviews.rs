@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::errors;
 use super::transport::{Call, Payload, Transport};
+use crate::cluster::RulesReview;
 use crate::problem::Problem;
 use crate::rbac::{Atom, PolicyRule, or_default};
 use crate::resource::Resource;
-use crate::target::RulesReview;
 
 /// A rules review is about one namespace and what holds in all of them. No namespace can have this name, so that
 /// nothing but the latter is left. The server looks its bindings up under it and finds none.

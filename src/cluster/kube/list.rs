@@ -8,9 +8,9 @@ use tokio::task::JoinSet;
 
 use super::errors::{self, words};
 use super::transport::{Call, Failure, Transport, encode};
+use crate::cluster::list::{ListError, ListRequest, MissingRight, Page};
 use crate::problem::Problem;
 use crate::resource::Resource;
-use crate::target::list::{ListError, ListRequest, MissingRight, Page};
 
 /// What the objects of a page should come to at most, in bytes, judging by the page before. An object may be as large as
 /// 1.5 MB, so a number of objects alone bounds nothing.
@@ -125,8 +125,8 @@ impl KubePages {
         }
     }
 
-    /// See [`crate::target::list::Pages::next`].
-    pub(in crate::target) async fn next(&mut self) -> Result<Option<Page>, ListError> {
+    /// See [`crate::cluster::list::Pages::next`].
+    pub(in crate::cluster) async fn next(&mut self) -> Result<Option<Page>, ListError> {
         loop {
             if let State::Over(end) = &self.state {
                 return end.clone().map(|()| None);

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use super::discover;
 use super::errors;
 use super::transport::{Call, Transport};
+use crate::cluster::Release;
 use crate::problem::{Error, Result};
 use crate::resource::Resource;
-use crate::target::Release;
 
 /// Versions that are asked for at the same time, of a server that has no document of all.
 const AT_ONCE: usize = 8;

@@ -265,7 +265,7 @@ pub fn io_words(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::kube::stand_in;
+    use crate::cluster::kube::stand_in;
 
     #[test]
     fn words_from_elsewhere_are_harmless_and_on_one_line() {

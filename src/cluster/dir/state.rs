@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::index::{Index, KindKey};
 use super::{crd, files, kinds};
+use crate::cluster::Gvk;
 use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
-use crate::target::Gvk;
 
 /// What makes it the same object, its namespace filled in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

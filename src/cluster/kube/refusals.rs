@@ -6,10 +6,10 @@ use kube::core::Status;
 
 use super::errors::{via, words, words_of_field};
 use super::transport::{Call, Peer};
+use crate::cluster::{self, Impersonate};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret::Values;
-use crate::target::{self, Impersonate};
 use gantry_schema::gotext;
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
@@ -99,7 +99,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
 
 /// Whether a field that the call changes cannot change at all.
 fn is_immutable(status: &Status) -> bool {
-    status.details.iter().flat_map(|details| &details.causes).any(|cause| target::is_immutable(&cause.message))
+    status.details.iter().flat_map(|details| &details.causes).any(|cause| cluster::is_immutable(&cause.message))
 }
 
 fn unauthorized(peer: &Peer) -> Problem {
@@ -285,8 +285,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::kube::stand_in;
     use crate::resource::Resource;
-    use crate::target::kube::stand_in;
 
     fn explained(code: u16, message: &str) -> (String, String) {
         let resource = Resource { plural: "samples".into(), group: "g.io".into(), namespaced: true, ..Resource::crd() };

@@ -3,9 +3,9 @@
 use super::errors::words;
 use super::json;
 use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
+use crate::cluster::RewriteError;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};
-use crate::target::RewriteError;
 
 /// An empty patch: the API server reads the object at the resource's version, converts it to the storage version and back,
 /// and answers what came of it. Nothing is stored.

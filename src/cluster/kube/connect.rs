@@ -21,8 +21,8 @@ use super::plugin::Plugin;
 use super::transport::{Peer, Transport};
 use super::{Connection, KubeTarget, client, proxy};
 use crate::bounded;
+use crate::cluster::Impersonate;
 use crate::problem::{Error, Problem, Result, did_you_mean};
-use crate::target::Impersonate;
 
 /// A server that does not take a connection in this time is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
