@@ -1,7 +1,7 @@
 //! What went wrong, said once: where, what, and the next step.
 //!
 //! A [`Problem`] is never a finding of a check. Findings are about the change that a user wants to make and
-//! live in [`crate::report`]; a problem means that gantry itself could not go on.
+//! live in [`crate::finding`]; a problem means that gantry itself could not go on.
 
 use std::fmt;
 

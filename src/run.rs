@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-use crate::cli::{Cli, ColorChoice, Command, ConfigCommand, ConfigFlags, Format, RulesArgs};
+use crate::cli::{Cli, Command, ConfigCommand, ConfigFlags, RulesArgs};
 use crate::config::{self, Loader, Overrides};
 use crate::date::Date;
 use crate::manifest;
+use crate::options::{ColorChoice, Format};
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{HumanOptions, Sources, write_problems};

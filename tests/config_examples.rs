@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gantry::config::{Definition, Loaded, Loader, SelectedCheck, schema};
+use gantry::finding::Mode;
 use gantry::preflight::registry;
-use gantry::report::Mode;
 
 /// What each file is loaded with, the file itself last, and the `mode` and `failMode` that come out.
 const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[

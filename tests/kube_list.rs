@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use gantry::cluster::{Connection, ListError, ListRequest, MissingRight, Page, Pages, Target, TargetSpec};
+use gantry::cluster::{Connection, ListError, ListRequest, MissingRight, Page, Pages, Target};
+use gantry::options::TargetSpec;
 use gantry::resource::Resource;
 use serde_json::{Value, json};
 use support::{ControlPlane, Proxy, When, control_plane, eventually, isolated};

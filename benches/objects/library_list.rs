@@ -1,6 +1,7 @@
 //! The same list through gantry's library: what of a check's time is reading.
 
-use gantry::cluster::{Connection, ListRequest, Target, TargetSpec};
+use gantry::cluster::{Connection, ListRequest, Target};
+use gantry::options::TargetSpec;
 use gantry::resource::Resource;
 
 /// Lists all objects on the cluster of `KUBECONFIG` and gives their number.

@@ -4,8 +4,6 @@
 //! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
-pub(crate) mod pin;
-
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -13,11 +11,11 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::pin::Moved;
-use crate::cluster::{ApplyError, Established, FieldConflict, Pin, Target};
+use crate::cluster::{ApplyError, Established, FieldConflict, IN_FLIGHT, Pin, Target};
+use crate::finding::ApplyResult;
+use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
-use crate::report::ApplyResult;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -47,9 +45,6 @@ pub struct Applied {
     /// Stopped by the user between two objects.
     pub interrupted: bool,
 }
-
-/// Objects written at the same time. Enough to hide a round trip; few enough that a stop is felt at once.
-pub(crate) const IN_FLIGHT: usize = 8;
 
 /// How often an object is pinned anew that moved in nothing the checks looked at. A controller that writes status at every
 /// step settles within less; one that never does is told of.

@@ -1,12 +1,10 @@
 //! The command line: parsing only, no I/O. `gantry::run` turns these raw arguments into a run.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
-pub use clap::ColorChoice;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::cluster::TargetSpec;
+use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
 
 /// Deploy Kubernetes manifests behind preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
@@ -209,51 +207,6 @@ pub enum ConfigCommand {
     Schema,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Format {
-    Human,
-    Json,
-}
-
-/// `FORMAT` or `FORMAT=FILE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutputSpec {
-    pub format: Format,
-    /// `None` for standard output.
-    pub file: Option<PathBuf>,
-}
-
-impl FromStr for OutputSpec {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, file) = match text.split_once('=') {
-            Some((_, "")) => return Err("a file name is missing after =".into()),
-            Some((name, file)) => (name, Some(PathBuf::from(file))),
-            None => (text, None),
-        };
-        let format = Format::from_str(name, false).map_err(|_| {
-            let known = Format::value_variants().iter().filter_map(|f| f.to_possible_value());
-            let known: Vec<String> = known.map(|v| v.get_name().to_owned()).collect();
-            format!("unknown format {name:?}; known: {}", known.join(", "))
-        })?;
-        Ok(OutputSpec { format, file })
-    }
-}
-
-impl FromStr for TargetSpec {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "kube" => Ok(TargetSpec::Kube),
-            Some(("dir", "")) => Err("a path is missing after dir:".into()),
-            Some(("dir", path)) => Ok(TargetSpec::Dir(PathBuf::from(path))),
-            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -280,16 +233,5 @@ mod tests {
             assert_eq!(input.target, Some(TargetSpec::Dir("x".into())));
             assert_eq!(input.kubeconfig, Some("z".into()));
         }
-    }
-
-    #[test]
-    fn outputs_and_targets_parse_or_say_why_not() {
-        let json: OutputSpec = "json=report.json".parse().unwrap();
-        assert_eq!(json, OutputSpec { format: Format::Json, file: Some("report.json".into()) });
-        assert!("sarif".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));
-        assert!("json=".parse::<OutputSpec>().is_err());
-        assert_eq!("dir:a:b".parse(), Ok(TargetSpec::Dir("a:b".into())));
-        assert!("git".parse::<TargetSpec>().is_err());
-        assert!("dir:".parse::<TargetSpec>().is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Where a deploy goes and where live state comes from, which `--target` names: an API server (`kube`) or a folder that
-//! stands in for one (`dir`). The folder is not called `target`, which many tools take for build output and skip.
+//! stands in for one (`dir`). The module is not
+//! called `target`: many tools take such a folder for build output and skip it.
 //!
 //! The rest of the program sees only [`Target`]. What a target cannot do it answers with a clear "not here", so that
 //! a check that needs a live server is skipped and never passed.
@@ -12,15 +13,21 @@ mod managers;
 pub mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::options::TargetSpec;
 use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
 
 pub use list::{ListError, ListRequest, MissingRight, Page, Pages};
+
+/// Objects written, or asked about in a dry run, at the same time. Enough to hide a round trip; few enough that a stop is
+/// felt at once.
+pub(crate) const IN_FLIGHT: usize = 8;
 
 /// A kind at one version, as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -191,7 +198,7 @@ pub enum Established {
 /// How to reach a cluster: what flags, environment and kubeconfig say.
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
-    pub kubeconfig: Option<std::path::PathBuf>,
+    pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
     /// Whom to impersonate; what the kubeconfig says of it where this is `None`.
     pub impersonate: Option<Impersonate>,
@@ -208,13 +215,6 @@ pub struct Impersonate {
     pub user: String,
     /// Without any, the server gives a user the groups that everybody has, and a service account its own.
     pub groups: Vec<String>,
-}
-
-/// Where to go, as `--target` names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetSpec {
-    Kube,
-    Dir(std::path::PathBuf),
 }
 
 /// What the API server says that the user may do.

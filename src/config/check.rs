@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::finding::Mode;
 use crate::problem::{Location, Problem, did_you_mean};
-use crate::report::Mode;
 
 use super::keys;
 use super::merge::{Located, LocatedData};

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::cli::{ColorChoice, OutputSpec};
-use crate::cluster::TargetSpec;
+use crate::options::{ColorChoice, OutputSpec, TargetSpec};
 use crate::problem::{Problem, did_you_mean};
 
 use super::document::Reading;

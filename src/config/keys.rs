@@ -6,8 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cli::{ColorChoice, OutputSpec};
-use crate::cluster::TargetSpec;
+use crate::options::{ColorChoice, OutputSpec, TargetSpec};
 
 use super::duration;
 use super::waivers::WAIVERS;

@@ -32,9 +32,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::{ColorChoice, OutputSpec};
-use crate::cluster::TargetSpec;
 use crate::manifest::Origin;
+use crate::options::{ColorChoice, OutputSpec, TargetSpec};
 use crate::problem::{Error, Problem, Result};
 
 pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};

@@ -4,8 +4,8 @@
 //! check runs. Whatever is wrong with a name or with a check's configuration is found here, before any request, also
 //! for checks that are off.
 
+use crate::finding::Mode;
 use crate::problem::{Problem, did_you_mean};
-use crate::report::Mode;
 
 use super::check::{ConfigMap, Known, KnownCheck};
 use super::environment::Named;

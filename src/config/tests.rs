@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use crate::finding::Mode;
 use crate::manifest::Source;
-use crate::report::Mode;
 
 use super::*;
 

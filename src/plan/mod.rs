@@ -7,6 +7,7 @@ mod kinds;
 pub mod only_defaults;
 mod order;
 mod ownership;
+pub mod pin;
 pub mod refusals;
 mod settle;
 pub mod unchanged;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cluster::{self, Apply, OnRead, Pin, Read, Target, Wanted};
+pub use crate::finding::Action;
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
@@ -29,20 +31,6 @@ pub use ahead::Ahead;
 pub use kinds::CrdHead;
 pub(crate) use kinds::is_built_in;
 use unchanged::Comparison;
-
-/// What a deploy does to one object.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum Action {
-    Create,
-    Update,
-    Unchanged,
-    Delete,
-    /// The live object could not be read. A plan that has this is never written.
-    Unknown,
-}
 
 /// One object of the plan.
 #[derive(Debug, Clone)]

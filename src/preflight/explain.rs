@@ -10,8 +10,8 @@ use super::own;
 use super::registry::{self, CHECKS, CheckEntry};
 use super::rule::{Example, RuleDoc};
 use crate::config::{Definition, KeyDescription, OwnCheck};
+use crate::finding::{Breaks, Severity};
 use crate::problem::{Error, Problem, Result, did_you_mean};
-use crate::report::{Breaks, Severity};
 use crate::text;
 
 /// Every check with its rules, and every check of one's own, a line each.

@@ -28,10 +28,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::rule::RuleDoc;
 use crate::cluster::Target;
 use crate::date::Date;
+use crate::finding::{Affected, Breaks, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness};
 use crate::parallel::apart;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use crate::report::{Affected, Breaks, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::ui::progress::Stage;
 
@@ -121,25 +121,25 @@ pub struct Violation {
     /// The schema node, for example `^.spec.pollInterval`.
     pub path: Option<String>,
     pub message: String,
-    /// See [`crate::report::Finding::fact`].
+    /// See [`crate::finding::Finding::fact`].
     pub fact: Option<String>,
-    /// See [`crate::report::Finding::unredacted`].
+    /// See [`crate::finding::Finding::unredacted`].
     pub unredacted: Option<String>,
-    /// See [`crate::report::Finding::documented`].
+    /// See [`crate::finding::Finding::documented`].
     pub documented: Option<String>,
     pub breaks: Vec<Breaks>,
     pub verdict: Option<Verdict>,
-    /// See [`crate::report::Finding::semantic`].
+    /// See [`crate::finding::Finding::semantic`].
     pub semantic: Option<Severity>,
     pub witnesses: Vec<Witness>,
     /// The objects that exist and are affected, where the check has looked at them.
     pub affected: Option<Affected>,
-    /// See [`crate::report::Finding::evidence`].
+    /// See [`crate::finding::Finding::evidence`].
     pub evidence: Option<Evidence>,
     pub help: String,
-    /// See [`crate::report::Finding::wording`].
+    /// See [`crate::finding::Finding::wording`].
     pub wording: Option<ForVersions>,
-    /// See [`crate::report::Finding::explain`].
+    /// See [`crate::finding::Finding::explain`].
     pub explain: Option<Cow<'static, str>>,
     /// Where in the desired object to point: the deepest of these steps that is there is marked.
     pub at: Vec<Step>,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{admission_dry_run, custom_resource_validation};
-use crate::report::{CheckReport, Finding, Severity};
+use crate::finding::{CheckReport, Finding, Severity};
 use crate::text;
 
 /// Leaves out of the report of the dry run what the validator tells as loudly.
@@ -65,8 +65,8 @@ fn says_the_same(server: &Finding, validator: &Finding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::redact::without_values;
-    use crate::report::{CheckStatus, Mode};
+    use crate::finding::redact::without_values;
+    use crate::finding::{CheckStatus, Mode};
     use crate::resource::ObjectRef;
 
     fn report(name: &str, findings: Vec<Finding>) -> CheckReport {
@@ -89,7 +89,7 @@ mod tests {
             namespace: Some("a".into()),
             name: "w".into(),
         };
-        let finding = crate::report::samples::finding(rule, Severity::Error, object, message);
+        let finding = crate::finding::samples::finding(rule, Severity::Error, object, message);
         match redact {
             false => finding,
             true => Finding { message: without_values(message), unredacted: Some(message.to_owned()), ..finding },

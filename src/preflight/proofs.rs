@@ -60,7 +60,7 @@ mod tests {
 
     use super::super::crd_upgrade_safety::prover::Proof;
     use super::*;
-    use crate::report::Verdict;
+    use crate::finding::Verdict;
     use gantry_schema::Scale;
 
     /// Says that everything is equal, and counts how often it was asked.

@@ -1,6 +1,6 @@
 //! What a rule says about itself. `gantry rules` and `docs/rules/` are made from nothing else.
 
-use crate::report::{Breaks, Severity};
+use crate::finding::{Breaks, Severity};
 
 /// A rule in words. The code that judges belongs to the check; see `crd_upgrade_safety::Rule`.
 #[derive(Debug, Clone, Copy)]

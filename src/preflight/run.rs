@@ -15,10 +15,10 @@ use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
 use crate::cluster::Target;
 use crate::config::OwnCheck;
+use crate::finding::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
 use crate::manifest::Spans;
 use crate::plan::{Action, Plan, upgraded_crds};
 use crate::problem::Problem;
-use crate::report::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
 use crate::ui::progress::Stage;
 
 /// A check that takes part in this run.

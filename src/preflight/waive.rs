@@ -7,8 +7,8 @@ use wildmatch::WildMatch;
 
 use crate::config::Waiver;
 use crate::date::Date;
+use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Waived};
 use crate::problem::Problem;
-use crate::report::{CheckReport, CheckStatus, Finding, Severity, Waived};
 
 /// What is waived in this run.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +110,8 @@ impl Waiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Mode, samples};
+    use crate::finding::Mode;
+    use crate::finding::samples;
 
     fn waiver(rule: &str, path: Option<&str>, expires: Option<&str>) -> Waiver {
         Waiver {

@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn the_values_are_the_contract() {
-        use crate::report::{Action, Breaks, Outcome, Severity, Verdict, WitnessVerdict};
+        use crate::finding::{Action, Breaks, Severity, Verdict, WitnessVerdict};
+        use crate::report::Outcome;
         fn said<T: serde::Serialize>(values: &[T]) -> String {
             serde_json::to_string(values).expect("JSON").replace(['[', ']', '"'], "").replace(',', " ")
         }

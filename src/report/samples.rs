@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::human::Excerpts;
-use super::wording::wording;
 use super::*;
+pub use crate::finding::samples::*;
+use crate::finding::*;
 
 /// Every sample under its name.
 pub fn all() -> Vec<(&'static str, Report)> {
@@ -29,66 +30,8 @@ pub fn all() -> Vec<(&'static str, Report)> {
     ]
 }
 
-pub fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: api_version.into(),
-        kind: kind.into(),
-        namespace: namespace.map(Into::into),
-        name: name.into(),
-    }
-}
-
-pub fn crd(name: &str) -> ObjectRef {
-    object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name)
-}
-
-fn source(file: &str, line: usize, column: usize) -> Source {
-    Source { file: file.into(), line, column: (column > 0).then_some(column) }
-}
-
 pub fn change(action: Action, object: ObjectRef, line: usize) -> ChangeEntry {
     ChangeEntry { action, object: object.into(), source: source("manifests/app.yaml", line, 0), result: None }
-}
-
-/// A finding with nothing but what each one has.
-pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str) -> Finding {
-    Finding {
-        rule: rule.into(),
-        severity,
-        object: Some(object),
-        source: None,
-        label: None,
-        version: None,
-        path: None,
-        message: message.into(),
-        fact: None,
-        unredacted: None,
-        documented: None,
-        verdict: None,
-        semantic: None,
-        breaks: Vec::new(),
-        witnesses: Vec::new(),
-        affected: None,
-        evidence: None,
-        help: String::new(),
-        wording: None,
-        explain: None,
-        not_written: false,
-        waived: None,
-    }
-}
-
-pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckReport {
-    CheckReport {
-        name: name.into(),
-        mode: Mode::Error,
-        status,
-        message: None,
-        unchecked: Vec::new(),
-        coverage: Vec::new(),
-        suppressed: Vec::new(),
-        findings,
-    }
 }
 
 /// A report with its counts made from its parts.
@@ -128,50 +71,6 @@ fn app_changes() -> Vec<ChangeEntry> {
         change(Action::Unchanged, object("v1", "Namespace", None, "prod"), 60),
         change(Action::Update, object("apps/v1", "Deployment", Some("prod"), "web"), 70),
     ]
-}
-
-pub fn removed_field(version: &str, line: usize) -> Finding {
-    let wording = ForVersions {
-        message: wording!("field spec.pollInterval may not be removed from ", VERSIONS),
-        help: wording!(
-            "keep spec.pollInterval in ",
-            VERSIONS,
-            " and mark it as deprecated, or leave it out of a new version only"
-        ),
-    };
-    let removed = Finding {
-        source: Some(source("manifests/crd.yaml", line, 17)),
-        label: Some("the live CRD has pollInterval here (string)".into()),
-        version: Some(version.into()),
-        path: Some("^.spec.pollInterval".into()),
-        documented: Some(format!(
-            "\"NoExistingFieldRemoved\" validation failed: crd/samples.test.example.com version/{version} \
-             field/^.spec.pollInterval may not be removed"
-        )),
-        verdict: Some(Verdict::DataLoss),
-        breaks: vec![Breaks::Writers, Breaks::Readers, Breaks::Data],
-        witnesses: vec![Witness {
-            object: json!({
-                "apiVersion": format!("test.example.com/{version}"), "kind": "Sample",
-                "metadata": {"name": "x"}, "spec": {"pollInterval": "a"},
-            }),
-            old_object: None,
-            subresource: None,
-            live: WitnessVerdict::Accepted,
-            desired: WitnessVerdict::Pruned,
-            message: "spec.pollInterval is dropped".into(),
-        }],
-        fact: Some("removed".into()),
-        help: wording.help.for_versions(version),
-        explain: Some("NoExistingFieldRemoved".into()),
-        ..finding(
-            "NoExistingFieldRemoved",
-            Severity::Error,
-            crd("samples.test.example.com"),
-            &wording.message.for_versions(version),
-        )
-    };
-    Finding { wording: Some(wording), ..removed }
 }
 
 fn raised_minimum(severity: Severity) -> Finding {

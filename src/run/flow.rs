@@ -15,9 +15,11 @@ use super::output::Output;
 use super::{Exit, Host, loader};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cli::{DeployArgs, FlowArgs, InputArgs};
-use crate::cluster::{Connection, FieldConflict, Impersonate, Target, TargetSpec};
+use crate::cluster::{Connection, FieldConflict, Impersonate, Target};
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
+use crate::finding::{CheckStatus, Source, redact};
 use crate::manifest::{Input, Loaded, Manifest};
+use crate::options::TargetSpec;
 use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, only_defaults, refusals};
 use crate::preflight::admission_dry_run::FIELD_CONFLICT;
@@ -28,7 +30,7 @@ use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
-use crate::report::{CheckStatus, ErrorEntry, Outcome, Report, Summary, redact};
+use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report, Summary};
 use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::Progress;
@@ -351,7 +353,7 @@ async fn look(
     };
     let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
-    report.changes = plan.changes.iter().map(Into::into).collect();
+    report.changes = plan.changes.iter().map(entry).collect();
 
     let stage = progress.stage("checking", None);
     let options = RunOptions {
@@ -376,6 +378,16 @@ async fn look(
     drop(stage);
     report.count();
     Ok((plan, ahead, notices))
+}
+
+fn entry(change: &Change) -> ChangeEntry {
+    let origin = &change.desired.origin;
+    ChangeEntry {
+        action: change.action,
+        object: change.desired.object.clone(),
+        source: Source { file: origin.source.name.clone(), line: origin.line, column: None },
+        result: None,
+    }
 }
 
 /// What a deploy would meet at its first object or half way, with nothing of it a finding.

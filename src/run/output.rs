@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Host, file};
-use crate::cli::{ColorChoice, FlowArgs, Format, OutputSpec};
-use crate::cluster::TargetSpec;
+use crate::cli::FlowArgs;
+use crate::finding::Severity;
 use crate::manifest::{EXTENSIONS, Source};
+use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
 use crate::preflight::crd_upgrade_safety::documented;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
-use crate::report::{ErrorEntry, Outcome, Report, Severity, json};
+use crate::report::{ErrorEntry, Outcome, Report, json};
 use crate::ui;
 
 /// More notices at a time are counted, not shown (unless `verbose`).

@@ -3,8 +3,9 @@
 //! owo-colors can ask the environment by itself, but there `FORCE_COLOR` beats `NO_COLOR` and an override is global.
 //! [`decide`] is a pure function instead and its answer travels as a [`Paint`].
 
-pub use clap::ColorChoice;
 use owo_colors::Style;
+
+use crate::options::ColorChoice;
 
 /// Whether to write colour to a stream: `--color` decides where it says so, then the environment, then the stream.
 ///

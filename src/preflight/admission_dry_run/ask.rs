@@ -8,17 +8,14 @@ use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{Found, quota, refusal};
-use crate::apply::pin::{self, Moved};
-use crate::cluster::DryRunError;
 use crate::cluster::kube::KubeTarget;
+use crate::cluster::{DryRunError, IN_FLIGHT};
+use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, only_defaults};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::text;
-
-/// Objects asked about at the same time: as many as a deploy writes.
-const IN_FLIGHT: usize = crate::apply::IN_FLIGHT;
 
 /// How often an object is asked about that moved in nothing that is looked at.
 const TRIES: u32 = 3;

@@ -28,8 +28,8 @@ use super::proofs::Proofs;
 use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
 use crate::cluster::Target;
+use crate::finding::redact;
 use crate::plan::Plan;
-use crate::report::redact;
 
 const NAME: &str = "AdmissionDryRun";
 

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::depend::Dependence;
 use super::{awaited, place, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
+use crate::finding::Severity;
 use crate::plan::{Action, Plan};
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
-use crate::report::Severity;
 use crate::resource::Step;
 
 /// Fields of one manager that a finding names.

@@ -1,7 +1,7 @@
 //! The rules of this check in words.
 
+use crate::finding::Severity;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::Severity;
 
 /// Every rule speaks of an object that the server would not write: no change of an API, so that no other reader or writer of
 /// one is hurt.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::depend::{self, Dependence};
 use super::refusal;
 use crate::cluster::{Cause, DryRunError, FieldConflict, Operation, Refusal, Refuser};
+use crate::finding::Severity;
 use crate::manifest;
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::Violation;
 use crate::problem::Problem;
-use crate::report::Severity;
 use crate::resource::{Live, RawObject, Resource};
 
 fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> Change {

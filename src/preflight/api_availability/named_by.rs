@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::leaving::Leaving;
 use super::{Found, rules};
 use crate::cluster::{ListError, ListRequest};
+use crate::finding::Severity;
 use crate::plan::Change;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::Problem;
 use crate::rbac;
-use crate::report::Severity;
 use crate::resource::{Resource, Step};
 use crate::text;
 

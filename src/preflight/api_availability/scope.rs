@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::rules;
+use crate::finding::Severity;
 use crate::plan::{Change, Plan};
 use crate::preflight::Violation;
-use crate::report::Severity;
 use crate::resource::Step;
 
 pub fn check(plan: &Plan) -> Vec<Violation> {

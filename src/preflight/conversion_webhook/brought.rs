@@ -5,10 +5,10 @@
 
 use super::crd::{Crd, Webhook};
 use super::{rules, service};
+use crate::finding::Severity;
 use crate::plan::{Action, Plan};
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
-use crate::report::Severity;
 use crate::text;
 
 /// What a deploy does to the conversion of one CRD.

@@ -34,8 +34,8 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
 use crate::cluster::{ListRequest, Target};
 use crate::config::ConfigReader;
+use crate::finding::Severity;
 use crate::plan::{Change, Plan};
-use crate::report::Severity;
 use crate::resource::{RawObject, Resource, Step};
 
 const NAME: &str = "ConversionWebhook";

@@ -1,7 +1,7 @@
 //! The rules of this check in words.
 
+use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {

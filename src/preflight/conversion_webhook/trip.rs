@@ -9,9 +9,9 @@ use super::loss::{self, Loss};
 use super::service::{could_not, unlisted};
 use super::{Found, rules, violation};
 use crate::cluster::{ListError, ListRequest, RewriteError};
+use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
-use crate::report::{Affected, AffectedObject, Severity};
 use crate::resource::{ObjectRef, RawObject, Resource};
 use crate::text;
 

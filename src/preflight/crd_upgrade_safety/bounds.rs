@@ -3,7 +3,7 @@
 use super::model::NodePair;
 use super::rules::Said;
 use super::words;
-use crate::report::wording::wording;
+use crate::finding::wording::wording;
 
 pub struct Bound {
     pub keyword: &'static str,

@@ -7,8 +7,8 @@ use super::json::Json;
 use super::model::{Change, NodePair, Transition};
 use super::rules::Said;
 use super::words;
-use crate::report::wording::wording;
-use crate::report::{Breaks, Verdict};
+use crate::finding::wording::wording;
+use crate::finding::{Breaks, Verdict};
 
 /// What follows from one transition of a keyword.
 #[derive(Debug, Clone, Copy)]

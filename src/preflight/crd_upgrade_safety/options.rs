@@ -8,8 +8,8 @@ use super::presets::options::{self as crdify, Conversion, Enforcement};
 use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
 use super::{rules, server};
 use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
+use crate::finding::Severity;
 use crate::problem::{Location, did_you_mean};
-use crate::report::Severity;
 
 /// What becomes of a change that no rule judges and nobody decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

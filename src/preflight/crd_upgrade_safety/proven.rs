@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::prover::{Proof, Prover, Question, VersionProof};
-use crate::report::{Breaks, Verdict, Witness, WitnessVerdict};
+use crate::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, Version};
 
 /// Proves with [`gantry_proof`].

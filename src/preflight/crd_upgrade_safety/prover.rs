@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use crate::report::{Breaks, Verdict, Witness};
+use crate::finding::{Breaks, Verdict, Witness};
 use gantry_proof::Limits;
 use gantry_schema::Scale;
 

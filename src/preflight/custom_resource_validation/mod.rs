@@ -28,9 +28,9 @@ use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
 use crate::cluster::selector::Selector;
 use crate::config::ConfigReader;
+use crate::finding::Coverage;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, Plan};
-use crate::report::Coverage;
 use crate::resource::Step;
 
 const NAME: &str = "CustomResourceValidation";

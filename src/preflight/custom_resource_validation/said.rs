@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::rules;
+use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::objects::cause::Keyword;
 use crate::preflight::objects::crd::Crd;
 use crate::preflight::objects::group::{Group, Groups, Key};
@@ -10,7 +11,6 @@ use crate::preflight::objects::judge::{Fill, Harm, Loss};
 use crate::preflight::objects::ratchet::Refusal;
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CouldNotCheck, Violation};
-use crate::report::{Affected, AffectedObject, Severity};
 use crate::resource::Step;
 use crate::text;
 

@@ -9,9 +9,9 @@ use super::super::objects::judge::Judge;
 use super::super::objects::object::Item;
 use super::super::objects::pass;
 use super::*;
+use crate::finding::Severity;
 use crate::preflight::Violation;
 use crate::preflight::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
-use crate::report::Severity;
 use crate::resource::{RawObject, Step};
 
 /// A whole CRD around its `spec.versions` and what else is given.

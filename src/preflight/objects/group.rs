@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cause::Keyword;
 use super::judge::{Effect, Harm};
 use super::object::Item;
-use crate::report::AffectedObject;
+use crate::finding::AffectedObject;
 
 /// Causes that are counted separately in one CRD. What comes after them is counted together.
 const MOST_CAUSES: usize = 500;

@@ -38,7 +38,7 @@ use super::crd_upgrade_safety::server;
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::{Context, CouldNotCheck, Lookup};
-use crate::report::Verdict;
+use crate::finding::Verdict;
 use crate::resource::RawObject;
 
 /// CRDs whose objects are listed at the same time.

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Own, field, shown};
+use crate::finding::Severity;
 use crate::plan::{Change, Plan};
 use crate::preflight::{Subject, Violation};
-use crate::report::Severity;
 use crate::resource::ObjectRef;
 use crate::secret::Values;
 use crate::text;

@@ -5,10 +5,10 @@ use wildmatch::WildMatch;
 
 use super::{KindEntry, Own, field, shown};
 use crate::config::{ConfigReader, LocatedData};
+use crate::finding::Severity;
 use crate::parallel::in_parallel;
 use crate::plan::Change;
 use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
-use crate::report::Severity;
 use crate::resource::{ObjectRef, Step};
 use gantry_schema::cel::{Budget, Expression};
 

@@ -24,9 +24,9 @@ use tokio::sync::Semaphore;
 
 use super::{Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
 use crate::config::{ConfigMap, ConfigReader, Definition, KnownKind, Withheld};
+use crate::finding::Severity;
 use crate::plan::Change;
 use crate::problem::Location;
-use crate::report::Severity;
 use crate::resource::Step;
 use crate::secret;
 

@@ -12,12 +12,12 @@ use super::answer::ProgramAnswer;
 use super::input;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
+use crate::finding::Source as SourcePlace;
 use crate::manifest::{self, Source};
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::crd_upgrade_safety::Proven;
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Context, Notices};
-use crate::report::Source as SourcePlace;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::ui::progress::Progress;
 

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::report::{AffectedObject, Evidence, Finding, ForVersions, Report, Severity};
+use crate::finding::{AffectedObject, Evidence, Finding, ForVersions, Severity};
+use crate::report::Report;
 use crate::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
@@ -145,7 +146,8 @@ impl<'a> Key<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Affected, CheckStatus, Outcome, samples};
+    use crate::finding::{Affected, CheckStatus};
+    use crate::report::{Outcome, samples};
 
     #[test]
     fn the_same_finding_in_two_versions_is_one_cause() {

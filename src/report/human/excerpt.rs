@@ -8,7 +8,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
 
 use super::Excerpts;
-use crate::report::Source;
+use crate::finding::Source;
 use crate::text;
 
 /// Characters that are kept before and behind the start of the mark.

@@ -11,7 +11,7 @@ use super::excerpt::{self, Excerpt, Style};
 use super::groups::Block;
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, flow};
-use crate::report::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
+use crate::finding::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;

@@ -10,7 +10,8 @@ use super::causes::{Cause, ObjectCauses};
 use super::groups::{self, Block, Kind};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, finding};
-use crate::report::{Report, Severity};
+use crate::finding::Severity;
+use crate::report::Report;
 use crate::text;
 use crate::ui::color::Role;
 
@@ -222,7 +223,8 @@ pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a Cause<'a>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{CheckStatus, Finding, Outcome, Source, samples};
+    use crate::finding::{CheckStatus, Finding, Source};
+    use crate::report::{Outcome, samples};
 
     #[test]
     fn few_are_shown_all_and_many_get_a_fair_share() {

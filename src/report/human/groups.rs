@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::causes::{Cause, ObjectCauses};
-use crate::report::{Severity, Verdict};
+use crate::finding::{Severity, Verdict};
 use crate::resource::ObjectRef;
 
 /// All findings of one rule with one severity.
@@ -145,7 +145,8 @@ impl<'a> Same<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{CheckStatus, Evidence, Examined, Finding, Outcome, samples};
+    use crate::finding::{CheckStatus, Evidence, Examined, Finding};
+    use crate::report::{Outcome, samples};
 
     fn shape(findings: Vec<Finding>) -> Vec<(String, Vec<Vec<usize>>)> {
         let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);

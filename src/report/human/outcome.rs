@@ -5,7 +5,8 @@ use std::io;
 use super::causes::{Cause, ObjectCauses};
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, Purpose, plan, problems};
-use crate::report::{ApplyResult, CheckStatus, Finding, Outcome, Report, Severity, Verdict};
+use crate::finding::{ApplyResult, CheckStatus, Finding, Severity, Verdict};
+use crate::report::{Outcome, Report};
 use crate::text;
 use crate::ui::color::Role;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::HumanOptions;
-use crate::report::Severity;
+use crate::finding::Severity;
 use crate::text;
 use crate::ui::color::{Paint, Role};
 

@@ -4,7 +4,8 @@ use std::io;
 
 use super::HumanOptions;
 use super::pen::Pen;
-use crate::report::{Action, ChangeEntry, Report};
+use crate::finding::Action;
+use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, excerpt, finding};
+use crate::finding::{Severity, Source};
 use crate::problem::Problem;
-use crate::report::{ErrorEntry, Severity, Source};
+use crate::report::ErrorEntry;
 use crate::text;
 use crate::ui::color::Role;
 

@@ -1,8 +1,9 @@
 //! Each kind of report as it is shown, and what must hold for every one of them.
 
 use super::*;
+use crate::finding::{Action, Severity};
 use crate::problem::{Location, Problem};
-use crate::report::{Action, ErrorEntry, Outcome, Severity, samples};
+use crate::report::{ErrorEntry, Outcome, samples};
 use crate::text;
 
 fn shown(report: &Report, options: &HumanOptions) -> String {
@@ -237,7 +238,7 @@ fn the_enclosing_key_is_shown_and_the_lines_between_are_not_lost() {
     let excerpt = |line, column| {
         let mut report = samples::blocked();
         report.checks[0].findings[0].source =
-            Some(crate::report::Source { file: "manifests/crd.yaml".into(), line, column: Some(column) });
+            Some(crate::finding::Source { file: "manifests/crd.yaml".into(), line, column: Some(column) });
         let text = plain(&report);
         let lines = text.lines().skip_while(|line| !line.contains("-->")).skip(1);
         lines.take_while(|line| !line.contains("= in")).map(|line| format!("{line}\n")).collect::<String>()
@@ -273,7 +274,7 @@ fn each_breakage_says_who_and_how() {
     let mut report = samples::warned();
     let finding = &mut report.checks[0].findings[0];
     finding.severity = Severity::Error;
-    use crate::report::Breaks::{Behaviour, Data, Readers, StoredObjects, Writers};
+    use crate::finding::Breaks::{Behaviour, Data, Readers, StoredObjects, Writers};
     finding.breaks = vec![StoredObjects, Writers, Readers, Data, Behaviour];
     let text = plain(&report);
     for who in ["stored objects: ", "writers: ", "readers: ", "data: ", "behaviour: "] {

@@ -19,9 +19,9 @@ use self::scope::Scopes;
 pub use self::usage::is_measured;
 use super::{Found, rules};
 use crate::cluster::{ListError, ListRequest};
+use crate::finding::Severity;
 use crate::plan::{Action, Change};
 use crate::preflight::{Context, Violation};
-use crate::report::Severity;
 use crate::resource::{Resource, Step};
 use crate::text;
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use self::options::Options;
 use super::json::{Json, Map};
 use super::model::{Crd, CrdPair, Malformed, Side, plain};
-use crate::report::Severity;
+use crate::finding::Severity;
 use crate::resource::Step;
 
 /// A tool, with its settings.

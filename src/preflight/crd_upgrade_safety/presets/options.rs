@@ -1,6 +1,6 @@
 //! What crdify lets one configure, and what the tools configure by themselves.
 
-use crate::report::Severity;
+use crate::finding::Severity;
 
 use super::validations;
 

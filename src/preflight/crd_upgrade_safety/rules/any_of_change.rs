@@ -1,10 +1,10 @@
 //! `anyOf` added, changed or removed.
 
 use super::{Claim, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects, LOOSENS};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 const EFFECTS: Effects = Effects {
     keyword: "anyOf",

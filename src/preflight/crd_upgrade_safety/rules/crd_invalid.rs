@@ -1,8 +1,8 @@
 //! A CRD that the API server does not take.
 
 use super::{Judge, Rule, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

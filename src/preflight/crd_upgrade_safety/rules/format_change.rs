@@ -1,9 +1,9 @@
 //! `format` added, changed or removed.
 
 use super::{Claim, Judge, Rule, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, LOOSENS, judge};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 const EFFECTS: Effects = Effects {
     keyword: "format",

@@ -1,10 +1,10 @@
 //! `x-kubernetes-int-or-string` added or removed.
 
 use super::{Claim, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity, Verdict};
 
 const EFFECTS: Effects = Effects {
     keyword: "x-kubernetes-int-or-string",

@@ -1,9 +1,9 @@
 //! `x-kubernetes-map-type` added, changed or removed.
 
 use super::{Claim, Judge, Rule, Weight};
+use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity, Verdict};
 
 const EFFECTS: Effects = Effects {
     keyword: "x-kubernetes-map-type",

@@ -59,9 +59,9 @@ mod version_deprecated;
 mod version_unserved;
 
 use super::model::{CrdPair, NodePair, Place, RemovedNode, Transition};
+use crate::finding::wording::Wording;
+use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::rule::RuleDoc;
-use crate::report::wording::Wording;
-use crate::report::{Breaks, Severity, Verdict};
 use crate::resource::Step;
 
 /// One compatibility judgement.

@@ -1,10 +1,10 @@
 //! A short name, a category, the singular or the list kind goes.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,9 +1,9 @@
 //! `minLength` added or raised.
 
 use super::{Claim, Judge, Rule, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::bounds::{self, Bound, Tighter};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 const BOUND: Bound = Bound { keyword: "minLength", words: "minimum length", tighter: Tighter::Higher };
 

@@ -1,9 +1,9 @@
 //! `scope` changed.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,10 +1,10 @@
 //! A version removed that objects are stored at.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::migration;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,9 +1,9 @@
 //! Unknown fields are pruned from now on, in every version.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity, Verdict};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,11 +1,11 @@
 //! The scale subresource reads or writes other fields.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::wording::wording;
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::wording::wording;
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

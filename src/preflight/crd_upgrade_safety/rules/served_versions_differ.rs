@@ -1,14 +1,14 @@
 //! Two served versions no longer hold the same objects.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::wording::Wording;
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::compare;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{Crd, CrdPair};
 use crate::preflight::crd_upgrade_safety::versions;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::wording::Wording;
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

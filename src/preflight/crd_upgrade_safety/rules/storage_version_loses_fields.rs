@@ -1,12 +1,12 @@
 //! A new storage version lacks fields of another version.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::fields;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,10 +1,10 @@
 //! A subresource goes.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::wording::wording;
+use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::wording::wording;
-use crate::report::{Breaks, Severity};
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,11 +1,11 @@
 //! Whatever changed and no other rule has the say on.
 
 use super::{Claim, Judge, Rule, Said, Weight, is_claimed};
+use crate::finding::Severity;
+use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::{Change, NodePair};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::Severity;
-use crate::report::wording::wording;
 
 const EFFECT: Effect = Effect {
     breaks: &[],

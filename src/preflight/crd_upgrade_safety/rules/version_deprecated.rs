@@ -1,9 +1,9 @@
 //! A version is marked as deprecated.
 
 use super::{Found, Judge, Rule, Said, Weight};
+use crate::finding::Severity;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::Severity;
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {

@@ -1,7 +1,7 @@
 //! What an upgrade does to objects that exist.
 
+use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub static DATA_PRUNED: RuleDoc = RuleDoc {
     name: "ExistingDataPruned",

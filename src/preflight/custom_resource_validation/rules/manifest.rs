@@ -1,7 +1,7 @@
 //! What is wrong with custom resources among the manifests.
 
+use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
     name: "ManifestObjectRefused",

@@ -1,7 +1,7 @@
 //! What versions and their conversion do to objects that exist.
 
+use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
-use crate::report::{Breaks, Severity};
 
 pub static REMOVED_VERSION: RuleDoc = RuleDoc {
     name: "ObjectInRemovedVersion",

@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use super::Change;
 use crate::cluster::{Pin, Target, Wanted};
-use crate::plan::Change;
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
 

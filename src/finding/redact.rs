@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{ErrorEntry, Finding};
+use super::Finding;
 
 impl Finding {
     /// Takes the values out of the witnesses. Kind, version and name of the object stay.
@@ -14,13 +14,6 @@ impl Finding {
             witness.old_object.iter_mut().for_each(redact_object);
             witness.message = without_values(&witness.message);
         }
-    }
-}
-
-impl ErrorEntry {
-    /// Takes values out of the server's words about a field that it refuses.
-    pub fn redact(&mut self) {
-        self.message = without_values(&self.message);
     }
 }
 
@@ -82,7 +75,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::samples;
+    use crate::finding::samples;
 
     #[test]
     fn witnesses_keep_their_shape_and_lose_their_values() {

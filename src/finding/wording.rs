@@ -61,10 +61,10 @@ impl From<&str> for Wording {
 
 /// A [`Wording`] from format strings with the versions between them: `wording!("keep {field} in ", VERSIONS, ".")`.
 macro_rules! wording {
-    (@part VERSIONS) => { $crate::report::wording::Part::Versions };
-    (@part $text:literal) => { $crate::report::wording::Part::Text(format!($text)) };
+    (@part VERSIONS) => { $crate::finding::wording::Part::Versions };
+    (@part $text:literal) => { $crate::finding::wording::Part::Text(format!($text)) };
     ($($part:tt),+ $(,)?) => {
-        $crate::report::wording::Wording::new(vec![$($crate::report::wording::wording!(@part $part)),+])
+        $crate::finding::wording::Wording::new(vec![$($crate::finding::wording::wording!(@part $part)),+])
     };
 }
 pub(crate) use wording;

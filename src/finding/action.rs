@@ -1,0 +1,28 @@
+//! What a deploy does to an object, and what became of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a deploy does to one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    Create,
+    Update,
+    Unchanged,
+    Delete,
+    /// The live object could not be read. A plan that has this is never written.
+    Unknown,
+}
+
+/// What apply did with one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ApplyResult {
+    Applied,
+    Unchanged,
+    /// The request was answered with an error; nothing of the object was written.
+    Failed,
+    /// Not reached, because an earlier object failed or the run was interrupted.
+    NotReached,
+}

@@ -1,0 +1,170 @@
+//! What a run finds out, as data: findings, what they are made of, and what becomes of an object.
+//!
+//! The ground that checks, configuration and the report share: whoever finds something and whoever prints it know these
+//! types and not each other. The field names are a contract; see [`crate::report`].
+
+mod action;
+mod check;
+mod evidence;
+pub mod redact;
+#[cfg(test)]
+pub(crate) mod samples;
+mod witness;
+pub mod wording;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Location;
+use crate::resource::ObjectRef;
+pub use action::{Action, ApplyResult};
+pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
+pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
+pub use witness::{Witness, WitnessVerdict};
+pub use wording::ForVersions;
+
+/// A place in the manifests.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    pub file: Arc<str>,
+    /// From 1.
+    pub line: usize,
+    /// From 1; absent where only the line is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
+impl From<Location> for Source {
+    fn from(at: Location) -> Self {
+        Source { file: at.file.into(), line: at.line, column: (at.column > 0).then_some(at.column) }
+    }
+}
+
+/// How loud a check is: its `mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// Findings of severity error block the deploy.
+    Error,
+    /// Every finding is a warning.
+    Warn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    Error,
+    Warning,
+    Info,
+    Waived,
+}
+
+/// What the proof layer says of a pair of schema nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    Equal,
+    Widening,
+    Narrowing,
+    Incomparable,
+    DataLoss,
+    Undecided,
+}
+
+/// Who is hurt by a change. Not every breakage is the same breakage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Breaks {
+    /// Objects that are already there are refused when they are next written.
+    StoredObjects,
+    /// Clients that write what was valid until now are refused.
+    Writers,
+    /// Clients no longer find what they read until now.
+    Readers,
+    /// Fields are dropped from objects.
+    Data,
+    /// Accepted as before, but it means something else (defaults).
+    Behaviour,
+}
+
+/// A violation that was placed (where) and weighed (how severe).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub rule: String,
+    pub severity: Severity,
+    /// Absent where the finding is about no single object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// What the caret in the excerpt of `source` points out, for example `the live CRD has pollInterval here (string)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The version of the CRD that the finding is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The schema node, for example `^.spec.pollInterval`; of findings about objects the field, for example
+    /// `spec.list[*].x`, where `[*]` stands for indices and keys of maps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What is wrong, in the field's documented words.
+    pub message: String,
+    /// What changed at the place, in a few words and without the place, for example `minItems added: 1`. Only the output
+    /// for people has it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub fact: Option<String>,
+    /// The message with all values, where `message` is without some for `--redact`. Findings of two checks are compared
+    /// by it; nothing writes it down.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub unredacted: Option<String>,
+    /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documented: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// The severity under `preset: semantic`, where it would be another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic: Option<Severity>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<Breaks>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<Witness>,
+    /// The objects that exist and are affected, where the check has looked at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affected: Option<Affected>,
+    /// Under `preset: evidence`: what this cluster says of an error of `preset: semantic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// What to do next.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub help: String,
+    /// `message` and `help` for any versions. Findings of several versions with the same wording are one for people.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub wording: Option<ForVersions>,
+    /// What `gantry rules` explains the rule under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<String>,
+    /// The deploy does not write what the finding is about, so that an error is only a warning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_written: bool,
+    /// Why it may pass, for a finding of severity waived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived: Option<Waived>,
+}
+
+/// The waiver that lets a finding pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Waived {
+    pub reason: String,
+    /// The last day on which it holds, as `2026-12-31` (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
