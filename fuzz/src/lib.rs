@@ -1,7 +1,7 @@
 //! What the fuzz targets do with their bytes: one module for each, with a function `run` that panics where something is
 //! wrong.
 //!
-//! The stable tests compile these modules too (`tests/fuzz_seeds.rs`) and run them on `fuzz/seeds`.
+//! The stable tests compile these modules too (`tests/offline/fuzz_seeds.rs`) and run them on `fuzz/seeds`.
 
 pub mod cel;
 pub mod configuration;

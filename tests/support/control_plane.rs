@@ -18,7 +18,7 @@ use super::supervisor::Supervisor;
 use super::{eventually, within_minutes};
 
 /// How many users without rights [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
-pub const SPARE_USERS: usize = 16;
+pub const SPARE_USERS: usize = 64;
 
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";

@@ -1,8 +1,8 @@
 //! The test bed: a real kube-apiserver and etcd, the built `gantry`, and a proxy to put between the two.
 //!
-//! Each integration test binary says `mod support;`. The first test that calls [`control_plane`] starts the one pair of
-//! servers of that binary, so tests share it and keep out of each other's way by [`isolated`] names; a test that has to
-//! harm the servers starts its own with [`ControlPlane::start`]. `docs/testing.md` is the guide.
+//! Each integration test binary has it as its module `support`. The first test that calls [`control_plane`] starts the
+//! one pair of servers of that binary, so tests share it and keep out of each other's way by [`isolated`] names; a test
+//! that has to harm the servers starts its own with [`ControlPlane::start`]. `docs/testing.md` is the guide.
 
 // Each test binary compiles this module for itself and uses its own part of it.
 #![allow(dead_code, unused_imports)]

@@ -1,4 +1,4 @@
-//! The tools' verdicts and words on pairs of our own; `tests/preset_verdicts.rs` holds them to real upgrades.
+//! The tools' verdicts and words on pairs of our own; `tests/offline/preset_verdicts.rs` holds them to real upgrades.
 
 use serde_json::{Value, json};
 

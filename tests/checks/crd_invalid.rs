@@ -1,0 +1,96 @@
+//! `CRDInvalid` on updates, against a real API server: what the server validates is the live CRD with the manifest applied to
+//! it, and gantry says the same of it beforehand.
+
+use crate::support::{Bed, control_plane};
+use serde_json::{Value, json};
+
+/// A CRD with this `spec.conversion`, and a rule over a list of at most so many texts.
+fn crd(bed: &Bed, conversion: &Value, max_items: u64) -> Value {
+    let text = bed.crd(&format!(
+        "list: {{type: array, maxItems: {max_items}, items: {{type: string, maxLength: 10}}, x-kubernetes-validations: \
+         [{{rule: 'self.all(x, self.all(y, x == y))'}}]}}"
+    ));
+    let mut crd: Value = serde_yaml::from_str(&text).expect("a CRD");
+    if !conversion.is_null() {
+        crd["spec"]["conversion"] = conversion.clone();
+    }
+    crd
+}
+
+/// What `gantry check` says of the CRD, and what the server says of the same apply as a dry run.
+fn said(bed: &Bed, crd: &Value) -> (Vec<String>, Vec<String>) {
+    let cp = control_plane();
+    bed.write("manifests.yaml", &serde_yaml::to_string(crd).expect("YAML"));
+    let run = bed.gantry(cp.kubeconfig("admin"), &["check", "-f", "manifests.yaml", "-o", "json"]).run();
+    let report = run.report();
+    let findings = report["checks"].as_array().expect("checks").iter().flat_map(|check| check["findings"].as_array());
+    let ours = findings
+        .flatten()
+        .filter(|finding| finding["rule"] == "CRDInvalid")
+        .map(|finding| finding["message"].as_str().unwrap_or_default().to_owned())
+        .map(|message| message.trim_start_matches("the API server refuses this CRD: ").to_owned())
+        .collect();
+    let path = format!("{}?dryRun=All&force=true&fieldManager=gantry", bed.crd_path());
+    let (status, answer) = cp.apply_to(&path, crd);
+    assert!(matches!(status, 200 | 422), "{answer}");
+    let causes = answer["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    let theirs = causes.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message"))).collect();
+    (ours, theirs)
+}
+
+#[test]
+fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let client = json!({"service": {"name": "a", "namespace": "b"}});
+    let webhook =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+    bed.write("manifests.yaml", &serde_yaml::to_string(&crd(&bed, &webhook, 10)).expect("YAML"));
+    bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(0);
+    // As an injector of CAs does.
+    let injected = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("samples.{}", bed.names.group)},
+        "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": ""}}}}});
+    let (status, answer) = cp.patch(&bed.crd_path(), &injected);
+    assert_eq!(status, 200, "{answer}");
+
+    // The manifest says nothing of the CA, which stays.
+    let (ours, theirs) = said(&bed, &crd(&bed, &webhook, 11));
+    assert_eq!((ours, theirs), (vec![], vec![]));
+    // Another manager holds a part of what the manifest no longer says.
+    let (status, answer) = cp.server_side_apply(&bed.crd_path(), "injector", &{
+        let mut held = injected.clone();
+        held["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}});
+        held
+    });
+    assert_eq!(status, 200, "{answer}");
+    let (ours, theirs) = said(&bed, &crd(&bed, &Value::Null, 11));
+    assert_eq!(ours, theirs);
+    assert!(ours[0].starts_with("spec.conversion.webhookClientConfig: Required value"), "{ours:?}");
+    // Nobody else holds it.
+    assert_eq!(
+        cp.server_side_apply(&bed.crd_path(), "injector", &{
+            let mut held = injected.clone();
+            held.as_object_mut().expect("an object").remove("spec");
+            held
+        })
+        .0,
+        200
+    );
+    let (ours, theirs) = said(&bed, &crd(&bed, &Value::Null, 11));
+    assert_eq!((ours, theirs), (vec![], vec![]));
+}
+
+#[test]
+fn a_rule_that_may_cost_too_much_blocks_before_the_server_refuses_it() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    bed.write("manifests.yaml", &serde_yaml::to_string(&crd(&bed, &Value::Null, 10)).expect("YAML"));
+    bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(0);
+    for (max_items, count) in [(1_000, 0), (2_000, 1), (20_000, 3)] {
+        let (mut ours, mut theirs) = said(&bed, &crd(&bed, &Value::Null, max_items));
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs);
+        assert_eq!(ours.len(), count, "{ours:?}");
+    }
+}

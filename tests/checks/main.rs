@@ -1,0 +1,25 @@
+//! Each check from the command line, against a real API server that all tests of this binary share (docs/testing.md).
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod admission;
+mod admission_examples;
+mod admission_plan;
+mod admission_words;
+mod availability;
+mod conversion;
+mod crd_invalid;
+mod evidence;
+mod objects;
+mod objects_claims;
+mod objects_manifests;
+mod objects_proven;
+mod objects_updates;
+mod own_checks;
+mod permissions;
+mod permissions_checks;
+mod permissions_handed_on;
+mod presets;
+mod rules;
+mod versions;

@@ -1,0 +1,300 @@
+//! What `CustomResourceValidation` claims of objects that exist, put to the API server: who is refused and when, what is
+//! lost, what is filled in.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use crate::support::{Samples, affected, control_plane, eventually, fields, findings, names, said, say, text};
+use serde_json::{Value, json};
+
+/// What becomes of one object, and which writes the server takes once the desired CRD is in force.
+struct Claim {
+    live: Value,
+    desired: Value,
+    spec: Value,
+    /// Sets the field in question to another value that is as wrong.
+    touch: Value,
+    rule: &'static str,
+    /// Whether the server takes: a label, another field of spec, the touch, a new object like it.
+    takes: [bool; 4],
+}
+
+fn claims() -> Vec<Claim> {
+    let with = |field: Value| fields(json!({"x": field, "other": {"type": "string"}, "y": {"type": "string"}}));
+    let integer = || with(json!({"type": "integer"}));
+    let texts = |more: Value| {
+        let mut list = json!({"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9}});
+        list.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        with(list)
+    };
+    let nested = |more: Value| {
+        let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let mut object = json!({"type": "object", "properties": {"map": map, "z": {"type": "string"}}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        with(object)
+    };
+    // Beside fields that stay as they are, some of which hold objects and lists with keys, one anything.
+    let beside = |x: Value, required: Value| {
+        let a = fields(json!({"a": {"type": "integer"}}));
+        let item = json!({"type": "object", "required": ["k"],
+            "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
+        let mut schema = fields(json!({"x": x, "other": {"type": "string"}, "y": fields(json!({"n": a})),
+            "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item},
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}));
+        schema["required"] = required;
+        schema
+    };
+    let claim = |live: Value, desired: Value, spec: Value, touch: Value, rule, takes| Claim {
+        live,
+        desired,
+        spec,
+        touch,
+        rule,
+        takes,
+    };
+    const TOUCHED: &str = "ExistingObjectRefusedWhenTouched";
+    const ON_UPDATE: &str = "ExistingObjectRefusedOnUpdate";
+    let mut required = integer();
+    required["required"] = json!(["x"]);
+    let rule_on_spec = |rule: &str| {
+        let mut schema = integer();
+        schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        schema
+    };
+    vec![
+        claim(
+            integer(),
+            with(json!({"type": "integer", "maximum": 5})),
+            json!({"x": 7}),
+            json!({"x": 8}),
+            TOUCHED,
+            [true, true, false, false],
+        ),
+        claim(
+            integer(),
+            with(json!({"type": "string"})),
+            json!({"x": 7}),
+            json!({"x": 8}),
+            ON_UPDATE,
+            [true, true, false, false],
+        ),
+        claim(integer(), required, json!({"y": "a"}), json!({"y": "b"}), ON_UPDATE, [true, false, false, false]),
+        claim(
+            integer(),
+            with(json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self < 5"}]})),
+            json!({"x": 7}),
+            json!({"x": 8}),
+            TOUCHED,
+            [true, true, false, false],
+        ),
+        claim(
+            integer(),
+            rule_on_spec("self.x < 5"),
+            json!({"x": 7}),
+            json!({"x": 8}),
+            ON_UPDATE,
+            [true, false, false, false],
+        ),
+        claim(
+            integer(),
+            with(json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > oldSelf"}]})),
+            json!({"x": 7}),
+            json!({"x": 6}),
+            ON_UPDATE,
+            [false, false, false, true],
+        ),
+        claim(
+            integer(),
+            with(json!({"type": "integer", "x-kubernetes-validations": [
+                {"rule": "oldSelf.hasValue() || self < 5", "optionalOldSelf": true}]})),
+            json!({"x": 7}),
+            json!({"x": 8}),
+            "ExistingObjectRefused",
+            [true, true, true, false],
+        ),
+        claim(
+            texts(json!({})),
+            texts(json!({"x-kubernetes-list-type": "set"})),
+            json!({"x": ["a", "a"]}),
+            json!({"x": ["a", "a"], "y": "b"}),
+            TOUCHED,
+            [true, true, true, false],
+        ),
+        claim(
+            texts(json!({})),
+            texts(json!({"items": {"type": "string", "maxLength": 3}})),
+            json!({"x": ["long", "b"]}),
+            json!({"x": ["long", "c"]}),
+            TOUCHED,
+            [true, true, false, false],
+        ),
+        // What is in the object and stays as it is in the schema counts as left alone.
+        claim(
+            nested(json!({})),
+            nested(json!({"required": ["z"]})),
+            json!({"x": {"map": {"k": "v"}}}),
+            json!({"x": {"map": {"k": "w"}}}),
+            TOUCHED,
+            [true, true, false, false],
+        ),
+        claim(
+            with(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
+            with(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "required": ["a"],
+                    "properties": {"a": {"type": "integer"}}})),
+            json!({"x": {"more": 1}}),
+            json!({"x": {"more": 2}}),
+            ON_UPDATE,
+            [false, false, false, false],
+        ),
+        claim(
+            beside(json!({"type": "integer"}), json!([])),
+            beside(json!({"type": "integer"}), json!(["x"])),
+            json!({"y": {"n": {"a": 1}}, "l": [{"k": "a", "v": 1}]}),
+            json!({"y": {"n": {"a": 2}}}),
+            ON_UPDATE,
+            [true, false, false, false],
+        ),
+        claim(
+            beside(json!({"type": "integer"}), json!([])),
+            beside(json!({"type": "integer"}), json!(["x"])),
+            json!({"open": {"more": 1}}),
+            json!({"y": {"n": {"a": 2}}}),
+            ON_UPDATE,
+            [false, false, false, false],
+        ),
+    ]
+}
+
+#[test]
+fn every_claim_about_refusals_is_the_servers_own_verdict() {
+    let cp = control_plane();
+    thread::scope(|scope| {
+        for (number, claim) in claims().into_iter().enumerate() {
+            scope.spawn(move || {
+                let bed = Samples::new();
+                bed.live(&bed.one_version(claim.live));
+                bed.create("one", &claim.spec);
+                let desired = bed.one_version(claim.desired);
+                let report = bed.json(&desired);
+                let rules: Vec<String> = findings(&report).iter().map(|finding| text(&finding["rule"])).collect();
+                assert_eq!(rules, [claim.rule], "{number}");
+                let message = text(&findings(&report)[0]["message"]);
+                let is_of_any = message.contains("on any update, even of labels");
+                assert_eq!(is_of_any, !claim.takes[0], "{number}: {message}");
+
+                bed.live(&desired);
+                let create = || cp.post(&bed.collection("v1"), &bed.object("two", &claim.spec)).0;
+                let patch = |body: Value| cp.patch(&bed.path("one"), &body).0;
+                if !claim.takes[3] {
+                    eventually("the new schema is in force", || {
+                        let status = create();
+                        if status == 201 {
+                            cp.delete(&bed.path("two"));
+                        }
+                        (status == 422).then_some(())
+                    });
+                } else {
+                    eventually("the new schema is in force", || {
+                        (patch(json!({"metadata": {"labels": {"a": "b"}}})) == 422).then_some(())
+                    });
+                }
+                let takes = [
+                    patch(json!({"metadata": {"labels": {"a": "c"}}})),
+                    patch(json!({"spec": {"other": "set"}})),
+                    patch(json!({"spec": claim.touch})),
+                    create(),
+                ];
+                assert_eq!(takes.map(|status| status < 300), claim.takes, "{number}: {takes:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    let old = || fields(json!({"kept": {"type": "string"}, "gone": {"type": "string"}, "size": {"type": "integer"}}));
+    bed.live(&bed.crd(&[("v1", true, old())]));
+    bed.create("one", &json!({"kept": "k", "gone": "g"}));
+
+    // The storage version moves to one that lacks a field, and fills another one in.
+    let new = fields(json!({"kept": {"type": "string"}, "size": {"type": "integer", "default": 3}}));
+    let moved = bed.crd(&[("v1", false, old()), ("v2", true, new)]);
+    let report = bed.json(&moved);
+    let expected =
+        [say("ExistingDataPruned", "v2", "spec.gone"), say("ExistingObjectDefaultedDifferently", "v2", "spec.size")];
+    assert_eq!(said(&report), expected);
+    assert!(text(&findings(&report)[0]["message"]).contains("when next written: v2 becomes the storage version"));
+
+    bed.live(&moved);
+    assert_eq!(cp.get(&bed.path("one")).1["spec"]["gone"], "g", "it still reads");
+    // A write at the old version, of something else, loses it.
+    eventually("v2 is the storage version", || {
+        let (_, written) = cp.patch(&bed.path("one"), &json!({"metadata": {"labels": {"n": null, "m": "x"}}}));
+        assert_eq!(written["kind"], "Sample", "{written}");
+        cp.patch(&bed.path("one"), &json!({"metadata": {"labels": {"n": "y"}}}));
+        cp.get(&bed.path("one")).1["spec"].get("gone").is_none().then_some(())
+    });
+    assert_eq!(cp.get(&bed.path("one")).1["spec"]["kept"], "k");
+}
+
+#[test]
+fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    let live = bed.one_version(fields(json!({"replicas": {"type": "number"}})));
+    bed.live(&live);
+    for (name, replicas) in [("fits", json!(2)), ("less", json!(-1)), ("part", json!(1.5))] {
+        bed.create(name, &json!({"replicas": replicas}));
+    }
+    let mut desired = live;
+    desired["spec"]["versions"][0]["subresources"] =
+        json!({"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+    let report = bed.json(&desired);
+    let rule = "ExistingObjectRefusedOnUpdate".to_owned();
+    assert_eq!(affected(&report), BTreeMap::from([((rule, "spec.replicas".to_owned()), names(["less", "part"]))]));
+    let messages: Vec<String> = findings(&report).iter().map(|finding| text(&finding["message"])).collect();
+    assert!(messages.iter().all(|message| message.contains("since the scale subresource reads it")), "{messages:?}");
+
+    bed.live(&desired);
+    let touch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"a": name}}})).0;
+    eventually("the subresource is in force", || (touch("less") == 422).then_some(()));
+    assert_eq!(["fits", "part"].map(touch), [200, 422]);
+}
+
+/// A field that becomes an embedded resource: its metadata is read into a fixed form, or not at all.
+#[test]
+fn metadata_that_does_not_fit_is_lost_when_read_and_makes_an_object_unreadable_where_it_is_none() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    let pod = |metadata: Value| json!({"pod": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}});
+    let mut field = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    bed.live(&bed.one_version(fields(json!({"pod": field}))));
+    bed.create("fits", &pod(json!({"name": "x", "labels": {"a": "1"}})));
+    bed.create("number", &pod(json!({"name": "x", "labels": {"a": 1}})));
+    bed.create("text", &pod(json!("x")));
+    bed.create("kind", &json!({"pod": {"apiVersion": "v1", "kind": 2}}));
+
+    field["x-kubernetes-embedded-resource"] = json!(true);
+    let desired = bed.one_version(fields(json!({"pod": field})));
+    let at = |rule: &str, path: &str| (rule.to_owned(), path.to_owned());
+    let expected = BTreeMap::from([
+        (at("ExistingDataPruned", "spec.pod.kind"), names(["kind"])),
+        (at("ExistingDataPruned", "spec.pod.metadata.labels"), names(["number"])),
+        (at("ExistingObjectRefusedOnUpdate", "spec.pod.kind"), names(["kind"])),
+        (at("ExistingObjectRefusedOnUpdate", "spec.pod.metadata"), names(["text"])),
+    ]);
+    assert_eq!(affected(&bed.json(&desired)), expected);
+
+    bed.live(&desired);
+    eventually("the new schema is in force", || (cp.get(&bed.path("text")).0 == 500).then_some(()));
+    let metadata = |name: &str| cp.get(&bed.path(name)).1["spec"]["pod"]["metadata"].clone();
+    assert_eq!(
+        (metadata("fits"), metadata("number")),
+        (json!({"name": "x", "labels": {"a": "1"}}), json!({"name": "x"}))
+    );
+    let touch = json!({"metadata": {"labels": {"a": "b"}}});
+    let written = ["fits", "number", "text", "kind"].map(|name| cp.patch(&bed.path(name), &touch).0);
+    assert_eq!(written, [200, 200, 500, 422]);
+}

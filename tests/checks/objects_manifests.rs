@@ -1,0 +1,393 @@
+//! `CustomResourceValidation` from the command line, on custom resources among the manifests, and on objects that only a
+//! conversion webhook can show.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::support::{Gantry, Output, Proxy, Webhook, control_plane, findings, isolated, said, say};
+use serde_json::{Value, json};
+
+/// A folder for manifests, and an API group of its own.
+struct Bed {
+    folder: tempfile::TempDir,
+    group: String,
+    namespace: String,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let names = isolated();
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace}});
+        control_plane().apply_yaml(&namespace.to_string());
+        Bed { folder: tempfile::tempdir().unwrap(), group: names.group, namespace: names.namespace }
+    }
+
+    fn crd(&self, spec: &str) -> String {
+        let group = &self.group;
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: samples.{group}}}
+spec:
+  group: {group}
+  scope: Namespaced
+  names: {{plural: samples, singular: sample, kind: Sample, listKind: SampleList}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {spec}
+"
+        )
+    }
+
+    fn sample(&self, name: &str, spec: &str) -> String {
+        format!(
+            "apiVersion: {}/v1\nkind: Sample\nmetadata:\n  name: {name}\n  namespace: {}\nspec:\n{spec}",
+            self.group, self.namespace
+        )
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.folder.path().join(file), text).unwrap();
+    }
+
+    fn path(&self, version: &str, name: &str) -> String {
+        format!("/apis/{}/{version}/namespaces/{}/samples/{name}", self.group, self.namespace)
+    }
+
+    fn gantry(&self, arguments: &[&str]) -> Output {
+        let cp = control_plane();
+        let gantry = Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(self.folder.path());
+        gantry.args(arguments).args(["--preflight", "CustomResourceValidation"]).run()
+    }
+}
+
+#[test]
+fn a_misspelt_field_is_found_at_its_line_before_anything_is_applied() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(
+        &bed.crd("{type: object, properties: {replicas: {type: integer}, name: {type: string, maxLength: 3}}}"),
+    );
+    bed.write(
+        "a.yaml",
+        &format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: first, namespace: {}}}\n", bed.namespace),
+    );
+    bed.write("b.yaml", &bed.sample("one", "  name: abc\n  replcas: 3\n"));
+    let proxy = Proxy::start(cp);
+    let output = Gantry::new()
+        .kubeconfig(proxy.kubeconfig("admin"))
+        .cwd(bed.folder.path())
+        .args(["deploy", "-f", ".", "--preflight", "CustomResourceValidation"])
+        .run();
+    output.code(3).stdout_contains("error[ManifestUnknownField]: unknown field \"spec.replcas\"");
+    output.stdout_contains("b.yaml:8:3").stdout_contains("did you mean \"replicas\"?");
+    assert_eq!(proxy.writes(), []);
+
+    bed.write("b.yaml", &bed.sample("one", "  name: abcd\n  replicas: many\n"));
+    let report = bed.gantry(&["check", "-f", "b.yaml", "-o", "json"]).code(3).report();
+    let placed: Vec<(Value, Value, Value)> = findings(&report)
+        .iter()
+        .map(|finding| (finding["path"].clone(), finding["source"]["line"].clone(), finding["rule"].clone()))
+        .collect();
+    let rule = json!("ManifestObjectRefused");
+    assert_eq!(placed, [(json!("spec.name"), json!(7), rule.clone()), (json!("spec.replicas"), json!(8), rule)]);
+    // The server says the same.
+    let (status, refused) = cp.post(
+        bed.path("v1", "").trim_end_matches('/'),
+        &json!({"apiVersion": format!("{}/v1", bed.group), "kind": "Sample",
+            "metadata": {"name": "one", "namespace": bed.namespace}, "spec": {"name": "abcd", "replicas": "many"}}),
+    );
+    assert_eq!(status, 422);
+    for finding in findings(&report) {
+        let said = finding["message"].as_str().unwrap().split_once("refuses it: ").unwrap().1.to_owned();
+        assert!(refused["message"].as_str().unwrap().contains(&said), "{said} {refused}");
+    }
+    bed.write("b.yaml", &bed.sample("one", "  name: abc\n  replicas: 3\n"));
+    assert_eq!(bed.gantry(&["deploy", "-f", ".", "-o", "json"]).code(0).report()["outcome"], "deployed");
+}
+
+#[test]
+fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    bed.write("crd.yaml", &bed.crd("{type: object, properties: {size: {type: integer, maximum: 5}}}"));
+    bed.write("object.yaml", &bed.sample("one", "  size: 7\n"));
+    // The kind is not live yet.
+    bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("object.yaml:7:3").stdout_contains("Invalid value: 7");
+    assert_eq!(cp.get(&format!("/apis/{}/v1", bed.group)).0, 404);
+    bed.write("object.yaml", &bed.sample("one", "  size: 5\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(0);
+    // It is live, and a wider one is among the manifests.
+    bed.write(
+        "crd.yaml",
+        &bed.crd("{type: object, properties: {size: {type: integer, maximum: 9}, more: {type: string}}}"),
+    );
+    bed.write("object.yaml", &bed.sample("one", "  size: 9\n  more: x\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(0);
+    assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"], json!({"size": 9, "more": "x"}));
+    // What is wrong on the server and left alone is forgiven, here as there.
+    cp.apply_yaml(&bed.crd("{type: object, properties: {size: {type: integer, maximum: 3}, more: {type: string}}}"));
+    std::fs::remove_file(bed.folder.path().join("crd.yaml")).unwrap();
+    bed.write("object.yaml", &bed.sample("one", "  size: 9\n  more: z\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(0);
+    assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"]["more"], "z");
+    bed.write("object.yaml", &bed.sample("one", "  size: 8\n  more: z\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("object.yaml:7:3");
+    // A new one like it is not.
+    bed.write("object.yaml", &bed.sample("two", "  size: 9\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(3);
+}
+
+#[test]
+fn a_null_that_an_apply_would_write_is_refused_here_as_there() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    bed.write(
+        "crd.yaml",
+        &bed.crd(
+            "{type: object, properties: {text: {type: string}, free: {type: string, nullable: true}, \
+             filled: {type: string, default: x}, object: {type: object, properties: {text: {type: string}}}}}",
+        ),
+    );
+    let deploy = |spec: &str| {
+        bed.write("object.yaml", &bed.sample("one", spec));
+        bed.gantry(&["deploy", "-f", "."])
+    };
+    // A create drops such a null; a server-side apply does not.
+    let refused = deploy("  text: null\n");
+    refused.code(3).stdout_contains("object.yaml:7:3").stdout_contains("must be of type string: \"null\"");
+    deploy("  object: null\n").code(3).stdout_contains("object.yaml:7:3");
+    deploy("  free: null\n  filled: null\n  object: {text: a}\n").code(0);
+    assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"], json!({"free": null, "filled": "x", "object": {"text": "a"}}));
+    // With fields of somebody else's it stays.
+    cp.patch(&bed.path("v1", "one"), &json!({"spec": {"object": {"text": "b"}}}));
+    deploy("  object: null\n").code(0);
+    assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"]["object"], json!({"text": "b"}));
+    deploy("  object: {text: null}\n").code(3);
+}
+
+#[test]
+fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let deploy = |spec: &str| {
+        bed.write("object.yaml", &bed.sample("one", spec));
+        bed.gantry(&["deploy", "-f", "."])
+    };
+    let crd = |a: &str| {
+        let map = "{type: object, additionalProperties: {type: string}}";
+        bed.crd(&format!("{{type: object, properties: {{a: {a}, b: {{type: string}}, map: {map}}}}}"))
+    };
+    cp.apply_yaml(&crd("{type: boolean}"));
+    deploy("  a: true\n  map: {k: v}\n").code(0);
+    // The server is left with no entry, and writes null.
+    deploy("  a: true\n  map: {}\n").code(3).stdout_contains("spec.map").stdout_contains("must be of type object");
+    deploy("  a: true\n").code(0);
+    // A plain update that leaves it alone would be let through.
+    cp.apply_yaml(&crd("{type: string}"));
+    assert_eq!(cp.patch(&bed.path("v1", "one"), &json!({"spec": {"b": "x"}})).0, 200);
+    deploy("  a: true\n  b: y\n")
+        .code(3)
+        .stdout_contains("object.yaml:7:3")
+        .stdout_contains("expected string, got true");
+}
+
+/// What the server says of a server-side apply.
+fn apply(bed: &Bed, text: &str) -> (u16, Value) {
+    let object = serde_yaml::from_str(text).unwrap();
+    control_plane().server_side_apply(&bed.path("v1", "one"), "gantry", &object)
+}
+
+#[test]
+fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let keyed = |keys: &str| {
+        format!(
+            "{{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [{keys}], items: {{type: object, \
+             required: [type], properties: {{type: {{type: string}}, role: {{type: string, default: a}}, at: {{type: string}}}}}}}}"
+        )
+    };
+    let crd = |list: &str| {
+        let crd = bed.crd(&format!("{{type: object, properties: {{text: {{type: string}}, list: {list}}}}}"));
+        let status = format!(
+            "          status: {{type: object, properties: {{conditions: {}}}}}\n    subresources: {{status: {{}}}}\n",
+            keyed("type")
+        );
+        crd + &status
+    };
+    cp.apply_yaml(&crd("{type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}"));
+    let object = |spec: &str| bed.sample("one", &format!("{spec}status:\n  conditions:\n"));
+    let omits = "omits all key fields [\"type\"] (and doesn't have default values for any key fields)";
+    // A create and an update drop the status, but the server reads it first.
+    for (text, live) in [("a", 404), ("b", 200)] {
+        let written = |condition: &str| object(&format!("  text: {text}\n")) + condition;
+        let keyless = written("  - at: now\n");
+        bed.write("object.yaml", &keyless);
+        let refused = bed.gantry(&["deploy", "-f", "."]);
+        refused
+            .code(3)
+            .stdout_contains(".status.conditions: element 0: associative list with keys has an element that");
+        refused.stdout_contains(omits).stdout_contains("object.yaml:9:3");
+        let (status, answer) = apply(&bed, &keyless);
+        assert_eq!(status, 500, "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains(omits), "{answer}");
+        assert_eq!(cp.get(&bed.path("v1", "one")).0, live);
+        bed.write("object.yaml", &written("  - {type: Ready, at: now}\n"));
+        bed.gantry(&["deploy", "-f", "."]).code(0);
+    }
+    // Of metadata, too.
+    let twice = bed.sample("one", "  text: a\n").replace("spec:", "  finalizers: [a.b/c, a.b/c]\nspec:");
+    bed.write("object.yaml", &twice);
+    let refused = bed.gantry(&["deploy", "-f", "."]);
+    refused.code(3).stdout_contains("duplicate entries for key [=\"a.b/c\"]").stdout_contains("object.yaml:6:3");
+    // One finding, not two, where the server is asked as well.
+    let cp_only = Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(bed.folder.path());
+    let both = cp_only
+        .args(["check", "-f", ".", "-o", "json", "--preflight", "CustomResourceValidation,AdmissionDryRun"])
+        .run();
+    assert_eq!(findings(&both.report()).len(), 1, "{both}");
+
+    // A live list of which the items have no keys can be changed by no apply at all, whatever it sets.
+    bed.write("object.yaml", &bed.sample("one", "  text: a\n  list: [{at: now}]\n"));
+    bed.gantry(&["deploy", "-f", "."]).code(0);
+    cp.apply_yaml(&crd(&keyed("type")));
+    let text = bed.sample("one", "  text: b\n");
+    let (status, answer) = apply(&bed, &text);
+    assert_eq!(status, 500, "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("failed to create typed live object"), "{answer}");
+    bed.write("object.yaml", &text);
+    bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("no server-side apply can read the live object");
+}
+
+/// A CRD of two versions, v1 with `size` and v2 with `count`, converted by a webhook.
+fn converted(bed: &Bed, conversion: &Value, limit: u64, versions: &[&str]) -> Value {
+    let version = |name: &&str| {
+        let field = if *name == "v1" { "size" } else { "count" };
+        json!({"name": name, "served": true, "storage": *name == "v1", "schema": {"openAPIV3Schema": {"type": "object",
+            "properties": {"spec": {"type": "object", "properties": {field: {"type": "integer", "maximum": limit}}}}}}})
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("samples.{}", bed.group)},
+        "spec": {
+            "group": bed.group,
+            "scope": "Namespaced",
+            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
+            "conversion": conversion,
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// Renames `size` to `count` and back.
+fn rename(mut object: Value, wanted: &str) -> Value {
+    let (from, to) = if wanted.ends_with("/v1") { ("count", "size") } else { ("size", "count") };
+    if let Some(spec) = object["spec"].as_object_mut()
+        && let Some(value) = spec.remove(from)
+    {
+        spec.insert(to.to_owned(), value);
+    }
+    object["apiVersion"] = json!(wanted);
+    object
+}
+
+fn create(bed: &Bed, name: &str, spec: Value) {
+    let object = json!({"apiVersion": format!("{}/v1", bed.group), "kind": "Sample",
+        "metadata": {"name": name, "namespace": bed.namespace}, "spec": spec});
+    let (status, answer) = control_plane().post(bed.path("v1", "").trim_end_matches('/'), &object);
+    assert_eq!(status, 201, "{answer}");
+}
+
+fn check(bed: &Bed, crd: &Value) -> Output {
+    bed.write("crd.json", &crd.to_string());
+    // Somebody else wrote the CRD that is live.
+    bed.gantry(&["check", "-f", "crd.json", "-o", "json", "--force-conflicts"])
+}
+
+#[test]
+fn a_webhook_is_asked_for_the_objects_of_each_version() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let webhook = Webhook::converting(cp, move |object, wanted| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        rename(object, wanted)
+    });
+    cp.apply_yaml(&converted(&bed, &webhook.conversion(), 9, &["v1", "v2"]).to_string());
+    create(&bed, "big", json!({"size": 7}));
+    create(&bed, "small", json!({"size": 1}));
+    let output = check(&bed, &converted(&bed, &webhook.conversion(), 5, &["v1", "v2"]));
+    let touched = "ExistingObjectRefusedWhenTouched";
+    assert_eq!(said(&output.report()), [say(touched, "v1", "spec.size"), say(touched, "v2", "spec.count")], "{output}");
+    let report = output.code(0).report();
+    assert!(findings(&report).iter().all(|finding| finding["affected"]["objects"][0]["name"] == "big"));
+    assert!(asked.load(Ordering::Relaxed) > 0);
+
+    // What the webhook will make of them at a version that is not served yet nobody can say.
+    let output = check(&bed, &converted(&bed, &webhook.conversion(), 9, &["v1", "v2", "v3"]));
+    assert_eq!(said(&output.report()), [say("VersionNotJudged", "v3", "")], "{output}");
+    output.code(0);
+}
+
+#[test]
+fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
+    let cp = control_plane();
+    let working = Webhook::converting(cp, rename);
+    let nonsense = Webhook::start(cp, |_| json!({"kind": "Nonsense"}));
+    let mut down = working.conversion();
+    // Nobody listens on this port: the listener that had it is gone.
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    down["webhook"]["clientConfig"]["url"] = json!(format!("https://127.0.0.1:{port}/convert"));
+    for conversion in [down, nonsense.conversion()] {
+        let bed = Bed::new();
+        cp.apply_yaml(&converted(&bed, &working.conversion(), 9, &["v1", "v2"]).to_string());
+        create(&bed, "big", json!({"size": 7}));
+        let (status, answer) = cp.patch(
+            &format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.{}", bed.group),
+            &json!({"spec": {"conversion": conversion}}),
+        );
+        assert_eq!(status, 200, "{answer}");
+        crate::support::eventually("the webhook is the new one", || {
+            (cp.get(&bed.path("v2", "big")).0 == 500).then_some(())
+        });
+        let output = check(&bed, &converted(&bed, &conversion, 5, &["v1", "v2"]));
+        // What is stored at v1 needs no conversion and is judged all the same.
+        assert_eq!(
+            said(&output.report()),
+            [say("ExistingObjectRefusedWhenTouched", "v1", "spec.size"), say("ObjectNotConverted", "v2", "")],
+            "{output}"
+        );
+        output.code(3);
+        let report = output.report();
+        assert!(findings(&report)[1]["message"].as_str().unwrap().contains("conversion webhook for"), "{output}");
+        assert_eq!(report["checks"][0]["status"], "blocked");
+    }
+}
+
+#[test]
+fn what_a_conversion_webhook_says_of_an_object_is_hidden_with_redact() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let failing = Webhook::start(cp, |review| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {
+            "uid": review["request"]["uid"], "convertedObjects": [],
+            "result": {"status": "Failure", "message": "cannot convert s3cret"}}})
+    });
+    cp.apply_yaml(&converted(&bed, &failing.conversion(), 9, &["v1", "v2"]).to_string());
+    create(&bed, "big", json!({"size": 7}));
+    bed.write("object.yaml", &bed.sample("big", "  count: 7\n").replace("/v1", "/v2"));
+    bed.gantry(&["check", "-f", "object.yaml"]).code(1).stderr_contains("cannot convert s3cret");
+    for flags in [&["--redact"][..], &["--redact", "-o", "json"]] {
+        let output = bed.gantry(&[&["check", "-f", "object.yaml"], flags].concat());
+        output.code(1).contains_nowhere("s3cret").stderr_contains("conversion webhook for");
+    }
+}

@@ -1,0 +1,119 @@
+//! `CustomResourceValidation` on changes that are proven safe: the server is asked for no object at all, and of what no
+//! proof speaks the objects are read as ever.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated, sample_crd};
+use serde_json::{Value, json};
+
+const OBJECTS: usize = 10_000;
+
+/// A cluster-scoped CRD of these versions: name, served, whether it is the storage version, fields of `spec`.
+fn crd(names: &Isolated, versions: &[(&str, bool, bool, Value)]) -> Value {
+    let version = |(name, served, storage, fields): &(&str, bool, bool, Value)| {
+        let spec = json!({"type": "object", "properties": fields});
+        json!({"name": name, "served": served, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    sample_crd(&names.group, "Cluster", versions.iter().map(version).collect())
+}
+
+fn collection(names: &Isolated) -> String {
+    format!("/apis/{}/v1/samples", names.group)
+}
+
+/// Creates so many objects over four connections.
+fn create(names: &Isolated, objects: usize) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let api = control_plane().api_as("admin");
+                while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < objects) {
+                    let object = json!({"apiVersion": format!("{}/v1", names.group), "kind": "Sample",
+                        "metadata": {"name": format!("s{number}")}, "spec": {"size": number % 9}});
+                    let (status, answer) = api.post(&collection(names), &object);
+                    assert_eq!(status, 201, "{answer}");
+                }
+            });
+        }
+    });
+}
+
+fn check(proxy: &Proxy, crd: &Value, flags: &[&str]) -> Output {
+    // What is live was written by somebody else.
+    let checks = ["check", "-f", "-", "--force-conflicts", "--preflight", "CRDUpgradeSafety,CustomResourceValidation"];
+    Gantry::new().kubeconfig(proxy.kubeconfig("admin")).args(checks).args(flags).stdin(crd.to_string()).run()
+}
+
+fn lists(proxy: &Proxy) -> usize {
+    proxy.requests().iter().filter(|request| request.path.ends_with("/samples")).count()
+}
+
+#[test]
+fn a_widening_change_with_ten_thousand_objects_lists_none() {
+    let cp = control_plane();
+    let names = isolated();
+    let proxy = Proxy::start(cp);
+    let of = |maximum: u64, more: Value| {
+        let mut fields = json!({"size": {"type": "integer", "maximum": maximum}});
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        crd(&names, &[("v1", true, true, fields)])
+    };
+    cp.apply_yaml(&of(10, json!({})).to_string());
+    create(&names, OBJECTS);
+
+    let wider = of(20, json!({"note": {"type": "string", "maxLength": 9}}));
+    let listed = || cp.metrics("apiserver_request_total", &[("group", &names.group), ("verb", "LIST")]);
+    let before = listed();
+    check(&proxy, &wider, &[]).code(0).stdout_contains("  passed: proven safe for every possible object: 1 CRD\n");
+    let of_crd = format!("samples.{}  passed: proven safe for every possible object; 0 read", names.group);
+    check(&proxy, &wider, &["-v"]).code(0).stdout_contains(&of_crd);
+    let report = check(&proxy, &wider, &["-o", "json"]).code(0).report();
+    let safe = &report["checks"][1];
+    assert_eq!((&safe["name"], &safe["status"]), (&json!("CustomResourceValidation"), &json!("passed")));
+    assert_eq!(safe["coverage"][0]["read"], 0, "{safe}");
+    assert_eq!(safe["coverage"][0]["proven"], json!(["v1"]), "{safe}");
+    assert_eq!(lists(&proxy), 0, "{:?}", proxy.requests());
+    // The server counts a list after it has answered it: a list of our own comes after whatever went before.
+    assert_eq!(cp.get(&format!("{}?limit=1", collection(&names))).0, 200);
+    assert_eq!(eventually("the list is counted", || Some(listed()).filter(|now| *now > before)), before + 1.0);
+
+    let narrower = check(&proxy, &of(7, json!({})), &["-o", "json"]).code(3).report();
+    let checked = &narrower["checks"][1];
+    assert_eq!(checked["coverage"], json!([{"object": checked["coverage"][0]["object"], "read": OBJECTS}]));
+    assert_eq!(checked["findings"][0]["affected"]["count"], OBJECTS / 9, "those of size 8");
+    assert!(lists(&proxy) > 0);
+}
+
+#[test]
+fn objects_are_read_for_what_no_proof_speaks_of() {
+    let cp = control_plane();
+    let names = isolated();
+    let proxy = Proxy::start(cp);
+    let (a, ab) = (json!({"size": {"type": "integer"}}), json!({"size": {"type": "integer"}, "b": {"type": "string"}}));
+    let live = crd(&names, &[("v1", true, true, ab.clone()), ("v2", true, false, a.clone())]);
+    cp.apply_yaml(&live.to_string());
+    create(&names, 3);
+    let set_b = json!({"spec": {"b": "a text that v2 has not shown so far"}});
+    assert_eq!(cp.patch(&format!("{}/s1", collection(&names)), &set_b).0, 200);
+
+    // Each version on its own is widened; b, which v2 dropped so far, comes to light in s1 and does not fit.
+    let short = json!({"size": {"type": "integer"}, "b": {"type": "string", "maxLength": 3}});
+    let revived = crd(&names, &[("v1", true, true, ab.clone()), ("v2", true, false, short)]);
+    let report = check(&proxy, &revived, &["-o", "json"]).code(0).report();
+    let checked = &report["checks"][1];
+    assert_eq!((&checked["coverage"][0]["read"], &checked["coverage"][0]["proven"]), (&json!(3), &Value::Null));
+    assert_eq!(checked["findings"][0]["version"], "v2", "{checked}");
+    assert_eq!(checked["findings"][0]["affected"]["objects"][0]["name"], "s1", "{checked}");
+
+    // Who still writes at a version that goes stands in the objects.
+    let mut wide = ab.clone();
+    wide["note"] = json!({"type": "string"});
+    let unserved = crd(&names, &[("v1", true, true, wide), ("v2", false, false, a)]);
+    let report = check(&proxy, &unserved, &["-o", "json"]).report();
+    let checked = &report["checks"][1];
+    assert_eq!((&checked["coverage"][0]["read"], &checked["coverage"][0]["proven"]), (&json!(3), &json!(["v1"])));
+    check(&proxy, &unserved, &["-v"]).stdout_contains("3 objects read; v1 proven safe");
+}

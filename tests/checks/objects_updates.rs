@@ -1,0 +1,205 @@
+//! `CustomResourceValidation` on what only shows once something else is out of the way: rules behind errors that an update
+//! is forgiven, and versions that were not served so far. Each claim is put to a real API server.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Gantry, Isolated, Said, control_plane, eventually, isolated, said, sample_crd, say};
+use serde_json::{Value, json};
+
+/// A cluster-scoped CRD of these versions: name, served, schema of `spec`. The first is the storage version.
+fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
+    let version = |(at, (name, served, spec)): (usize, &(&str, bool, Value))| {
+        json!({"name": name, "served": served, "storage": at == 0,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    sample_crd(&names.group, "Cluster", versions.iter().enumerate().map(version).collect())
+}
+
+fn sample(names: &Isolated, version: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("{}/{version}", names.group), "kind": "Sample", "metadata": {"name": name}, "spec": spec})
+}
+
+fn collection(names: &Isolated, version: &str) -> String {
+    format!("/apis/{}/{version}/samples", names.group)
+}
+
+fn create(names: &Isolated, version: &str, name: &str, spec: &Value) -> u16 {
+    control_plane().post(&collection(names, version), &sample(names, version, name, spec)).0
+}
+
+/// What is found out about the CRD.
+fn found(crd: &Value) -> BTreeSet<Said> {
+    let arguments = ["check", "-f", "-", "--preflight", "CustomResourceValidation", "-o", "json"];
+    let gantry = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments);
+    let report = gantry.stdin(crd.to_string()).run().report();
+    assert_eq!(report["checks"][0]["unchecked"], Value::Null, "{report}");
+    said(&report).into_iter().collect()
+}
+
+#[test]
+fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
+    let cp = control_plane();
+    let fields = |x: Value, rules: Value| {
+        json!({"type": "object", "x-kubernetes-validations": rules,
+            "properties": {"x": x, "y": {"type": "string"}, "z": {"type": "integer"}}})
+    };
+    let integer = || json!({"type": "integer"});
+    let (touched, on_update) = ("ExistingObjectRefusedWhenTouched", "ExistingObjectRefusedOnUpdate");
+    // The schema that comes, what is found, and whether a label and another field of `spec` can be written then.
+    let cases = [
+        // A rule on `spec` behind a type that does not fit; as a new object it is only told of the type.
+        (
+            fields(json!({"type": "string"}), json!([{"rule": "!has(self.z) || self.z < 5"}])),
+            vec![say(on_update, "v1", "spec.x"), say(on_update, "v1", "spec")],
+            [true, false],
+        ),
+        // A rule that cannot be evaluated on the value that is there is never forgiven.
+        (
+            fields(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}), json!([])),
+            vec![say(on_update, "v1", "spec.x")],
+            [false, false],
+        ),
+        // A transition that never holds, beside a bound.
+        (
+            fields(
+                json!({"type": "integer", "maximum": 5, "x-kubernetes-validations": [{"rule": "self > oldSelf"}]}),
+                json!([]),
+            ),
+            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec.x")],
+            [false, false],
+        ),
+    ];
+    for (spec, expected, takes) in cases {
+        let names = isolated();
+        cp.apply_yaml(&crd(&names, &[("v1", true, fields(integer(), json!([])))]).to_string());
+        let object = json!({"x": 7, "z": 7});
+        assert_eq!(create(&names, "v1", "one", &object), 201);
+        let desired = crd(&names, &[("v1", true, spec)]);
+        assert_eq!(found(&desired), BTreeSet::from_iter(expected), "{desired}");
+        cp.apply_yaml(&desired.to_string());
+        eventually("the new schema is in force", || (create(&names, "v1", "two", &object) == 422).then_some(()));
+        let path = format!("{}/one", collection(&names, "v1"));
+        let writes = [json!({"metadata": {"labels": {"a": "b"}}}), json!({"spec": {"y": "set"}})];
+        assert_eq!(writes.map(|change| cp.patch(&path, &change).0 == 200), takes, "{desired}");
+    }
+}
+
+#[test]
+fn a_rule_that_refuses_every_update_today_is_not_the_upgrades_doing() {
+    let names = isolated();
+    let of = |maximum: u64| {
+        let x =
+            json!({"type": "integer", "maximum": maximum, "x-kubernetes-validations": [{"rule": "self > oldSelf"}]});
+        crd(&names, &[("v1", true, json!({"type": "object", "properties": {"x": x}}))])
+    };
+    control_plane().apply_yaml(&of(9).to_string());
+    assert_eq!(create(&names, "v1", "one", &json!({"x": 7})), 201);
+    assert_eq!(found(&of(8)), BTreeSet::new());
+}
+
+#[test]
+fn what_a_version_says_is_new_to_objects_once_it_is_served() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |served: bool| {
+        let open = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+        let strict = json!({"type": "object", "required": ["c"], "properties": {"a": {"type": "string"},
+            "c": {"type": "string"}}});
+        crd(&names, &[("v1", true, open), ("v2", served, strict)])
+    };
+    cp.apply_yaml(&of(false).to_string());
+    let object = json!({"a": "x", "b": "y"});
+    assert_eq!(create(&names, "v1", "one", &object), 201);
+    let expected = [say("ExistingObjectRefusedOnUpdate", "v2", "spec.c"), say("ExistingDataPruned", "v2", "spec.b")];
+    assert_eq!(found(&of(true)), BTreeSet::from(expected));
+    cp.apply_yaml(&of(true).to_string());
+    let read = eventually("v2 is served", || {
+        let (status, read) = cp.get(&format!("{}/one", collection(&names, "v2")));
+        (status == 200).then_some(read)
+    });
+    assert_eq!(read["spec"], json!({"a": "x"}));
+    assert_eq!(create(&names, "v2", "two", &object), 422);
+}
+
+#[test]
+fn an_object_is_judged_as_the_version_shows_it_that_it_is_converted_to() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |limit: Value| {
+        let spec = |b: Value, limit: Value| {
+            let mut x = json!({"type": "object", "properties": {"b": b, "n": {"type": "integer"}}});
+            x.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
+            json!({"type": "object", "properties": {"x": x, "y": {"type": "string"}}})
+        };
+        let with_c = json!({"type": "object", "properties": {"c": {"type": "integer"}}});
+        crd(&names, &[("v1", true, spec(with_c, json!({}))), ("v2", true, spec(json!({"type": "object"}), limit))])
+    };
+    cp.apply_yaml(&of(json!({})).to_string());
+    let object = json!({"x": {"b": {"c": 2}, "n": 7}});
+    assert_eq!(create(&names, "v1", "one", &object), 201);
+    let path = format!("{}/one", collection(&names, "v2"));
+    assert_eq!(cp.get(&path).1["spec"], json!({"x": {"b": {}, "n": 7}}));
+    let desired = of(json!({"maxProperties": 1}));
+    assert_eq!(found(&desired), BTreeSet::from([say("ExistingObjectRefusedWhenTouched", "v2", "spec.x")]));
+    cp.apply_yaml(&desired.to_string());
+    eventually("the new schema is in force", || (create(&names, "v2", "two", &object) == 422).then_some(()));
+    assert_eq!(cp.patch(&path, &json!({"spec": {"y": "set"}})).0, 200);
+}
+
+#[test]
+fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |limit: Value, n: Value| {
+        let spec = |more: Value| {
+            let mut spec = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+            spec["properties"]["n"] = n.clone();
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            spec
+        };
+        crd(&names, &[("v1", true, spec(json!({}))), ("v2", true, spec(limit))])
+    };
+    let limit = || json!({"maxProperties": 1});
+    cp.apply_yaml(&of(limit(), json!({"type": "integer"})).to_string());
+    assert_eq!(create(&names, "v1", "one", &json!({"a": "x", "b": "y"})), 201);
+    let path = format!("{}/one", collection(&names, "v2"));
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(cp.patch(&path, &label).0, 200);
+    // Of a version that is not the storage version defaults are filled in when it is written: no update leaves it alone.
+    let mut desired = of(limit(), json!({"type": "integer"}));
+    desired["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["n"]["default"] =
+        json!(3);
+    let refused = say("ExistingObjectRefusedOnUpdate", "v2", "spec");
+    assert!(found(&desired).contains(&refused), "{:?}", found(&desired));
+    cp.apply_yaml(&desired.to_string());
+    let label = json!({"metadata": {"labels": {"a": "c"}}});
+    eventually("every update is refused", || (cp.patch(&format!("{path}?dryRun=All"), &label).0 == 422).then_some(()));
+}
+
+#[test]
+fn a_value_of_another_kind_refuses_every_apply_of_its_object() {
+    let cp = control_plane();
+    let names = isolated();
+    let of = |x: Value| {
+        let fields = json!({"x": x, "y": {"type": "string"}});
+        crd(&names, &[("v1", true, json!({"type": "object", "properties": fields}))])
+    };
+    cp.apply_yaml(&of(json!({"type": "integer"})).to_string());
+    assert_eq!(create(&names, "v1", "one", &json!({"x": 7})), 201);
+    let path = format!("{}/one", collection(&names, "v1"));
+    let other_field = sample(&names, "v1", "one", &json!({"y": "set"}));
+    assert_eq!(cp.server_side_apply(&path, "other", &other_field).0, 200);
+    let number = json!({"type": "number", "maximum": 5});
+    let touched = say("ExistingObjectRefusedWhenTouched", "v1", "spec.x");
+    assert_eq!(found(&of(number)), BTreeSet::from([touched]), "a number is no other kind than an integer");
+    let desired = of(json!({"type": "string"}));
+    assert_eq!(found(&desired), BTreeSet::from([say("ExistingObjectRefusedOnUpdate", "v1", "spec.x")]));
+    cp.apply_yaml(&desired.to_string());
+    eventually("an apply is refused", || {
+        let (status, answer) = cp.server_side_apply(&path, "other", &other_field);
+        (status == 500 && answer["message"].as_str()?.contains("typed live object")).then_some(())
+    });
+    assert_eq!(cp.patch(&path, &json!({"spec": {"y": "more"}})).0, 200, "another update");
+    let manifest = sample(&names, "v1", "one", &json!({"y": "set"}));
+    assert_eq!(found(&manifest), BTreeSet::from([say("ManifestObjectRefused", "v1", "spec.x")]));
+}

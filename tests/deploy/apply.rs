@@ -1,0 +1,315 @@
+//! What happens to a deploy while it writes: objects that move, CRDs that are never served, a server that dies.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use crate::support::{ControlPlane, Gantry, Isolated, Proxy, When, control_plane, isolated};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+struct Bed {
+    folder: TempDir,
+    names: Isolated,
+}
+
+impl Bed {
+    fn new() -> Self {
+        Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() }
+    }
+
+    fn write(&self, objects: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        std::fs::write(self.folder.path().join("manifests.json"), list.to_string()).expect("write a manifest");
+    }
+
+    fn deploy(&self, kubeconfig: PathBuf, more: &[&str]) -> Gantry {
+        let gantry = Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path());
+        gantry.args(["deploy", "-f", "manifests.json"]).args(more)
+    }
+
+    fn namespace(&self) -> Value {
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}})
+    }
+
+    fn of(&self, api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
+        let mut object = rest.clone();
+        object["apiVersion"] = json!(api_version);
+        object["kind"] = json!(kind);
+        object["metadata"] = json!({"name": name, "namespace": self.names.namespace});
+        object
+    }
+
+    fn crd_named(&self, plural: &str, kind: &str, fields: &[&str]) -> Value {
+        let group = &self.names.group;
+        let fields: serde_json::Map<String, Value> =
+            fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"plural": plural, "singular": plural, "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}}}],
+            },
+        })
+    }
+
+    fn crd(&self, fields: &[&str]) -> Value {
+        self.crd_named("samples", "Sample", fields)
+    }
+
+    fn sample(&self, first: &str) -> Value {
+        self.of(&format!("{}/v1", self.names.group), "Sample", "one", &json!({"first": first}))
+    }
+
+    fn deployment(&self, replicas: u32) -> Value {
+        let spec = json!({
+            "replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        });
+        self.of("apps/v1", "Deployment", "web", &json!({"spec": spec}))
+    }
+
+    fn crd_path(&self) -> String {
+        format!("{CRDS}/samples.{}", self.names.group)
+    }
+
+    fn deployment_path(&self) -> String {
+        format!("/apis/apps/v1/namespaces/{}/deployments/web", self.names.namespace)
+    }
+}
+
+/// Each change's kind with its result, in the plan's order.
+fn results(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let changes = report["changes"].as_array().expect("a list of changes");
+    changes.iter().map(|change| (text(&change["object"]["kind"]), text(&change["result"]))).collect()
+}
+
+fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(kind, result)| ((*kind).to_owned(), (*result).to_owned())).collect()
+}
+
+/// As a controller would: the status subresource, nothing else.
+fn write_status(path: &str, status: &Value) {
+    let (code, answer) = control_plane().patch(&format!("{path}/status"), &json!({"status": status}));
+    assert_eq!(code, 200, "{answer:#}");
+}
+
+#[test]
+fn an_object_whose_status_alone_moved_is_written() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace().to_string());
+    bed.write(&[bed.deployment(1)]);
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+    bed.write(&[bed.deployment(2)]);
+    let proxy = Proxy::start(control_plane());
+    let path = bed.deployment_path();
+    // Twice: it moves again before it is pinned anew.
+    for (nth, replicas) in [(1, 7), (2, 8)] {
+        let path = path.clone();
+        proxy.before(When::new("PATCH", &path).nth(nth), move || {
+            write_status(&path, &json!({"replicas": replicas, "observedGeneration": 1}));
+        });
+    }
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0);
+    let live = control_plane().get(&path).1;
+    assert_eq!((&live["spec"]["replicas"], &live["status"]["replicas"]), (&json!(2), &json!(8)));
+}
+
+#[test]
+fn an_object_whose_status_moves_all_the_time_ends_the_deploy() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace().to_string());
+    bed.write(&[bed.deployment(1)]);
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+    bed.write(&[bed.deployment(2)]);
+    let proxy = Proxy::start(control_plane());
+    let (path, count) = (bed.deployment_path(), Mutex::new(0));
+    proxy.before(When::new("PATCH", &path.clone()), move || {
+        let mut count = count.lock().expect("one at a time");
+        *count += 1;
+        write_status(&path, &json!({"replicas": *count}));
+    });
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(1).stdout_contains("kept changing");
+    assert_eq!(control_plane().get(&bed.deployment_path()).1["spec"]["replicas"], 1);
+}
+
+#[test]
+fn an_object_that_changed_in_what_was_checked_is_not_written() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace().to_string());
+    bed.write(&[bed.deployment(1)]);
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+    bed.write(&[bed.deployment(2)]);
+    let proxy = Proxy::start(control_plane());
+    let path = bed.deployment_path();
+    proxy.before(When::new("PATCH", &path.clone()).nth(1), move || {
+        assert_eq!(control_plane().patch(&path, &json!({"spec": {"paused": true}})).0, 200);
+    });
+    let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
+    run.code(1).stdout_contains("changed in the target after it was checked; it was not written");
+    assert_eq!(control_plane().get(&bed.deployment_path()).1["spec"]["replicas"], 1);
+}
+
+#[test]
+fn a_crd_may_move_in_its_conditions_and_not_in_its_stored_versions() {
+    let bed = Bed::new();
+    bed.write(&[bed.crd(&["first"])]);
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+
+    let deploy = |fields: &[&str], change: fn(&mut Value)| {
+        bed.write(&[bed.crd(fields)]);
+        let proxy = Proxy::start(control_plane());
+        let path = bed.crd_path();
+        proxy.before(When::new("PATCH", &path.clone()).nth(1), move || {
+            let mut live = control_plane().get(&path).1;
+            change(&mut live["status"]);
+            let (code, answer) = control_plane().put(&format!("{path}/status"), &live);
+            assert_eq!(code, 200, "{answer:#}");
+        });
+        bed.deploy(proxy.kubeconfig("admin"), &[]).run()
+    };
+    let condition = |status: &mut Value| {
+        let conditions = status["conditions"].as_array_mut().expect("conditions");
+        let condition = json!({"type": "NonStructuralSchema", "status": "False", "reason": "Test", "message": "test"});
+        conditions.push(condition);
+    };
+    deploy(&["first", "second"], condition).code(0);
+    // The server lets a version be added that the CRD has; here it is the same one, named twice.
+    let stored = |status: &mut Value| status["storedVersions"] = json!(["v1", "v1"]);
+    deploy(&["first", "second", "third"], stored).code(1).stdout_contains("changed in the target");
+    let live = control_plane().get(&bed.crd_path()).1;
+    let fields = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    assert_eq!(fields.as_object().map(serde_json::Map::len), Some(2), "{fields}");
+}
+
+#[test]
+fn a_crd_that_vanished_or_was_made_anew_is_not_written() {
+    for anew in [false, true] {
+        let bed = Bed::new();
+        bed.write(&[bed.crd(&["first"])]);
+        bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+        bed.write(&[bed.crd(&["first", "second"])]);
+        let proxy = Proxy::start(control_plane());
+        let (path, again) = (bed.crd_path(), bed.crd(&["first"]));
+        proxy.before(When::new("PATCH", &path.clone()).nth(1), move || {
+            assert_eq!(control_plane().delete(&path).0, 200);
+            crate::support::eventually("the CRD is gone", || (control_plane().get(&path).0 == 404).then_some(()));
+            if anew {
+                control_plane().apply_yaml(&again.to_string());
+            }
+        });
+        let message = if anew { "was deleted and created anew" } else { "was deleted in the target" };
+        bed.deploy(proxy.kubeconfig("admin"), &["--force-conflicts"]).run().code(1).stdout_contains(message);
+        let (code, live) = control_plane().get(&bed.crd_path());
+        assert_eq!(code, if anew { 200 } else { 404 });
+        let fields = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+        assert!(fields["second"].is_null(), "{fields}");
+    }
+}
+
+#[test]
+fn a_crd_whose_names_are_taken_fails_and_its_objects_are_not_sent() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace().to_string());
+    control_plane().apply_yaml(&bed.crd_named("others", "Sample", &[]).to_string());
+    bed.write(&[bed.crd(&["first"]), bed.sample("x")]);
+    let proxy = Proxy::start(control_plane());
+    let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "human", "-o", "json=report.json"]).run();
+    run.code(1).stdout_contains("the server will not serve it").stdout_contains("already in use");
+    run.stdout_contains(&format!("samples.{}", bed.names.group)).stdout_contains("Not reached  sample.");
+    let report = std::fs::read_to_string(bed.folder.path().join("report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(results(&report), expected(&[("CustomResourceDefinition", "applied"), ("Sample", "notReached")]));
+    assert_eq!(proxy.writes().len(), 1, "{:?}", proxy.writes());
+}
+
+#[test]
+fn a_crd_that_is_not_served_in_time_ends_the_deploy() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace().to_string());
+    bed.write(&[bed.crd(&["first"]), bed.sample("x")]);
+    let config = "{apiVersion: gantry.dev/v1alpha1, kind: Config, timeouts: {established: 1s}}";
+    std::fs::write(bed.folder.path().join("gantry.yaml"), config).expect("write the configuration");
+    let proxy = Proxy::start(control_plane());
+    // Once written it stays as the server shows a CRD at first: nobody has looked at it.
+    let written = Arc::new(AtomicBool::new(false));
+    let mut unseen = bed.crd(&["first"]);
+    unseen["metadata"]["uid"] = json!("u");
+    unseen["metadata"]["resourceVersion"] = json!("2");
+    proxy.before(When::new("PATCH", &bed.crd_path()), {
+        let written = Arc::clone(&written);
+        move || written.store(true, Ordering::SeqCst)
+    });
+    // The first GET is the plan's: there is no such CRD.
+    for nth in 2..200 {
+        proxy.answer(When::new("GET", &bed.crd_path()).nth(nth), 200, unseen.clone());
+    }
+    let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
+    let report = run.code(1).report();
+    assert!(written.load(Ordering::SeqCst));
+    assert_eq!(results(&report), expected(&[("CustomResourceDefinition", "applied"), ("Sample", "notReached")]));
+    let message = report["errors"][0]["message"].as_str().expect("an error");
+    assert!(message.contains("is not served after 1s"), "{message}");
+    let help = report["errors"][0]["help"].as_str().expect("a next step");
+    assert!(help.contains("timeouts.established"), "{help}");
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+}
+
+#[test]
+fn a_crd_that_the_server_refuses_keeps_its_objects_from_being_sent() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace().to_string());
+    let mut crd = bed.crd(&["first"]);
+    crd["spec"]["names"]["listKind"] = json!("not a kind");
+    bed.write(&[crd, bed.sample("x")]);
+    // CRDInvalid foresees the refusal; this deploy goes on.
+    let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json", "--warn-only"]).run();
+    let report = run.code(1).report();
+    assert_eq!(results(&report), expected(&[("CustomResourceDefinition", "failed"), ("Sample", "notReached")]));
+    assert_eq!(control_plane().get(&bed.crd_path()).0, 404);
+}
+
+#[test]
+fn a_killed_api_server_leaves_an_exact_report_and_the_next_run_finishes() {
+    let cp = Arc::new(ControlPlane::start());
+    for (path, applied) in [("/serviceaccounts/", 2), ("/samples/", 4)] {
+        let bed = Bed::new();
+        let account = bed.of("v1", "ServiceAccount", "account", &json!({}));
+        let config = bed.of("v1", "ConfigMap", "config", &json!({"data": {"a": "b"}}));
+        let objects = [bed.namespace(), bed.crd(&["first"]), account, config, bed.sample("x")];
+        bed.write(&objects);
+        let proxy = Proxy::start(&cp);
+        let (killed, is_killed) = mpsc::channel();
+        let server = Arc::clone(&cp);
+        proxy.before(When::new("PATCH", path).nth(1), move || {
+            server.kill_api_server();
+            killed.send(()).expect("the test waits");
+        });
+        let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
+        is_killed.try_recv().expect("the server was killed");
+        let results = results(&run.code(1).report());
+        let kinds = ["Namespace", "CustomResourceDefinition", "ServiceAccount", "ConfigMap", "Sample"];
+        let mut pairs = kinds.map(|kind| (kind, "notReached"));
+        pairs[applied].1 = "failed";
+        pairs[..applied].iter_mut().for_each(|(_, result)| *result = "applied");
+        assert_eq!(results, expected(&pairs), "{run}");
+
+        cp.restart_api_server();
+        for (object, (_, result)) in objects.iter().zip(&results) {
+            assert_eq!(cp.get(&cp.path_of(object)).0 == 200, result == "applied", "{object}");
+        }
+        let again = bed.deploy(cp.kubeconfig("admin"), &["-o", "json"]).run();
+        let summary = &again.code(0).report()["summary"];
+        assert_eq!(summary["unchanged"], json!(applied), "{again}");
+        assert_eq!(summary["created"], json!(5 - applied), "{again}");
+        for object in &objects {
+            assert_eq!(cp.get(&cp.path_of(object)).0, 200, "{object}");
+        }
+    }
+}

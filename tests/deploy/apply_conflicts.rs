@@ -1,0 +1,478 @@
+//! Field conflicts are known before anything is written: what gantry foresees is what the API server says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Bed {
+    folder: TempDir,
+    names: Isolated,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let bed = Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() };
+        let namespace = json!({"metadata": {"name": bed.names.namespace}});
+        assert_eq!(control_plane().post("/api/v1/namespaces", &namespace).0, 201);
+        bed
+    }
+
+    /// Writes the manifests: one file, a JSON document each.
+    fn write(&self, objects: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        std::fs::write(self.folder.path().join("manifests.json"), list.to_string()).expect("write a manifest");
+    }
+
+    fn gantry(&self, kubeconfig: PathBuf, arguments: &[&str]) -> Gantry {
+        let gantry = Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path()).args(arguments);
+        gantry.args(["-f", "manifests.json"])
+    }
+
+    fn deploy(&self, more: &[&str]) -> Output {
+        self.gantry(control_plane().kubeconfig("admin"), &["deploy"]).args(more).run()
+    }
+
+    fn object(&self, api_version: &str, kind: &str, name: &str, rest: Value) -> Value {
+        let mut object = json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {"name": name, "namespace": self.names.namespace},
+        });
+        merge(&mut object, rest);
+        object
+    }
+
+    fn config_map(&self, name: &str, data: Value) -> Value {
+        self.object("v1", "ConfigMap", name, json!({"data": data}))
+    }
+
+    fn crd(&self, plural: &str, schema: &Value) -> Value {
+        let group = &self.names.group;
+        let mut kind = plural.to_owned();
+        kind[..1].make_ascii_uppercase();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"plural": plural, "singular": plural, "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        })
+    }
+
+    /// Waits until the server has published the schema of a CRD, which comes a moment after it is served.
+    fn is_published(&self, crd: &Value) {
+        eventually("the schema is published", || {
+            let (status, document) = control_plane().get(&format!("/openapi/v3/apis/{}/v1", self.names.group));
+            let kind = crd["spec"]["names"]["kind"].as_str().expect("a kind");
+            let is_kind = |name: &String| name.ends_with(&format!(".v1.{kind}"));
+            (status == 200 && document["components"]["schemas"].as_object()?.keys().any(is_kind)).then_some(())
+        });
+    }
+
+    /// Writes a live object the way a tool does: `Apply` is server-side apply, else a create with plain updates.
+    fn live(&self, manager: &str, operation: &str, object: &Value) {
+        let path = control_plane().path_of(object);
+        let (status, answer) = match operation {
+            "Apply" => control_plane().server_side_apply(&path, manager, object),
+            _ => {
+                let (collection, _) = path.rsplit_once('/').expect("a path");
+                control_plane().post(&format!("{collection}?fieldManager={manager}"), object)
+            }
+        };
+        assert!(status < 300, "{answer:#}");
+    }
+}
+
+/// A recursive merge: what `rest` says wins.
+fn merge(into: &mut Value, rest: Value) {
+    match (into, rest) {
+        (Value::Object(into), Value::Object(rest)) => {
+            for (key, value) in rest {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, rest) => *into = rest,
+    }
+}
+
+/// Of each object, named as in a report, the fields and their managers.
+type Conflicts = BTreeMap<String, BTreeSet<(String, String)>>;
+
+/// What the errors of a report say.
+fn foreseen(report: &Value) -> Conflicts {
+    let mut conflicts = Conflicts::new();
+    for error in report["errors"].as_array().into_iter().flatten() {
+        let message = error["message"].as_str().unwrap_or_default();
+        let manager = message.split('"').nth(1).expect("a manager in quotes").to_owned();
+        for line in message.lines().skip(1) {
+            // Objects with the same fields share a line.
+            let (objects, fields) = line.trim().split_once(": ").expect("objects and their fields");
+            let fields = fields.split(", ").map(|field| (field.to_owned(), manager.clone()));
+            for object in objects.split(", ") {
+                conflicts.entry(object.to_owned()).or_default().extend(fields.clone());
+            }
+        }
+    }
+    conflicts
+}
+
+/// What the server answers to a dry run of the same apply.
+fn answered(object: &Value) -> BTreeSet<(String, String)> {
+    let path = control_plane().path_of(object);
+    let (status, answer) = control_plane().server_side_apply(&path, "gantry&dryRun=All", object);
+    assert!(matches!(status, 200 | 409), "{answer:#}");
+    let causes = answer["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let entry = |cause: &Value| {
+        let manager = text(&cause["message"]).split('"').nth(1).expect("a manager in quotes").to_owned();
+        (text(&cause["field"]), manager)
+    };
+    causes.iter().map(entry).collect()
+}
+
+/// A CRD schema in which the API server meets every way to merge.
+fn every_way_to_merge() -> Value {
+    let text = json!({"type": "string"});
+    let pair = json!({"type": "object", "properties": {"name": text, "zone": {"type": "string", "default": "a"},
+        "port": {"type": "integer"}, "value": text, "tags": {"type": "array", "items": text}}});
+    json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "text": text, "number": {"type": "number"}, "nullable": {"type": "string", "nullable": true},
+        "either": {"x-kubernetes-int-or-string": true},
+        "map": {"type": "object", "additionalProperties": text},
+        "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text},
+        "deep": {"type": "object", "properties": {"inner": {"type": "object", "properties": {"a": text, "b": text}}}},
+        "atomic": {"type": "array", "items": text},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            "items": merged(&pair, json!({"required": ["name"]}))},
+        "twice": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "zone"],
+            "items": merged(&pair, json!({"required": ["port"]}))},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"known": {"type": "array", "x-kubernetes-list-type": "set", "items": text}}},
+        "defaulted": {"type": "object", "default": {}, "properties": {"x": {"type": "string", "default": "x"}}},
+    }}}})
+}
+
+fn merged(base: &Value, rest: Value) -> Value {
+    let mut value = base.clone();
+    merge(&mut value, rest);
+    value
+}
+
+/// What is live and what is desired, each as a `spec`.
+fn custom_shapes() -> Vec<(&'static str, Value, Value)> {
+    vec![
+        ("equal", json!({"text": "a", "number": 1}), json!({"text": "a", "number": 1.0})),
+        ("scalar", json!({"text": "a", "number": 1}), json!({"text": "b", "number": 1.5})),
+        ("added", json!({"text": "a"}), json!({"number": 1, "map": {"a": "b"}})),
+        ("null", json!({"text": "a", "nullable": "a", "map": {"a": "b"}}), json!({"nullable": null, "map": null})),
+        ("either", json!({"either": 80}), json!({"either": "80"})),
+        ("map", json!({"map": {"a": "1", "b": "2"}}), json!({"map": {"a": "1", "b": "3", "c": "4"}})),
+        ("map-empty", json!({"map": {}}), json!({"map": {"a": "1"}})),
+        ("map-emptied", json!({"map": {"a": "1"}}), json!({"map": {}})),
+        ("whole", json!({"whole": {"a": "1", "b": "2"}}), json!({"whole": {"a": "1"}})),
+        ("whole-same", json!({"whole": {"a": "1", "b": "2"}}), json!({"whole": {"b": "2", "a": "1"}})),
+        ("whole-empty", json!({"whole": {}}), json!({"whole": {"a": "1"}})),
+        ("deep", json!({"deep": {"inner": {"a": "1", "b": "2"}}}), json!({"deep": {"inner": {"a": "2"}}})),
+        ("atomic", json!({"atomic": ["a", "b"]}), json!({"atomic": ["b", "a"]})),
+        ("atomic-empty", json!({"atomic": []}), json!({"atomic": ["a"]})),
+        ("atomic-same", json!({"atomic": ["a"]}), json!({"atomic": ["a"]})),
+        ("set", json!({"set": ["a", "b"]}), json!({"set": ["b", "c"]})),
+        (
+            "keyed",
+            json!({"keyed": [{"name": "a", "value": "1", "port": 1}, {"name": "b", "value": "2"}]}),
+            json!({"keyed": [{"name": "b", "value": "3"}, {"name": "a", "value": "1", "port": 2}, {"name": "c"}]}),
+        ),
+        (
+            "keyed-in-keyed",
+            json!({"keyed": [{"name": "a \"b\"", "tags": ["x"]}]}),
+            json!({"keyed": [{"name": "a \"b\"", "tags": ["y"]}]}),
+        ),
+        (
+            "two-keys",
+            json!({"twice": [{"port": 1, "value": "1"}, {"port": 1, "zone": "b", "value": "2"}]}),
+            json!({"twice": [{"port": 1, "zone": "a", "value": "3"}, {"port": 1, "zone": "b", "value": "2"}]}),
+        ),
+        (
+            "free",
+            json!({"free": {"a": {"b": 1, "c": [1]}, "known": ["x"]}}),
+            json!({"free": {"a": {"b": 2, "c": [1, 2], "d": 3}, "known": ["y"]}}),
+        ),
+        ("free-type", json!({"free": {"a": {"b": 1}, "c": 1}}), json!({"free": {"a": 1, "c": {"d": 1}}})),
+        ("defaulted", json!({"defaulted": {}}), json!({"defaulted": {"x": "y"}})),
+    ]
+}
+
+/// Built-in kinds: kind, what is live, what is desired.
+fn built_in_shapes() -> Vec<(&'static str, &'static str, &'static str, Value, Value)> {
+    let pod = |containers: Value, rest: Value| {
+        let spec = merged(&json!({"containers": containers}), rest);
+        json!({"spec": {"selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}})
+    };
+    let container = |rest: Value| merged(&json!({"name": "c", "image": "one"}), rest);
+    vec![
+        (
+            "apps/v1",
+            "Deployment",
+            "image",
+            pod(json!([container(json!({}))]), json!({})),
+            pod(json!([container(json!({"image": "two"}))]), json!({})),
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            "lists",
+            pod(
+                json!([container(json!({"args": ["a"], "env": [{"name": "A", "value": "1"}],
+                    "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}))]),
+                json!({"nodeSelector": {"a": "b"}, "volumes": [{"name": "v", "emptyDir": {}}],
+                    "tolerations": [{"key": "a", "operator": "Exists"}], "imagePullSecrets": [{"name": "s"}]}),
+            ),
+            pod(
+                json!([container(json!({"args": ["b"], "env": [{"name": "A", "value": "2"}],
+                    "ports": [{"containerPort": 80, "name": "web"}], "resources": {"limits": {"cpu": "1000m"}}}))]),
+                json!({"nodeSelector": {"c": "d"}, "volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}],
+                    "tolerations": [{"key": "b", "operator": "Exists"}], "imagePullSecrets": [{"name": "t"}]}),
+            ),
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            "replicas",
+            merged(&pod(json!([container(json!({}))]), json!({})), json!({"spec": {"replicas": 1}})),
+            merged(&pod(json!([container(json!({}))]), json!({})), json!({"spec": {"replicas": 3}})),
+        ),
+        (
+            "v1",
+            "Service",
+            "ports",
+            json!({"spec": {"selector": {"a": "b"}, "ports": [{"port": 80, "targetPort": 1}]}}),
+            json!({"spec": {"selector": {"a": "c"}, "ports": [{"port": 80, "protocol": "TCP", "targetPort": 2}]}}),
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            "metadata",
+            json!({"metadata": {"labels": {"a": "1"}, "annotations": {"x/y": "1"}, "finalizers": ["a.example.com/f"],
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]}, "data": {"a": "1"}}),
+            json!({"metadata": {"labels": {"a": "2"}, "annotations": {"x/y": "2"}, "finalizers": ["b.example.com/f"],
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "u"}]}, "data": {"a": "1"}}),
+        ),
+        ("v1", "Secret", "text", json!({"data": {"a": "YQ=="}}), json!({"stringData": {"a": "b"}})),
+        ("v1", "Secret", "data", json!({"data": {"a": "YQ=="}}), json!({"data": {"a": "Yg=="}})),
+        (
+            "rbac.authorization.k8s.io/v1",
+            "Role",
+            "rules",
+            json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+            json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]}),
+        ),
+        (
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            "selector",
+            json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}),
+            json!({"spec": {"podSelector": {"matchLabels": {"a": "b"}}, "policyTypes": ["Ingress"]}}),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_foreseen_is_what_the_server_answers() {
+    let bed = Bed::new();
+    let crd = bed.crd("shapes", &every_way_to_merge());
+    control_plane().apply_yaml(&crd.to_string());
+    bed.is_published(&crd);
+    let custom = format!("{}/v1", bed.names.group);
+    let mut shapes: Vec<(String, String, String, Value, Value)> = Vec::new();
+    for (name, live, desired) in custom_shapes() {
+        let spec = |spec: Value| json!({"spec": spec});
+        shapes.push((custom.clone(), "Shapes".into(), name.into(), spec(live), spec(desired)));
+    }
+    for (api_version, kind, name, live, desired) in built_in_shapes() {
+        shapes.push((api_version.into(), kind.into(), name.into(), live, desired));
+    }
+
+    let mut manifests = Vec::new();
+    for (api_version, kind, name, live, desired) in shapes {
+        for (manager, operation) in [("tool", "Apply"), ("kubectl-client-side-apply", "Update")] {
+            let name = format!("{name}-{}", operation.to_lowercase());
+            bed.live(manager, operation, &bed.object(&api_version, &kind, &name, live.clone()));
+            manifests.push(bed.object(&api_version, &kind, &name, desired.clone()));
+        }
+    }
+    bed.write(&manifests);
+    let run = bed.deploy(&["--dry-run", "-o", "json"]);
+    let report = run.code(1).report();
+    let foreseen = foreseen(&report);
+    let alike = report["errors"].to_string();
+    let alike =
+        alike.split("\\n  ").filter(|line| line.contains("/atomic-apply ") && line.contains("/atomic-empty-apply "));
+    assert_eq!(alike.count(), 1, "what is the same in several objects is told once: {report:#}");
+
+    let mut expected = Conflicts::new();
+    for manifest in &manifests {
+        let answered = answered(manifest);
+        if !answered.is_empty() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let api_version = text(&manifest["apiVersion"]);
+            let kind = text(&manifest["kind"]).to_lowercase();
+            let kind = match api_version.split_once('/') {
+                Some((group, _)) => format!("{kind}.{group}"),
+                None => kind,
+            };
+            let name = format!("{kind}/{} -n {}", text(&manifest["metadata"]["name"]), bed.names.namespace);
+            expected.insert(name, answered);
+        }
+    }
+    let objects: BTreeSet<&String> = foreseen.keys().chain(expected.keys()).collect();
+    let different: Vec<String> = objects
+        .into_iter()
+        .filter(|object| foreseen.get(*object) != expected.get(*object))
+        .map(|object| format!("{object}\n  foreseen {:?}\n  answered {:?}", foreseen.get(object), expected.get(object)))
+        .collect();
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    assert!(expected.len() > 30, "the shapes are to be in conflict, most of them: {expected:#?}");
+}
+
+#[test]
+fn a_conflict_stops_a_deploy_before_it_writes_anything() {
+    let bed = Bed::new();
+    bed.live("kubectl-client-side-apply", "Update", &bed.config_map("old", json!({"a": "1"})));
+    bed.live("team-a", "Apply", &bed.config_map("shared", json!({"a": "1"})));
+    // A new object comes first in the order: it would be there if the deploy began.
+    let new = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "new", "namespace": bed.names.namespace}});
+    bed.write(&[new, bed.config_map("old", json!({"a": "2"})), bed.config_map("shared", json!({"a": "2"}))]);
+    let proxy = Proxy::start(control_plane());
+    let run = bed.gantry(proxy.kubeconfig("admin"), &["deploy"]).run();
+    run.code(1).stdout_contains("Nothing was written").stdout_contains("kubectl apply");
+    run.stdout_contains("\"kubectl-client-side-apply\"").stdout_contains("\"team-a\"");
+    let object = format!("\n  | configmap/old -n {}: .data.a\n", bed.names.namespace);
+    run.stdout_contains(&object).stdout_contains("--force-conflicts");
+    assert_eq!(proxy.writes(), []);
+}
+
+#[test]
+fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
+    let bed = Bed::new();
+    bed.live("team-a", "Apply", &bed.config_map("a", json!({"a": "1"})));
+    bed.write(&[bed.config_map("a", json!({"a": "2"}))]);
+    let check = |flags: &[&str]| bed.gantry(control_plane().kubeconfig("reader"), &["check"]).args(flags).run();
+    let report = check(&["-o", "json"]).code(1).report();
+    let error = report["errors"][0]["message"].as_str().unwrap_or_default();
+    assert!(error.contains("owns what the manifests change") && error.contains("team-a"), "{report}");
+    assert_eq!((report["errors"].as_array().map(Vec::len), &report["warnings"]), (Some(1), &Value::Null), "{report}");
+    check(&["--force-conflicts"]).code(0).stderr_contains("--force-conflicts takes these fields over");
+}
+
+#[test]
+fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
+    let bed = Bed::new();
+    let policy = |port: u16| {
+        let spec = json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": port}]}]}});
+        bed.object("networking.k8s.io/v1", "NetworkPolicy", "a", spec)
+    };
+    // The server adds `protocol: TCP` to the port, in a list that one manager owns as a whole.
+    bed.live("team-a", "Update", &policy(80));
+    bed.live("team-a", "Apply", &bed.config_map("b", json!({"x": "1"})));
+    bed.write(&[policy(80), bed.config_map("b", json!({"x": "2"}))]);
+    let run = bed.deploy(&[]);
+    let only = "field manager \"team-a\" owns fields that differ from the manifests only by what the server filled in, in 1 object:";
+    run.code(1).stdout_contains(only).stdout_contains("it changes no value of them");
+    run.stdout_contains("field manager \"team-a\" owns what the manifests change in 1 object:");
+    let object = format!("networkpolicy.networking.k8s.io/a -n {}: .spec.ingress", bed.names.namespace);
+    run.stdout_contains(&object);
+    let asked = bed.gantry(control_plane().kubeconfig("admin"), &["check", "--preflight", "AdmissionDryRun"]).run();
+    asked
+        .code(3)
+        .stdout_contains("owns what differs from the manifest only by what the server filled in: .spec.ingress");
+
+    // It is true: a forced deploy changes no value.
+    let path = control_plane().path_of(&policy(80));
+    let before = control_plane().get(&path).1["spec"].clone();
+    bed.deploy(&["--force-conflicts"]).code(0).stderr_contains("only by what the server filled in");
+    assert_eq!(control_plane().get(&path).1["spec"], before);
+    // Another port is another matter.
+    bed.write(&[policy(81)]);
+    bed.live("team-b", "Apply", &bed.config_map("c", json!({"x": "1"})));
+    let changed = control_plane().server_side_apply(&path, "team-b&force=true", &policy(82));
+    assert_eq!(changed.0, 200, "{}", changed.1);
+    let run = bed.deploy(&[]);
+    run.code(1).stdout_contains("field manager \"team-b\" owns what the manifests change in 1 object:");
+    run.contains_nowhere("only by what the server filled in");
+}
+
+#[test]
+fn an_object_of_a_client_side_tool_is_taken_over_once() {
+    let bed = Bed::new();
+    let live = bed.config_map("a", json!({"changed": "1", "same": "1", "theirs": "1"}));
+    bed.live("kubectl-client-side-apply", "Update", &live);
+    bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "1"}))]);
+    let run = bed.deploy(&["--force-conflicts"]);
+    run.code(0).stderr_contains("--force-conflicts takes these fields over");
+    run.stderr_contains(".data.changed").stderr_contains("kubectl-client-side-apply");
+
+    // What both had set to the same value is a change now, and no conflict any more.
+    bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "2"}))]);
+    bed.deploy(&[]).code(0);
+    let live = control_plane().get(&control_plane().path_of(&live)).1;
+    assert_eq!(live["data"], json!({"changed": "2", "same": "2", "theirs": "1"}));
+    let managers = live["metadata"]["managedFields"].as_array().expect("records");
+    let theirs = managers.iter().find(|entry| entry["manager"] == "kubectl-client-side-apply").expect("their record");
+    assert_eq!(theirs["fieldsV1"]["f:data"], json!({".": {}, "f:theirs": {}}));
+}
+
+#[test]
+fn a_crd_that_kubectl_created_is_taken_over_once() {
+    let bed = Bed::new();
+    let crd = |fields: &[&str]| {
+        let fields: serde_json::Map<String, Value> =
+            fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
+        bed.crd("samples", &json!({"type": "object", "properties": fields}))
+    };
+    bed.live("kubectl-client-side-apply", "Update", &crd(&["a"]));
+    // The same versions, set again: nothing is lost, so nothing is in the way.
+    bed.write(&[crd(&["a"])]);
+    bed.deploy(&[]).code(0);
+    bed.write(&[crd(&["a", "b"])]);
+    bed.deploy(&[]).code(1).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
+    bed.deploy(&["--force-conflicts"]).code(0);
+    bed.write(&[crd(&["a", "b", "c"])]);
+    bed.deploy(&[]).code(0);
+}
+
+#[test]
+fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
+    let bed = Bed::new();
+    let schema = |list: Value| {
+        let list = merged(
+            &json!({"type": "array", "items": {"type": "object", "required": ["name"],
+            "properties": {"name": {"type": "string"}, "value": {"type": "string"}}}}),
+            list,
+        );
+        json!({"type": "object", "properties": {"list": list}})
+    };
+    let keyed = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
+    let crd = bed.crd("samples", &schema(json!({})));
+    bed.write(std::slice::from_ref(&crd));
+    bed.deploy(&[]).code(0);
+    bed.is_published(&crd);
+    let custom = format!("{}/v1", bed.names.group);
+    let sample = |list: Value| bed.object(&custom, "Samples", "one", json!({"list": list}));
+    bed.live("team-a", "Apply", &sample(json!([{"name": "a", "value": "1"}])));
+
+    // Atomic, the list is one field of theirs.
+    bed.write(&[sample(json!([{"name": "b", "value": "1"}]))]);
+    bed.deploy(&["--dry-run"]).code(1).stdout_contains(".list").stdout_contains("team-a");
+    // With keys, b is an item of its own, and the CRD that says so comes first.
+    bed.write(&[bed.crd("samples", &schema(keyed)), sample(json!([{"name": "b", "value": "1"}]))]);
+    bed.deploy(&["--warn-only"]).code(0);
+    let live = control_plane().get(&control_plane().path_of(&sample(json!([])))).1;
+    assert_eq!(live["list"], json!([{"name": "a", "value": "1"}, {"name": "b", "value": "1"}]));
+}

@@ -1,0 +1,183 @@
+//! `check` ends as `deploy` would before its first write: the same exit code, and nothing written by either.
+
+use crate::support::{Bed, Output, Proxy, control_plane};
+use serde_json::{Value, json};
+
+/// Runs `check`, `deploy --dry-run` and `deploy` on these objects; all of them end alike and write nothing.
+fn alike(bed: &Bed, objects: &[Value], flags: &[&str], code: i32) -> Output {
+    let proxy = Proxy::start(control_plane());
+    let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+    bed.write("manifests.yaml", &texts.join("\n---\n"));
+    let run = |command: &[&str]| {
+        let arguments = [command, &["-f", "manifests.yaml"], flags].concat();
+        bed.gantry(proxy.kubeconfig("admin"), &arguments).run()
+    };
+    let check = run(&["check"]);
+    check.code(code);
+    run(&["deploy", "--dry-run"]).code(code);
+    run(&["deploy"]).code(code);
+    assert!(proxy.writes().is_empty());
+    check
+}
+
+fn object(bed: &Bed, api_version: &str, kind: &str, rest: &Value) -> Value {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "one"}});
+    let namespaced = !matches!(kind, "StorageClass" | "PersistentVolume" | "PriorityClass" | "ClusterRoleBinding");
+    match namespaced {
+        true => object["metadata"]["namespace"] = bed.names.namespace.as_str().into(),
+        // Cluster-scoped names are everybody's.
+        false => object["metadata"]["name"] = bed.names.namespace.as_str().into(),
+    }
+    for (key, value) in rest.as_object().expect("a map") {
+        object[key] = value.clone();
+    }
+    object
+}
+
+fn config_map(bed: &Bed, value: &str) -> Value {
+    object(bed, "v1", "ConfigMap", &json!({"data": {"key": value}}))
+}
+
+#[test]
+fn a_field_conflict_ends_both() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let live = config_map(&bed, "theirs");
+    assert_eq!(cp.server_side_apply(&cp.path_of(&live), "other-tool", &live).0, 201);
+    let ours = config_map(&bed, "ours");
+    let run = alike(&bed, std::slice::from_ref(&ours), &[], 1);
+    run.stdout_contains("field manager \"other-tool\" owns what the manifests change");
+    assert_eq!(alike(&bed, std::slice::from_ref(&ours), &["-o", "json"], 1).report()["outcome"], "failed");
+    // The flags that change the answer are those of deploy.
+    bed.write("manifests.yaml", &ours.to_string());
+    let check = |flags: &[&str]| {
+        bed.gantry(cp.kubeconfig("admin"), &[&["check", "-f", "manifests.yaml"], flags].concat()).run()
+    };
+    check(&["--force-conflicts"]).code(0);
+    check(&["--field-manager", "other-tool"]).code(0);
+}
+
+#[test]
+fn a_kind_that_nobody_serves_ends_both_however_quiet_the_check_is_that_tells_of_it() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    let unknown = object(&bed, &format!("{}/v1", bed.names.group), "Sample", &json!({}));
+    let objects = [config_map(&bed, "x"), unknown];
+    alike(&bed, &objects, &[], 1);
+    alike(&bed, &objects, &["--preflight", "APIAvailability"], 3);
+    alike(&bed, &objects, &["--preflight", "APIAvailability", "--warn-only"], 1);
+}
+
+#[test]
+fn a_namespace_that_is_missing_or_goes_ends_both() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let objects = [object(&bed, "v1", "Secret", &json!({})), config_map(&bed, "x")];
+    let run = alike(&bed, &objects, &[], 1);
+    run.stdout_contains(&format!("there is no namespace \"{}\" for", bed.names.namespace))
+        .stdout_contains("configmap/one");
+    alike(&bed, &objects, &["--preflight", "AdmissionDryRun"], 3);
+    alike(&bed, &objects, &["--preflight", "AdmissionDryRun", "--warn-only"], 1);
+
+    // Nobody empties it here, so that it stays in deletion.
+    cp.apply_yaml(&bed.namespace());
+    assert_eq!(cp.delete(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 200);
+    alike(&bed, &objects, &[], 1).stdout_contains("is being deleted, and nothing can be created in it");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.names.namespace}});
+    alike(&bed, &[namespace, objects[1].clone()], &[], 1).stdout_contains("is being deleted");
+}
+
+/// What the server says of fields that cannot change, for each kind that has some.
+#[test]
+fn an_immutable_field_ends_both() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let pod = |image: &str| json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": image}], "restartPolicy": "Never"}});
+    let always =
+        json!({"metadata": {"labels": {"app": "x", "b": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let workload = |label: &str| json!({"spec": {"selector": {"matchLabels": {label: if label == "app" { "x" } else { "b" }}}, "template": always}});
+    let rbac = "rbac.authorization.k8s.io";
+    let role = |kind: &str, name: &str| json!({"roleRef": {"apiGroup": rbac, "kind": kind, "name": name}});
+    let claim = |class: &str| json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}}});
+    let set = |service: &str| json!({"spec": {"serviceName": service, "selector": {"matchLabels": {"app": "x"}}, "template": always}});
+    let volume = |path: &str| json!({"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": path}}});
+    let cases = [
+        ("batch/v1", "Job", json!({"spec": {"template": pod("a")}}), json!({"spec": {"template": pod("b")}})),
+        ("apps/v1", "Deployment", workload("app"), workload("b")),
+        ("apps/v1", "DaemonSet", workload("app"), workload("b")),
+        ("apps/v1", "ReplicaSet", workload("app"), workload("b")),
+        ("apps/v1", "StatefulSet", set("a"), set("b")),
+        (
+            "v1",
+            "Service",
+            json!({"spec": {"ports": [{"port": 80}]}}),
+            json!({"spec": {"clusterIP": "None", "ports": [{"port": 80}]}}),
+        ),
+        ("v1", "PersistentVolumeClaim", claim("a"), claim("b")),
+        ("v1", "PersistentVolume", volume("/a"), volume("/b")),
+        (
+            "v1",
+            "ConfigMap",
+            json!({"immutable": true, "data": {"a": "1"}}),
+            json!({"immutable": true, "data": {"a": "2"}}),
+        ),
+        (
+            "v1",
+            "Secret",
+            json!({"immutable": true, "stringData": {"a": "1"}}),
+            json!({"immutable": true, "stringData": {"a": "2"}}),
+        ),
+        (
+            "v1",
+            "Secret",
+            json!({"metadata": {"name": "typed", "namespace": bed.names.namespace}, "type": "a/b"}),
+            json!({"metadata": {"name": "typed", "namespace": bed.names.namespace}, "type": "a/c"}),
+        ),
+        (
+            "v1",
+            "Pod",
+            json!({"spec": pod("a")["spec"]}),
+            json!({"spec": {"containers": [{"name": "d", "image": "a"}], "restartPolicy": "Never"}}),
+        ),
+        ("storage.k8s.io/v1", "StorageClass", json!({"provisioner": "a"}), json!({"provisioner": "b"})),
+        ("scheduling.k8s.io/v1", "PriorityClass", json!({"value": 1}), json!({"value": 2})),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding", role("Role", "a"), role("Role", "b")),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", role("ClusterRole", "a"), role("ClusterRole", "b")),
+        (
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            json!({"addressType": "IPv4", "endpoints": []}),
+            json!({"addressType": "IPv6", "endpoints": []}),
+        ),
+    ];
+    let mut missed = Vec::new();
+    for (api_version, kind, before, after) in &cases {
+        let live = object(&bed, api_version, kind, before);
+        let (status, answer) = cp.server_side_apply(&cp.path_of(&live), "gantry", &live);
+        assert!(status < 300, "{kind}: {answer}");
+        let changed = object(&bed, api_version, kind, after);
+        bed.write("manifests.yaml", &changed.to_string());
+        let check = |flags: &[&str]| {
+            bed.gantry(cp.kubeconfig("admin"), &[&["check", "-f", "manifests.yaml"], flags].concat()).run()
+        };
+        let run = check(&["--force-conflicts"]);
+        let report = check(&["--force-conflicts", "--preflight", "AdmissionDryRun", "-o", "json"]).report();
+        let findings = report["checks"][0]["findings"].as_array().expect("findings").clone();
+        let rules: Vec<&str> = findings.iter().filter_map(|finding| finding["rule"].as_str()).collect();
+        let helps = findings
+            .iter()
+            .all(|finding| finding["help"].as_str().is_some_and(|help| help.contains("kubectl delete ")));
+        if !run.stdout.contains("delete and create the object")
+            || rules.is_empty()
+            || rules.iter().any(|rule| *rule != "ImmutableField")
+            || !helps
+        {
+            missed.push(format!("{kind}: {rules:?} {report:#} {run}"));
+            continue;
+        }
+        alike(&bed, &[changed], &["--force-conflicts"], 1);
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}

@@ -1,0 +1,339 @@
+//! What keeps gantry from the cluster, as a person reads it: one error of one line, the next step, and never a secret.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Bed, Gantry, Output, Proxy, When, closed_port, control_plane, kubeconfig_with};
+use serde_json::{Value, json};
+
+/// No output of a failed run may hold it.
+const SECRETS: [&str; 2] = ["geheim", "token-of-yesterday"];
+
+/// A manifest to deploy, and the kubeconfigs with which that fails.
+struct Failing(Bed);
+
+impl Failing {
+    fn new() -> Self {
+        let bed = Bed::new();
+        bed.write("manifests.yaml", &bed.config_map("a", "x"));
+        Failing(bed)
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.folder.path()
+    }
+
+    /// A kubeconfig that is the admin's but for its cluster and user.
+    fn with(&self, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
+        kubeconfig_with(self.folder(), change)
+    }
+
+    /// Runs with a kubeconfig: `message` is all there is to say.
+    #[track_caller]
+    fn says(&self, kubeconfig: PathBuf, message: &str) -> Output {
+        let run = self.0.deploy(kubeconfig, &[]).run();
+        explained(&run, 1, message);
+        run
+    }
+}
+
+/// Exactly one error, of one line, with a next step, and nothing that must not be seen.
+#[track_caller]
+fn explained(run: &Output, code: i32, message: &str) {
+    run.code(code).stderr_contains(&format!("error: {message}\n")).stderr_contains("= help: ");
+    assert_eq!(run.stderr.matches("error: ").count(), 1, "{run}");
+    assert!(run.stdout.is_empty(), "{run}");
+    let cp = control_plane();
+    for secret in [cp.token("admin"), cp.token("reader"), cp.token("nobody")].into_iter().chain(SECRETS) {
+        run.contains_nowhere(secret);
+    }
+    for trace in ["panicked", "backtrace", "RUST_BACKTRACE", "Error {", "src/"] {
+        run.contains_nowhere(trace);
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_or_has_no_such_context() {
+    let failing = Failing::new();
+    let manifests = failing.folder().join("manifests.yaml");
+    let nowhere = Gantry::new().args(["deploy", "-f"]).arg(&manifests);
+    let looked_in = nowhere.home().join(".kube/config");
+    explained(&nowhere.run(), 1, &format!("no kubeconfig: looked in {}", looked_in.display()));
+
+    let missing = failing.folder().join("missing");
+    failing.says(missing.clone(), &format!("no kubeconfig: looked in {}", missing.display()));
+    let named = failing.0.deploy(control_plane().kubeconfig("admin"), &["--kubeconfig", "missing"]).run();
+    explained(&named, 2, "kubeconfig missing does not exist");
+
+    let context = failing.0.deploy(control_plane().kubeconfig("admin"), &["--context", "tset"]).run();
+    explained(&context, 2, "the kubeconfig has no context \"tset\", did you mean \"test\"?");
+
+    failing.0.write("broken", "apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user: {token: [geheim]}\n");
+    let broken = failing.0.deploy(failing.folder().join("broken"), &[]).run();
+    broken.code(1).stderr_contains("error: this is no valid kubeconfig\n").contains_nowhere("geheim");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached() {
+    let failing = Failing::new();
+    let kubeconfig = closed_port(failing.folder());
+    let text: Value = serde_yaml::from_str(&fs::read_to_string(&kubeconfig).unwrap()).unwrap();
+    let closed = text["clusters"][0]["cluster"]["server"].as_str().unwrap().trim_start_matches("http://").to_owned();
+    failing.says(kubeconfig, &format!("{closed} refuses the connection"));
+
+    let server = |server: &str| failing.with(|cluster, _| cluster["server"] = json!(server));
+    failing.says(server("https://no-such-host.invalid:1"), "the name in no-such-host.invalid:1 is not known (DNS)");
+
+    let proxy = format!("http://me:geheim@{closed}");
+    let behind = failing.with(|cluster, _| cluster["proxy-url"] = json!(proxy));
+    failing.says(behind, &format!("the proxy {closed} refuses the connection"));
+    let variable = failing.0.deploy(server("https://cluster.invalid"), &[]).env("HTTPS_PROXY", &proxy).run();
+    explained(&variable, 1, &format!("the proxy {closed} refuses the connection"));
+}
+
+#[test]
+fn a_server_with_another_certificate() {
+    let failing = Failing::new();
+    let url = control_plane().url();
+    let with_ca = |file: &str| {
+        let path = failing.folder().join(file);
+        failing.with(|cluster, _| cluster["certificate-authority"] = json!(path))
+    };
+    let no_ca = failing.folder().join("no-ca.pem");
+    failing.says(
+        with_ca("no-ca.pem"),
+        &format!("the certificate authority {} of cluster \"test\" cannot be read: no such file", no_ca.display()),
+    );
+    failing.0.write("garbage.pem", "geheim");
+    failing.says(with_ca("garbage.pem"), "the certificate authority of cluster \"test\" holds no PEM certificate");
+    failing.0.write("other.pem", OTHER_CA);
+    failing.says(with_ca("other.pem"), &format!("the certificate of {url} is signed by an unknown authority"));
+
+    let other_name = failing.with(|cluster, _| cluster["tls-server-name"] = json!("other.example.com"));
+    let run = failing.0.deploy(other_name, &[]).run();
+    let message = run.stderr.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    explained(&run, 1, &message);
+    assert!(message.starts_with(&format!("the certificate of {url} is for another name: ")), "{run}");
+    assert!(message.contains("127.0.0.1") && !message.contains('('), "{run}");
+}
+
+#[test]
+fn credentials_that_the_server_does_not_take() {
+    let failing = Failing::new();
+    let url = control_plane().url();
+    let user = |user: Value| failing.with(|_, old| *old = user.clone());
+    let refused =
+        format!("{url} does not accept the credentials of user \"admin\" (context \"test\"): expired or invalid");
+    failing.says(user(json!({"token": "token-of-yesterday"})), &refused);
+    failing.0.write("token", "token-of-yesterday\n");
+    failing.says(user(json!({"tokenFile": failing.folder().join("token")})), &refused);
+    // Neither of these is anybody to the server.
+    let anonymous =
+        format!("{url} takes user \"admin\" (context \"test\") for anonymous, who may not get path /api/v1");
+    for user in [user(json!({})), user(json!({"username": "admin", "password": "geheim"}))] {
+        failing
+            .says(user, &anonymous)
+            .stderr_contains("= help: are there credentials for this user in the kubeconfig")
+            .contains_nowhere("Role");
+    }
+
+    failing.says(
+        user(json!({"tokenFile": failing.folder().join("no-token")})),
+        &format!(
+            "the token file {} of user \"admin\" cannot be read: no such file",
+            failing.folder().join("no-token").display()
+        ),
+    );
+    failing.says(
+        user(json!({"client-certificate-data": "***", "client-key-data": "***"})),
+        "client-certificate-data of user \"admin\" in the kubeconfig is not base64",
+    );
+    failing.says(
+        user(json!({"client-certificate-data": "Z2VoZWlt", "client-key-data": "Z2VoZWlt"})),
+        &format!("the certificates for {url} cannot be used"),
+    );
+    failing.says(
+        user(json!({"client-certificate-data": "Z2VoZWlt"})),
+        "the kubeconfig has no client key for user \"admin\"",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_credential_plugin_that_gives_no_credentials() {
+    let failing = Failing::new();
+    let plugin = |command: &str, script: &str| {
+        failing.with(|_, user| {
+            *user = json!({"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": ["-c", script],
+                "installHint": "Get it at\nexample.com", "interactiveMode": "IfAvailable",
+                "env": [{"name": "PASSWORD", "value": "geheim"}],
+            }});
+        })
+    };
+    let missing = failing.says(
+        plugin("no-such-plugin", ""),
+        "the credential plugin \"no-such-plugin\" of user \"admin\" is not installed",
+    );
+    missing.stderr_contains("= help: Get it at example.com");
+
+    // What it says is shown, what looks like a credential in it is not.
+    let script = "printf 'no session,\\033[31m run `login` again: eyJh%s.eyJp.sig\\n' bGci >&2; exit 3";
+    failing.says(
+        plugin("sh", script),
+        "the credential plugin \"sh\" of user \"admin\" failed (exit status: 3): no session,\\u{1b}[31m run `login` again: [hidden]",
+    );
+    failing.says(plugin("sh", "exit 1"), "the credential plugin \"sh\" of user \"admin\" failed (exit status: 1)");
+    let no_credential = "the credential plugin \"sh\" of user \"admin\" printed no valid ExecCredential";
+    failing.says(plugin("sh", "echo geheim"), no_credential);
+    failing.says(plugin("sh", "true"), no_credential);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_credential_plugin_that_works_is_asked_once_a_run() {
+    let failing = Failing::new();
+    control_plane().apply_yaml(&failing.0.namespace());
+    let log = failing.folder().join("asked");
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+        "status": {"token": control_plane().token("admin"), "expirationTimestamp": "2999-01-01T00:00:00Z"},
+    });
+    let kubeconfig = failing.with(|_, user| {
+        *user = json!({"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "interactiveMode": "Never",
+            "args": ["-c", "echo asked >> \"$0\"; printf '%s' \"$1\"", log, credential.to_string()],
+        }});
+    });
+    let run = failing.0.deploy(kubeconfig, &[]).run();
+    run.code(0).contains_nowhere(control_plane().token("admin"));
+    assert_eq!(fs::read_to_string(log).unwrap(), "asked\n");
+    assert_eq!(control_plane().get(&failing.0.config_map_path("a")).1["data"]["key"], "x");
+}
+
+#[test]
+fn missing_rights_are_named() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    bed.write("manifests.yaml", &[bed.config_map("a", "x"), bed.namespace()].join("---\n"));
+    let namespace = &bed.names.namespace;
+
+    // All of them at once, so that one has to ask for rights only once.
+    let cannot_read = bed.deploy(control_plane().kubeconfig("nobody"), &[]).run();
+    cannot_read
+        .code(1)
+        .stderr_contains(&format!("error: user \"nobody\" may not get configmaps in namespace \"{namespace}\"\n"))
+        .stderr_contains("error: user \"nobody\" may not get namespaces")
+        .stderr_contains("= help: ask for a Role in namespace")
+        .contains_nowhere(control_plane().token("nobody"))
+        .contains_nowhere("panicked");
+
+    bed.write("manifests.yaml", &bed.config_map("a", "x"));
+    let cannot_write = bed.deploy(control_plane().kubeconfig("reader"), &[]).run();
+    let message = format!("user \"reader\" may not patch configmaps in namespace \"{namespace}\"");
+    cannot_write.code(1).stdout_contains(&message).stdout_contains("verbs: [\"patch\"]}");
+    cannot_write.contains_nowhere(control_plane().token("reader"));
+    // A check needs no right to write.
+    bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml"]).run().code(0);
+}
+
+#[test]
+fn something_that_is_no_api_server() {
+    let failing = Failing::new();
+    let proxy = Proxy::start(control_plane());
+    let path = failing.0.config_map_path("a");
+    let page = "<html><script>alert('geheim')</script>Log in</html>";
+    proxy.answer_as(When::new("GET", &path).nth(1), 200, "text/html; charset=utf-8", page);
+    proxy.answer_as(When::new("GET", &path).nth(2), 502, "text/html", page);
+    proxy.answer_as(When::new("GET", &path).nth(3), 200, "application/json", "geheim");
+    proxy.cut(When::new("GET", &path).nth(4));
+    let url = proxy.url();
+    let no_server = |what: &str| format!("{url} does not answer like a Kubernetes API server ({what})");
+    let kubeconfig = || proxy.kubeconfig("admin");
+    failing.says(kubeconfig(), &no_server("200, text/html; charset=utf-8"));
+    failing.says(kubeconfig(), &no_server("502, text/html"));
+    failing.says(kubeconfig(), &no_server("200, no object"));
+    let address = url.trim_start_matches("http://");
+    failing.says(kubeconfig(), &format!("{address} closed the connection before its answer was complete"));
+
+    let https = control_plane().url();
+    let plain = https.replace("https", "http");
+    failing.says(
+        failing.with(|cluster, _| cluster["server"] = json!(plain)),
+        &format!("{plain} does not answer like a Kubernetes API server (400, no content type)"),
+    );
+    let tls = url.replace("http", "https");
+    failing.says(failing.with(|cluster, _| cluster["server"] = json!(tls)), &format!("{tls} does not speak TLS"));
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let failing = Failing::new();
+    let proxy = Proxy::start(control_plane());
+    let _held = proxy.hold(When::new("GET", &failing.0.config_map_path("a")));
+    let run = failing.0.deploy(proxy.kubeconfig("admin"), &[]).env("GANTRY_TIMEOUTS__REQUEST", "300ms").run();
+    let address = proxy.url().trim_start_matches("http://");
+    explained(&run, 1, &format!("no answer from {address} within 0.3 s"));
+}
+
+#[test]
+fn what_the_server_refuses_is_said_in_one_line() {
+    let bed = Bed::new();
+    let crd =
+        bed.crd("first: {type: string}").replace("plural: samples", "plural: others").replace("Namespaced", "Galactic");
+    bed.write("manifests.yaml", &crd);
+    // Without the flag the check would stop the deploy before the server is asked.
+    let run = bed.deploy(control_plane().kubeconfig("admin"), &["--warn-only"]).run();
+    let refused = format!("error: customresourcedefinition/samples.{}: the API server refused it: ", bed.names.group);
+    let line = run.code(1).stdout.lines().find(|line| line.starts_with(&refused)).unwrap_or_default();
+    for words in ["spec.scope: Unsupported value: \"Galactic\"", "metadata.name: Invalid value: "] {
+        assert!(line.contains(words), "{run}");
+    }
+    run.contains_nowhere("\\n").stdout_contains("--> manifests.yaml:1");
+}
+
+#[test]
+fn a_crd_that_is_never_served_has_a_time_limit() {
+    let bed = Bed::new();
+    bed.write(
+        "manifests.yaml",
+        &format!("{}---\n{}---\n{}", bed.namespace(), bed.crd("first: {type: string}"), bed.sample()),
+    );
+    let proxy = Proxy::start(control_plane());
+    let crd: Value = serde_yaml::from_str(&bed.crd("first: {type: string}")).unwrap();
+    // The first one asks what is live.
+    proxy.answer(When::new("GET", &bed.crd_path()).starting_at_nth(2), 200, crd);
+    let gantry = bed.deploy(proxy.kubeconfig("admin"), &["-o", "human", "-o", "json=report.json"]);
+    let run = gantry.env("GANTRY_TIMEOUTS__ESTABLISHED", "1s").run();
+    run.code(1).stdout_contains("was applied, but is not served after 1s").stdout_contains("timeouts.established");
+    let report: Value = serde_json::from_slice(&fs::read(bed.folder.path().join("report.json")).unwrap()).unwrap();
+    let results: Vec<String> = crate::support::results(&report).into_iter().map(|(_, result)| result).collect();
+    assert_eq!(results, ["applied", "applied", "notReached"], "{run}");
+
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+    assert_eq!(control_plane().get(&bed.sample_path()).1["first"], "x");
+}
+
+/// A self-signed certificate of nobody.
+const OTHER_CA: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBeDCCAR+gAwIBAgIUI0/yK0HVqQKAWptZ7BGGH58SeoYwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTEyMTA0NTY1NVoYDzIxMjYxMDI4MDQ1
+NjU1WjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AATNlO4o4Fm1Zj+ACbHi7rpoBwayDywuhh/GHhZYnJwu09qR3GasZZdAMrhyL7au
+XdKahzk2i+Nh2HCHCcnmtMNao1MwUTAdBgNVHQ4EFgQU9L0UHeGCwgF7T67NpIc8
+yVH4SzEwHwYDVR0jBBgwFoAU9L0UHeGCwgF7T67NpIc8yVH4SzEwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAW7b7iZ0pOfN7LxD3e/2X1U6BAuG7Z
+JUQYp7eZEVi30gIgJJYKdfXI/ySFn1LovFE2Z23FuFQLVg3sUf6DtWn/Oy4=
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn an_output_that_cannot_be_written_is_named_once_before_any_request() {
+    let gantry = Gantry::new();
+    let args = ["check", "-f", "-", "--target", "dir:nowhere", "-o", "json=missing/report.json"];
+    let run = gantry.args(args).stdin("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").run();
+    run.code(2).stderr_contains("missing/report.json");
+    assert_eq!(run.stderr.matches("cannot write the report").count(), 1, "{}", run.stderr);
+    assert!(!run.stderr.contains("nowhere"), "{}", run.stderr);
+}

@@ -1,0 +1,520 @@
+//! Lists on a real API server: pages, what selects, and every way in which a list ends early.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use crate::support::{ControlPlane, Proxy, When, control_plane, eventually, isolated};
+use gantry::cluster::{Connection, ListError, ListRequest, MissingRight, Page, Pages, Target};
+use gantry::options::TargetSpec;
+use gantry::resource::Resource;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// A target with a runtime of its own, as the test bed's requests block.
+struct Lister {
+    runtime: Runtime,
+    target: Target,
+}
+
+impl Lister {
+    fn kube(kubeconfig: &Path) -> Self {
+        Self::open(&TargetSpec::Kube, &Connection { kubeconfig: Some(kubeconfig.to_owned()), ..Connection::default() })
+    }
+
+    fn dir(folder: &Path) -> Self {
+        Self::open(&TargetSpec::Dir(folder.to_owned()), &Connection::default())
+    }
+
+    fn open(spec: &TargetSpec, connection: &Connection) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let target = runtime.block_on(Target::open(spec, connection)).unwrap_or_else(|error| panic!("{error}"));
+        Lister { runtime, target }
+    }
+
+    fn next(&self, pages: &mut Pages) -> Result<Option<Page>, ListError> {
+        self.runtime.block_on(pages.next())
+    }
+
+    /// The names of all objects, page by page.
+    fn names(&self, request: &ListRequest<'_>) -> Result<Vec<Vec<String>>, ListError> {
+        let mut pages = self.target.list(request);
+        let mut names = Vec::new();
+        while let Some(page) = self.next(&mut pages)? {
+            names.push(names_of(&page));
+        }
+        Ok(names)
+    }
+}
+
+fn names_of(page: &Page) -> Vec<String> {
+    let name = |item: &str| {
+        let object: Value = serde_json::from_str(item).unwrap();
+        let part = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
+        format!("{}/{}", part("namespace"), part("name"))
+    };
+    page.items().map(name).collect()
+}
+
+fn resource(group: &str, version: &str) -> Resource {
+    Resource {
+        group: group.into(),
+        version: version.into(),
+        kind: "Sample".into(),
+        plural: "samples".into(),
+        namespaced: true,
+    }
+}
+
+fn all(resource: &Resource, page_size: u32) -> ListRequest<'_> {
+    ListRequest { resource, namespace: None, label_selector: None, page_size }
+}
+
+/// Serves `Sample` in the group at v1 (stored) and v2.
+fn serve(cp: &ControlPlane, group: &str) -> Value {
+    let version = |name: &str| {
+        json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("samples.{group}")},
+        "spec": {
+            "group": group,
+            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
+            "scope": "Namespaced",
+            "versions": [version("v1"), version("v2")],
+        },
+    });
+    cp.apply_yaml(&crd.to_string()).remove(0)
+}
+
+fn namespaces(cp: &ControlPlane, names: &[&str]) {
+    for name in names {
+        assert_eq!(cp.post("/api/v1/namespaces", &json!({"metadata": {"name": name}})).0, 201);
+    }
+}
+
+fn sample(group: &str, name: &str, labels: &Value) -> Value {
+    json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": "Sample",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"text": "]}, \" and {[ are only text"},
+    })
+}
+
+/// Creates `count` objects `s0000`, `s0001`, … in the namespace.
+fn fill(cp: &ControlPlane, group: &str, namespace: &str, count: usize) {
+    let path = resource(group, "v1").path(Some(namespace), None);
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let api = cp.api_as("admin");
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return;
+                    }
+                    let (status, answer) = api.post(&path, &sample(group, &format!("s{number:04}"), &json!({})));
+                    assert_eq!(status, 201, "{answer}");
+                }
+            });
+        }
+    });
+}
+
+fn expected(namespace: &str, numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|number| format!("{namespace}/s{number:04}")).collect()
+}
+
+#[test]
+fn a_thousand_objects_come_once_each_and_in_order_with_one_page_ahead() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    namespaces(cp, &[&names.namespace]);
+    fill(cp, &names.group, &names.namespace, 1000);
+    let proxy = Proxy::start(cp);
+    let lister = Lister::kube(&proxy.kubeconfig("reader"));
+
+    // How many pages the caller has asked for, and that number at the moment of each request.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let at_request: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let (counter, log) = (Arc::clone(&asked), Arc::clone(&at_request));
+    proxy.before(When::new("GET", "/samples"), move || log.lock().unwrap().push(counter.load(Ordering::SeqCst)));
+
+    let resource = resource(&names.group, "v2");
+    let mut pages = lister.target.list(&all(&resource, 50));
+    assert!(proxy.requests().is_empty(), "nothing is sent before the first page is asked for");
+    let mut listed = Vec::new();
+    let mut remaining = Vec::new();
+    loop {
+        asked.fetch_add(1, Ordering::SeqCst);
+        let Some(page) = lister.next(&mut pages).unwrap() else { break };
+        if listed.is_empty() {
+            eventually("the second page is fetched while the first one is looked at", || {
+                (proxy.requests().len() == 2).then_some(())
+            });
+            let first: Value = serde_json::from_str(page.items().next().unwrap()).unwrap();
+            assert_eq!(first["apiVersion"], format!("{}/v2", names.group), "at the version asked for");
+            assert_eq!(first["kind"], "Sample");
+            assert_eq!(first["metadata"]["managedFields"][0]["apiVersion"], format!("{}/v1", names.group));
+            assert_eq!(first["spec"]["text"], "]}, \" and {[ are only text");
+        }
+        assert_eq!(page.len(), 50);
+        remaining.push(page.remaining());
+        listed.extend(names_of(&page));
+    }
+    assert_eq!(listed, expected(&names.namespace, 0..1000));
+    let counts: Vec<Option<u64>> = (1..=20).map(|page| Some(1000 - 50 * page).filter(|left| *left > 0)).collect();
+    assert_eq!(remaining, counts);
+    assert!(lister.next(&mut pages).unwrap().is_none(), "the end stays the end");
+
+    let requests = proxy.requests();
+    assert_eq!(requests.len(), 20);
+    assert!(requests.iter().all(|request| request.query.contains("limit=50")), "{requests:?}");
+    // The k-th page may be fetched once the (k-1)-th is handed out: two pages are in memory, never three.
+    let early: Vec<_> = at_request.lock().unwrap().iter().copied().enumerate().filter(|(k, asked)| asked < k).collect();
+    assert!(early.is_empty(), "{early:?}");
+}
+
+#[test]
+fn a_namespace_is_listed_alone_and_no_namespace_means_all() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    let (first, second) = (format!("{}-a", names.namespace), format!("{}-b", names.namespace));
+    namespaces(cp, &[&first, &second]);
+    fill(cp, &names.group, &first, 7);
+    fill(cp, &names.group, &second, 4);
+    let lister = Lister::kube(&cp.kubeconfig("reader"));
+    let resource = resource(&names.group, "v1");
+
+    let in_namespace = |namespace| {
+        let request = ListRequest { namespace: Some(namespace), ..all(&resource, 3) };
+        lister.names(&request).unwrap()
+    };
+    let second_alone = expected(&second, 0..4);
+    assert_eq!(in_namespace(&second), [&second_alone[..3], &second_alone[3..]]);
+    assert_eq!(in_namespace("not-there").concat(), [""; 0]);
+    let both = lister.names(&all(&resource, 100)).unwrap();
+    assert_eq!(both, [[expected(&first, 0..7), second_alone].concat()]);
+    // No size at all is a slip, not a wish for everything at once.
+    assert_eq!(lister.names(&all(&resource, 0)).unwrap().len(), 11);
+}
+
+#[test]
+fn a_folder_reads_label_selectors_as_the_server_does() {
+    let (cp, names) = (control_plane(), isolated());
+    let crd = serve(cp, &names.group);
+    namespaces(cp, &[&names.namespace]);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("crd.yaml"), crd.to_string()).unwrap();
+    let labels = [
+        json!({}),
+        json!({"app": "web"}),
+        json!({"app": "db", "tier": "back"}),
+        json!({"app": "", "example.com/n": "10"}),
+        json!({"in": "notin", "example.com/n": "9", "app": "web"}),
+        json!({"example.com/n": "ten", "tier": "front"}),
+    ];
+    let path = resource(&names.group, "v1").path(Some(&names.namespace), None);
+    for (number, labels) in labels.iter().enumerate() {
+        let (status, live) = cp.post(&path, &sample(&names.group, &format!("s{number:04}"), labels));
+        assert_eq!(status, 201, "{live}");
+        fs::write(folder.path().join(format!("{number}.yaml")), live.to_string()).unwrap();
+    }
+    let (server, folder) = (Lister::kube(&cp.kubeconfig("reader")), Lister::dir(folder.path()));
+    let resource = resource(&names.group, "v2");
+    let mut selected = 0;
+    let mut refused = 0;
+    for selector in [
+        "",
+        "app",
+        "!app",
+        "app=web",
+        "app==web",
+        "app!=web",
+        "app in (web,db)",
+        "app in (web, )",
+        "app notin (web)",
+        "app=",
+        "app in ()",
+        "tier=back,app=db",
+        "tier,!example.com/n",
+        "example.com/n>9",
+        "example.com/n<10",
+        "in",
+        "in in (notin)",
+        "in!=x,app",
+        " app = web ",
+        "app in (,)",
+        "app notin (,web)",
+        "nothing=here",
+        "!nothing",
+        "app web",
+        "=web",
+        "app,",
+        "app,,tier",
+        "app in web",
+        "app in (web",
+        "!",
+        "example.com/n>ten",
+        "-a=b",
+        "a/b/c",
+        "a=-",
+        "app=(web)",
+        "app in (web db)",
+        "a b",
+        "app=web=db",
+        ")",
+        "app>1",
+        "!app=web",
+        "app in (=)",
+        ",app",
+    ] {
+        let request = ListRequest { label_selector: Some(selector), ..all(&resource, 2) };
+        match (server.names(&request), folder.names(&request)) {
+            (Ok(server), Ok(folder)) => {
+                assert_eq!(server.concat(), folder.concat(), "{selector:?}");
+                selected += 1;
+            }
+            (Err(ListError::Other(server)), Err(ListError::Other(folder))) => {
+                let words = folder.message.split_once("is no label selector: ").unwrap().1;
+                assert!(server.message.contains(words), "{selector:?}\n{server}\n{folder}");
+                refused += 1;
+            }
+            (server, folder) => panic!("{selector:?}: {server:?}, but {folder:?}"),
+        }
+    }
+    assert!(selected > 20 && refused > 15, "{selected} selectors, {refused} refused");
+}
+
+#[test]
+fn whoever_may_not_list_is_told_which_right_is_missing() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    // May get, which is not enough.
+    let user = cp.user(&json!([{"apiGroups": [names.group], "resources": ["samples"], "verbs": ["get"]}]));
+    let lister = Lister::kube(&cp.kubeconfig(&user));
+    let resource = resource(&names.group, "v1");
+    for (namespace, place, role) in [
+        (None, "at the cluster scope".to_owned(), "ask for a ClusterRole".to_owned()),
+        (Some("default"), "in namespace \"default\"".to_owned(), "ask for a Role in namespace \"default\"".to_owned()),
+    ] {
+        let error = lister.names(&ListRequest { namespace, ..all(&resource, 10) }).unwrap_err();
+        let ListError::Forbidden { right, problem } = error else { panic!("{error:?}") };
+        let expected = MissingRight {
+            verb: "list",
+            group: names.group.clone(),
+            resource: "samples".into(),
+            namespace: namespace.map(Into::into),
+        };
+        assert_eq!(*right, expected);
+        assert_eq!(problem.message, format!("user \"{user}\" may not list samples.{} {place}", names.group));
+        let rule =
+            format!("with the rule {{apiGroups: [\"{}\"], resources: [\"samples\"], verbs: [\"list\"]}}", names.group);
+        let help = problem.help.unwrap();
+        assert!(help.starts_with(&role) && help.contains(&rule), "{help}");
+    }
+}
+
+#[test]
+fn what_is_not_served_is_not_taken_for_an_empty_list() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    let lister = Lister::kube(&cp.kubeconfig("reader"));
+    assert_eq!(lister.names(&all(&resource(&names.group, "v1"), 10)).unwrap().concat(), [""; 0]);
+    for (group, version) in [(names.group.as_str(), "v3"), ("nowhere.example.com", "v1")] {
+        let error = lister.names(&all(&resource(group, version), 10)).unwrap_err();
+        let ListError::NotServed(problem) = error else { panic!("{error:?}") };
+        let message = format!("the API server does not serve Sample of {group}/{version} (any more)");
+        assert_eq!(problem.message, message);
+    }
+}
+
+fn gone(token: Option<&str>) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410,
+        "metadata": {"continue": token.unwrap_or_default()},
+        "message": "The provided continue parameter is too old to display a consistent list result.",
+    })
+}
+
+#[test]
+fn an_expired_list_begins_again_once() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    namespaces(cp, &[&names.namespace]);
+    fill(cp, &names.group, &names.namespace, 30);
+    let resource = resource(&names.group, "v1");
+    for expiries in [1, 2] {
+        let proxy = Proxy::start(cp);
+        let lister = Lister::kube(&proxy.kubeconfig("reader"));
+        // The third page of the first try, and of the second one: they are the second and fourth with a token.
+        for nth in [2, 4].into_iter().take(expiries) {
+            proxy.answer(When::new("GET", "/samples").query("continue=").nth(nth), 410, gone(None));
+        }
+        let mut pages = lister.target.list(&all(&resource, 10));
+        let mut listed = Vec::new();
+        let mut restarts = 0;
+        let end = loop {
+            match lister.next(&mut pages) {
+                Ok(Some(page)) => listed.extend(names_of(&page)),
+                Err(ListError::Expired) => {
+                    assert_eq!(listed, expected(&names.namespace, 0..20));
+                    listed.clear();
+                    restarts += 1;
+                }
+                end => break end,
+            }
+        };
+        assert_eq!(restarts, 1);
+        if expiries == 1 {
+            assert_eq!(listed, expected(&names.namespace, 0..30));
+            assert!(end.unwrap().is_none());
+        } else {
+            let error = end.unwrap_err();
+            let message = &error.problem().unwrap().message;
+            let what = format!("dropped the list of samples.{} twice while it was read", names.group);
+            assert!(matches!(error, ListError::Other(_)) && message.ends_with(&what), "{error:?}");
+            assert_eq!(lister.next(&mut pages).unwrap_err(), error, "it never becomes an end");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
+    // Compaction is for all objects, so this takes servers of its own.
+    let (cp, names) = (ControlPlane::start(), isolated());
+    serve(&cp, &names.group);
+    namespaces(&cp, &[&names.namespace]);
+    fill(&cp, &names.group, &names.namespace, 30);
+    let proxy = Proxy::start(&cp);
+    let lister = Lister::kube(&proxy.kubeconfig("reader"));
+    let resource = resource(&names.group, "v1");
+    let mut pages = lister.target.list(&all(&resource, 10));
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    proxy.before(When::new("GET", "/samples").query("continue=").nth(1), move || {
+        released.lock().unwrap().recv().unwrap();
+    });
+    let mut listed = names_of(&lister.next(&mut pages).unwrap().unwrap());
+
+    // Objects before and after the place that the list has come to.
+    let path = |name: &str| resource.path(Some(&names.namespace), Some(name));
+    assert_eq!(cp.delete(&path("s0003")).0, 200);
+    assert_eq!(cp.delete(&path("s0025")).0, 200);
+    cp.kill_api_server();
+    cp.compact();
+    cp.restart_api_server();
+    release.send(()).unwrap();
+
+    while let Some(page) = lister.next(&mut pages).unwrap() {
+        listed.extend(names_of(&page));
+    }
+    let mut left = expected(&names.namespace, 0..30);
+    left.remove(25);
+    assert_eq!(listed, left);
+    // The server's refusal and what followed: three good pages take three requests.
+    assert_eq!(proxy.requests().len(), 4);
+}
+
+#[test]
+fn a_cut_connection_is_no_end_of_the_list() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    namespaces(cp, &[&names.namespace]);
+    fill(cp, &names.group, &names.namespace, 30);
+    let resource = resource(&names.group, "v1");
+    for before_the_server in [true, false] {
+        let proxy = Proxy::start(cp);
+        let lister = Lister::kube(&proxy.kubeconfig("reader"));
+        let third = When::new("GET", "/samples").nth(3);
+        if before_the_server {
+            proxy.cut(third)
+        } else {
+            proxy.lose_answer(third)
+        }
+        let mut pages = lister.target.list(&all(&resource, 10));
+        assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 0..10));
+        assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 10..20));
+        let error = lister.next(&mut pages).unwrap_err();
+        let ListError::Other(problem) = &error else { panic!("{error:?}") };
+        assert!(problem.message.ends_with("closed the connection before its answer was complete"), "{problem}");
+        assert_eq!(lister.next(&mut pages).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn a_stop_by_the_user_ends_the_list_where_it_is() {
+    let (cp, names) = (control_plane(), isolated());
+    serve(cp, &names.group);
+    namespaces(cp, &[&names.namespace]);
+    fill(cp, &names.group, &names.namespace, 30);
+    let proxy = Proxy::start(cp);
+    let lister = Lister::kube(&proxy.kubeconfig("reader"));
+    // The second page does not come before the test is over with the list.
+    let (arrived, arrivals) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let (arrived, released) = (Mutex::new(arrived), Mutex::new(released));
+    proxy.before(When::new("GET", "/samples").nth(2), move || {
+        arrived.lock().unwrap().send(()).unwrap();
+        let _ = released.lock().unwrap().recv();
+    });
+
+    let resource = resource(&names.group, "v1");
+    let mut pages = lister.target.list(&all(&resource, 10));
+    assert_eq!(lister.next(&mut pages).unwrap().unwrap().len(), 10);
+    arrivals.recv().unwrap();
+    let (stop, mut stopped) = watch::channel(false);
+    stop.send(true).unwrap();
+    let came = lister.runtime.block_on(async {
+        tokio::select! {
+            biased;
+            page = pages.next() => Some(page),
+            _ = stopped.wait_for(|stopped| *stopped) => None,
+        }
+    });
+    assert!(came.is_none());
+    drop(pages);
+    drop(release);
+
+    // The target is as good as before, and nobody asked for the third page.
+    let again = lister.names(&ListRequest { namespace: Some(&names.namespace), ..all(&resource, 30) }).unwrap();
+    assert_eq!(again, [expected(&names.namespace, 0..30)]);
+    let paths: Vec<String> = proxy.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(
+        paths,
+        [resource.path(None, None), resource.path(None, None), resource.path(Some(&names.namespace), None)]
+    );
+}
+
+#[test]
+fn a_conversion_webhook_that_does_not_answer_is_named() {
+    let (cp, names) = (control_plane(), isolated());
+    let crd = serve(cp, &names.group);
+    namespaces(cp, &[&names.namespace]);
+    fill(cp, &names.group, &names.namespace, 3);
+    // Nobody listens there.
+    let conversion = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/convert"}}});
+    let (status, answer) = cp.patch(&cp.path_of(&crd), &json!({"spec": {"conversion": conversion}}));
+    assert_eq!(status, 200, "{answer}");
+
+    let lister = Lister::kube(&cp.kubeconfig("reader"));
+    let (stored, other) = (resource(&names.group, "v1"), resource(&names.group, "v2"));
+    // The server takes a moment to see the new conversion.
+    let error = eventually("the list needs the webhook", || lister.names(&all(&other, 10)).err());
+    let ListError::Conversion { said, problem } = error else { panic!("{error:?}") };
+    let start =
+        format!("conversion webhook for {}/v1, Kind=Sample failed: Post \"https://127.0.0.1:1/convert", names.group);
+    assert!(said.starts_with(&start), "{said}");
+    assert!(problem.message.contains(&said), "{problem}");
+    // Where nothing has to be converted, nobody asks the webhook.
+    assert_eq!(lister.names(&all(&stored, 10)).unwrap(), [expected(&names.namespace, 0..3)]);
+}

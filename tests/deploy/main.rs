@@ -1,0 +1,19 @@
+//! `gantry deploy` and `gantry check` as a whole, and what they read from a cluster: against a real API server that all
+//! tests of this binary share (docs/testing.md).
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod apply;
+mod apply_conflicts;
+mod check_as_deploy;
+mod command;
+mod errors;
+mod first_install;
+mod kube_list;
+mod kube_target;
+mod manifests_config;
+mod read_ahead;
+mod report;
+#[cfg(unix)]
+mod terminal;

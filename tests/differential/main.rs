@@ -1,0 +1,16 @@
+//! What gantry works out for itself against the API server: generated schemas, objects and CRDs, and the same answer
+//! (docs/testing.md).
+
+#[path = "../generator/mod.rs"]
+mod generator;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod comparison;
+mod judges;
+
+mod crd;
+mod crd_keywords;
+mod proof;
+mod validator;
+mod validator_changes;

@@ -1,0 +1,264 @@
+//! The validator against the real API server: generated schemas, generated objects, the same answer.
+//!
+//! Many schemas share one CRD, each as a field of its own, so that one request judges as many values as there are fields.
+//! What the server refuses must be what we refuse, in the same words; what it accepts must come back as the object that
+//! we make of it. Updates go from objects that were stored while the CRD took anything, so that anything can be "before".
+//!
+//! `GANTRY_DIFFERENTIAL=<schemas>[,<seed>]` sets the length of the run; 2000 schemas make 50,000 values and more.
+//! `GANTRY_CRDS=<folder>` takes schemas and rules from the CRDs of a folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::comparison::{FIELDS, Tally, Values, corpus, crd, one_crd, texts_of};
+use crate::generator::{self, Random};
+use crate::support::{Api, control_plane, eventually, isolated};
+use gantry::resource::Step;
+use gantry_schema::Schema;
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
+use serde_json::{Value, json};
+
+fn setting() -> (String, String) {
+    let setting = std::env::var("GANTRY_DIFFERENTIAL").unwrap_or_else(|_| "100".to_owned());
+    let (schemas, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
+    (schemas.to_owned(), seed.to_owned())
+}
+
+/// How many schemas to generate.
+fn run_length() -> usize {
+    setting().0.parse().expect("GANTRY_DIFFERENTIAL is <schemas>[,<seed>]")
+}
+
+fn seed() -> u64 {
+    setting().1.parse().expect("the seed in GANTRY_DIFFERENTIAL is a number")
+}
+
+#[test]
+fn the_validator_agrees_with_the_server() {
+    compare("keywords", run_length(), generator::schema, |random, schema| {
+        let mut value = generator::value(random, schema);
+        for _ in 0..random.below(3) {
+            value = generator::broken(random, &value);
+        }
+        value
+    });
+}
+
+#[test]
+fn rules_are_evaluated_as_the_server_does() {
+    // The server takes its time to compile rules: half as many do for a short run.
+    let schemas = if std::env::var_os("GANTRY_DIFFERENTIAL").is_some() { run_length() } else { run_length() / 2 };
+    compare("rules", schemas, generator::ruled_schema, generator::ruled_value);
+}
+
+/// The CRDs of a folder, in a development run: each distinct rule compiles, and is evaluated as on the server.
+#[test]
+fn rules_of_given_crds_are_evaluated_as_the_server_does() {
+    let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
+    corpus::compare(control_plane().api(), &isolated().group, folder.as_ref(), seed());
+}
+
+fn compare(what: &str, schemas: usize, schema: fn(&mut Random) -> Value, value: Values) {
+    let group = isolated().group;
+    let api = control_plane().api();
+    let mut tally = Tally::default();
+    for at in 0..schemas.div_ceil(FIELDS) {
+        let mut random = Random::new(seed().wrapping_mul(1_000_003).wrapping_add(at as u64));
+        let schemas = (0..FIELDS).map(|_| schema(&mut random)).collect();
+        one_crd(api, (&group, at), schemas, value, &mut random, &mut tally);
+    }
+    tally.judge(what);
+}
+
+/// Strings by the thousand against every format and against patterns: each is judged as the server judges it.
+#[test]
+fn formats_and_patterns_are_read_as_the_server_reads_them() {
+    let api = control_plane().api();
+    let group = isolated().group;
+    let mut fields: BTreeMap<String, (Value, Vec<&str>)> = BTreeMap::new();
+    for (at, (format, texts)) in generator::FORMATS.iter().enumerate() {
+        fields.insert(format!("f{at}"), (json!({"type": "string", "format": format}), texts.to_vec()));
+    }
+    let known: Vec<&str> = generator::PATTERNS.iter().map(|(_, text)| *text).collect();
+    let patterns =
+        generator::PATTERNS_OF_RE2.iter().copied().chain(generator::PATTERNS.iter().map(|(pattern, _)| *pattern));
+    for (at, pattern) in patterns.enumerate() {
+        let texts = generator::TEXTS.iter().chain(&known).copied().collect();
+        fields.insert(format!("p{at}"), (json!({"type": "string", "pattern": pattern}), texts));
+    }
+    let lists: BTreeMap<&String, Value> =
+        fields.iter().map(|(field, (schema, _))| (field, json!({"type": "array", "items": schema}))).collect();
+    let schema = json!({"type": "object", "properties": lists});
+    let mut crd = crd(&group, 0);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
+    let (status, answer) = api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
+    assert_eq!(status, 201, "{answer}");
+    let resource = format!("/apis/{group}/v1/diff0s");
+    eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
+    let schema = Schema::compile(&schema).expect("the server took the schema");
+
+    let mut random = Random::new(3);
+    let (mut judged, mut refused) = (0, 0);
+    for _ in 0..run_length().div_ceil(10) {
+        let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": "Diff0", "metadata": {"name": "x"}});
+        for (field, (_, texts)) in &fields {
+            object[field] = (0..20).map(|_| json!(generator::text_like(&mut random, texts))).collect();
+        }
+        judged += fields.len() * 20;
+        let (_, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
+        let theirs = texts_of(&answer);
+        let outcome = schema.process(&mut object, None).outcome;
+        assert_eq!(outcome.undecided, []);
+        let ours = outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect::<BTreeSet<_>>();
+        refused += ours.len();
+        let differing: Vec<_> = ours.symmetric_difference(&theirs).take(10).collect();
+        assert!(differing.is_empty(), "only one side says {differing:#?}");
+    }
+    println!("{judged} strings, {refused} refused");
+    assert!(refused > 0 && refused < judged);
+}
+
+/// Metadata of the object itself, in the server's words.
+#[test]
+fn the_metadata_of_an_object_is_judged_as_the_server_does() {
+    let api = control_plane().api();
+    let group = isolated().group;
+    assert_eq!(api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd(&group, 1)).0, 201);
+    let resource = format!("/apis/{group}/v1/diff1s");
+    eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = Schema::compile(&schema).expect("a schema");
+    let long = "a".repeat(260);
+    let owner = json!({"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "1", "controller": true});
+    let other = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true});
+    for metadata in [
+        json!({"name": "x"}),
+        json!({"name": "X_y"}),
+        json!({"name": long}),
+        json!({}),
+        json!({"generateName": "x-"}),
+        json!({"name": "x", "generateName": "A_B"}),
+        json!({"name": "x", "generateName": "A/B"}),
+        json!({"name": "x", "labels": {"a/b/c": "x", "-": "é", "ok": "-", "long": long}}),
+        json!({"name": "x", "labels": {"/x": "", "A_b/c": "v", "": "v"}}),
+        json!({"name": "x", "annotations": {"A.b/C": "é", "-": "", "a b": ""}}),
+        json!({"name": "x", "annotations": {"a": "x".repeat(263_000)}}),
+        json!({"name": "x", "finalizers": ["a.b/c", "-"]}),
+        json!({"name": "x", "finalizers": ["orphan", "foregroundDeletion"]}),
+        json!({"name": "x", "ownerReferences": [{"apiVersion": "a/", "kind": "", "name": "", "uid": ""}]}),
+        json!({"name": "x", "ownerReferences": [owner, owner]}),
+        json!({"name": "x", "ownerReferences": [owner, other]}),
+        json!({"name": "x", "generation": -1, "managedFields": [{"operation": "Foo"}]}),
+        json!({"name": "x", "labels": {"a": null}, "annotations": null, "unknown": 1}),
+    ] {
+        let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": "Diff1", "metadata": metadata});
+        let judged = |mut object: Value, old: Option<&Value>| {
+            let outcome = schema.process(&mut object, old).outcome;
+            outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect::<BTreeSet<_>>()
+        };
+        let (status, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
+        assert!(matches!(status, 201 | 422), "{metadata}: {answer}");
+        assert_eq!(judged(object.clone(), None), texts_of(&answer), "{metadata}");
+
+        // The same as an update of an object that has none of it.
+        if metadata["name"] != "x" {
+            continue;
+        }
+        let plain = json!({"apiVersion": object["apiVersion"], "kind": "Diff1", "metadata": {"name": "x"}});
+        let (status, old) = api.post(&resource, &plain);
+        assert_eq!(status, 201, "{old}");
+        for field in ["uid", "resourceVersion"] {
+            object["metadata"][field] = old["metadata"][field].clone();
+        }
+        let (status, answer) = api.put(&format!("{resource}/x?dryRun=All"), &object);
+        assert!(matches!(status, 200 | 422), "{metadata}: {answer}");
+        assert_eq!(judged(object, Some(&old)), texts_of(&answer), "update: {metadata}");
+        assert_eq!(api.delete(&format!("{resource}/x")).0, 200);
+    }
+}
+
+/// Manifests of generated schemas, most of them broken: what the server cannot read of them by the types of the schema,
+/// in its words.
+#[test]
+fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
+    let group = isolated().group;
+    let api = control_plane().api();
+    let (mut read, mut refused) = (0, BTreeMap::<UnreadableKind, usize>::new());
+    for at in 0..run_length().div_ceil(FIELDS).min(40) {
+        let mut random = Random::new(seed().wrapping_mul(1_000_033).wrapping_add(at as u64));
+        let fields = (0..FIELDS).map(|field| (format!("f{field}"), generator::schema(&mut random)));
+        let mut fields: BTreeMap<String, Value> = fields.collect();
+        let mut crd = crd(&group, at);
+        crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+        let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let schema = loop {
+            let schema = json!({"type": "object", "properties": fields});
+            crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
+            let (status, answer) = api.post(collection, &crd);
+            if status == 201 {
+                break schema;
+            }
+            let (text, before) = (answer.to_string(), fields.len());
+            fields.retain(|field, _| !text.contains(&format!("[{field}]")));
+            assert!(fields.len() < before, "the server refuses the CRD for no field: {answer}");
+        };
+        let resource = format!("/apis/{group}/v1/diff{at}s");
+        eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
+        for _ in 0..20 {
+            let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": format!("Diff{at}"),
+                "metadata": {"name": "x", "finalizers": random.pick(&[json!([]), json!(["a.b/c", "a.b/c"]), json!([null])])}});
+            for (field, schema) in &fields {
+                let mut value = generator::value(&mut random, schema);
+                for _ in 0..random.below(4) {
+                    value = generator::broken(&mut random, &value);
+                }
+                object[field] = value;
+            }
+            // An apply is read as YAML, which has no negative zero.
+            let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
+            let found = typed::unreadable(&schema, &object, Duplicates::Refused);
+            let ours: BTreeSet<String> = found.iter().map(ToString::to_string).collect();
+            let theirs = unreadable_by(api, &format!("{resource}/x"), &object);
+            // The server goes through the fields of a map in random order, and leaves it at the first unknown one.
+            let left: Vec<String> =
+                found.iter().filter(|found| found.kind == UnreadableKind::Undeclared).map(parent).collect();
+            let is_left_out = |said: &str| left.iter().any(|parent| said.starts_with(parent));
+            // A map that is a key is printed in random order, too.
+            let is_reordered = |said: &str| {
+                [&ours, &theirs].iter().all(|side| side.iter().any(|other| letters(other) == letters(said)))
+            };
+            let differing: Vec<_> = ours
+                .symmetric_difference(&theirs)
+                .filter(|said| !is_reordered(said) && (theirs.contains(*said) || !is_left_out(said)))
+                .take(10)
+                .collect();
+            assert!(differing.is_empty(), "only one side says {differing:#?}");
+            found.iter().for_each(|found| *refused.entry(found.kind).or_default() += 1);
+            read += fields.len();
+        }
+        api.delete(&format!("{collection}/diff{at}s.{group}"));
+    }
+    println!("{read} values, refused: {refused:?}");
+    assert_eq!(refused.len(), 4, "each kind of refusal: {refused:?}");
+}
+
+/// The path of the map with an unknown field.
+fn parent(found: &Unreadable) -> String {
+    let Some(Step::Key(field)) = found.at.last() else { panic!("an unknown field is a field: {found}") };
+    found.path[..found.path.len() - field.len()].to_owned()
+}
+
+fn letters(text: &str) -> Vec<char> {
+    let mut letters: Vec<char> = text.chars().collect();
+    letters.sort_unstable();
+    letters
+}
+
+/// The lines of a server's refusal to read an apply; none where it can be read.
+fn unreadable_by(api: &Api, path: &str, object: &Value) -> BTreeSet<String> {
+    let (_, answer) = api.server_side_apply(path, "gantry&dryRun=All", object);
+    let message = answer["message"].as_str().unwrap_or_default();
+    let said = message.strip_prefix("failed to create typed patch object (").and_then(|rest| rest.split_once("): "));
+    let said = said.map_or("", |(_, said)| said);
+    let lines = said.split("\n  ").filter(|line| *line != "errors:" && !line.is_empty());
+    lines.map(str::to_owned).collect()
+}

@@ -1,0 +1,394 @@
+//! No answer of a server makes gantry hang, panic or fill the memory.
+//!
+//! The server is one of the test's own: these are faults, not semantics. Each run has an address space limit, so that
+//! what is not bounded fails instead of filling this machine.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Asked, Bed, Does, Gantry, Mock, Output};
+use serde_json::json;
+
+/// Far more than a run needs, and far less than an answer without an end takes.
+const MOST_KIB: u64 = 2 << 20;
+
+struct Run {
+    bed: Bed,
+    server: Mock,
+}
+
+impl Run {
+    /// Of a deploy of these manifests.
+    fn of(manifests: &str, plan: impl Fn(&Asked) -> Option<Does> + Send + Sync + 'static) -> Self {
+        let bed = Bed::new();
+        bed.write("manifests.yaml", manifests);
+        Run { bed, server: Mock::start(plan) }
+    }
+
+    /// Of a deploy of one ConfigMap; the plan is for the request that reads it.
+    fn reading(does: impl Fn() -> Does + Send + Sync + 'static) -> Self {
+        let is_read = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/configmaps/a");
+        Self::of(CONFIG_MAP, move |asked| is_read(asked).then(&does))
+    }
+
+    fn gantry(&self) -> Gantry {
+        self.bed.deploy(self.server.kubeconfig(self.bed.folder.path(), "unused"), &[]).memory_limit(MOST_KIB)
+    }
+
+    /// It fails with this error, and nothing was written.
+    #[track_caller]
+    fn fails(&self, gantry: Gantry, message: &str) -> Output {
+        let run = gantry.run();
+        run.code(1).contains_nowhere("panicked");
+        let said = format!("{}{}", run.stdout, run.stderr);
+        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+        assert_eq!(errors, [format!("error: {message}")], "{run}");
+        assert!(!self.server.asked().iter().any(Asked::is_write), "{run}");
+        run
+    }
+}
+
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: x}\n";
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+
+fn endless(head: &str, again: impl Into<Vec<u8>>) -> Does {
+    Does::Endless(head.as_bytes().to_vec(), again.into(), Duration::ZERO)
+}
+
+#[test]
+fn a_body_without_an_end() {
+    let text = "x".repeat(1 << 20);
+    let text_too = text.clone();
+    let run = Run::reading(move || endless(&format!("{HEAD}\r\n{{\"a\": \""), text.clone()));
+    let url = run.server.url().to_owned();
+    run.fails(run.gantry(), &format!("{url} answers with more than 8 MiB and was not read on"));
+
+    // Of a refusal less is read; of what every run asks first, more.
+    let run = Run::reading(move || endless("HTTP/1.1 500 X\r\ncontent-type: text/plain\r\n\r\n", text_too.clone()));
+    let url = run.server.url().to_owned();
+    run.fails(run.gantry(), &format!("{url} answers with more than 4 MiB and was not read on"));
+    let first = |asked: &Asked| asked.path == "/api/v1";
+    let run =
+        Run::of(CONFIG_MAP, move |asked| first(asked).then(|| endless(&format!("{HEAD}\r\n["), "0,".repeat(1 << 19))));
+    let url = run.server.url().to_owned();
+    run.fails(run.gantry(), &format!("{url} answers with more than 64 MiB and was not read on"));
+}
+
+#[test]
+fn a_packed_body_that_unpacks_to_more_than_the_memory() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let script = "printf '{\"a\": \"'; head -c 300000000 /dev/zero | tr '\\0' x";
+    let packed = folder.path().join("packed");
+    let status = Command::new("sh").args(["-c", &format!("({script}) | gzip -1 > \"$0\"")]).arg(&packed).status();
+    assert!(status.expect("run gzip").success());
+    let packed = std::fs::read(packed).expect("what gzip wrote");
+    let head = format!("{HEAD}content-encoding: gzip\r\ncontent-length: {}\r\n\r\n", packed.len());
+    let answer = [head.into_bytes(), packed].concat();
+    let run = Run::reading(move || Does::Bytes(answer.clone()));
+    // From this machine itself nothing is asked for packed; this address is another name for it.
+    let url = run.server.url().replace("127.0.0.1", "0.0.0.0");
+    let kubeconfig = crate::support::changed(
+        run.bed.folder.path(),
+        &run.server.kubeconfig(run.bed.folder.path(), "unused"),
+        |cluster, _| cluster["server"] = json!(url),
+    );
+    let gantry = run.bed.deploy(kubeconfig, &[]).memory_limit(MOST_KIB);
+    run.fails(gantry, &format!("{url} answers with more than 8 MiB and was not read on"));
+}
+
+#[test]
+fn an_answer_that_drips() {
+    let drip = |head: &str, drop: &str| Does::Endless(head.into(), drop.into(), Duration::from_millis(20));
+    for (head, drop) in [
+        (format!("{HEAD}\r\n"), " "),
+        (HEAD.to_owned(), "x"),
+        ("".to_owned(), "HTTP/1.1 100 Continue\r\n\r\n"),
+        (format!("{HEAD}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n"),
+    ] {
+        let run = Run::reading(move || drip(&head, drop));
+        let gantry = run.gantry().env("GANTRY_TIMEOUTS__REQUEST", "1s");
+        run.fails(gantry, &format!("no answer from {} within 1 s", run.server.address()));
+    }
+    let run = Run::reading(|| Does::Hang);
+    let gantry = run.gantry().env("GANTRY_TIMEOUTS__REQUEST", "1s");
+    run.fails(gantry, &format!("no answer from {} within 1 s", run.server.address()));
+}
+
+#[test]
+fn headers_without_an_end() {
+    let lines = format!("x-filler: {}\r\n", "y".repeat(1000));
+    for again in [lines, "x".repeat(1 << 16), "a: b\r\n".repeat(1000)] {
+        let run = Run::reading(move || endless("HTTP/1.1 200 OK\r\n", again.clone()));
+        let url = run.server.url().to_owned();
+        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (no valid HTTP)"));
+    }
+    for bytes in [
+        "SSH-2.0-OpenSSH_9.6\r\n",
+        "\0\0\0\0",
+        "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
+        "HTTP/9.9 200 OK\r\n\r\n",
+    ] {
+        let run = Run::reading(|| Does::Bytes(bytes.into()));
+        let url = run.server.url().to_owned();
+        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (no valid HTTP)"));
+    }
+}
+
+#[test]
+fn objects_that_no_reader_can_read() {
+    let object = |data: &str| {
+        format!(
+            r#"{{"kind": "ConfigMap", "metadata": {{"name": "a", "uid": "u", "resourceVersion": "1"}}, "data": {data}}}"#
+        )
+    };
+    for data in ["[".repeat(1 << 20) + &"]".repeat(1 << 20), "1e999".to_owned(), r#""\ud800""#.to_owned()] {
+        let answer = object(&data);
+        let what = if data.starts_with('[') { "JSON without an end" } else { "no object" };
+        let run = Run::reading(move || Does::Answer(200, "application/json", answer.clone()));
+        let url = run.server.url().to_owned();
+        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (200, {what})"));
+    }
+}
+
+/// A dry run answers the object as it would be stored, and that is read, too.
+#[test]
+fn a_dry_run_that_answers_nonsense() {
+    for body in ["", "garbage", "[1", r#"{"a": 1e999}"#] {
+        let run = Run::of(CONFIG_MAP, move |asked| {
+            asked.query.contains("dryRun=All").then(|| Does::Answer(200, "application/json", body.into()))
+        });
+        let run = run.gantry().args(["--preflight", "AdmissionDryRun"]).run();
+        run.code(1).stdout_contains("does not answer like a Kubernetes API server").contains_nowhere("panicked");
+    }
+}
+
+fn crd(name: &str, field: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {name}s.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{plural: {name}s, singular: {name}, kind: {name}, listKind: {name}List}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {field}}}}}}}
+"
+    )
+}
+
+/// The answer to a list: no object, and a token with which it goes on.
+fn page(token: &str) -> Does {
+    Does::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": []}))
+}
+
+#[test]
+fn a_list_of_crds_that_gets_nowhere() {
+    // So many that they are listed.
+    let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
+    let manifests = manifests.join("---\n");
+    let is_list = |asked: &Asked| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
+    let says = |run: &Run, why: &str| {
+        let url = run.server.url().to_owned();
+        run.fails(
+            run.gantry(),
+            &format!("{url} does not end the list of customresourcedefinitions.apiextensions.k8s.io: {why}"),
+        );
+        let lists = run.server.asked().into_iter().filter(is_list).count();
+        assert!(lists <= 103, "{lists}");
+    };
+    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page("same")));
+    says(&run, "it goes on where it was before");
+    let count = AtomicUsize::new(0);
+    let turn = move || count.fetch_add(1, Ordering::Relaxed);
+    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(["a", "b"][turn() % 2])));
+    says(&run, "it goes on where it was before");
+    let count = AtomicUsize::new(0);
+    let next = move || count.fetch_add(1, Ordering::Relaxed).to_string();
+    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(&next())));
+    says(&run, "page after page is empty");
+    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(&"x".repeat(1 << 20))));
+    says(&run, "its continue token has no end");
+}
+
+/// Objects are listed for `CustomResourceValidation`, with what is live of a CRD that gets narrower.
+/// What the server does with each request, where it is not what a real one would do.
+type Plan = Box<dyn Fn(&Asked) -> Option<Does> + Send + Sync>;
+
+#[test]
+fn a_list_of_objects_that_gets_nowhere() {
+    let is_list = |asked: &Asked| asked.path.ends_with("/samples") && asked.query.contains("limit=");
+    let expired = |token: &str| {
+        let metadata = json!({"continue": token});
+        Does::json(
+            410,
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": "The provided continue parameter is too old", "reason": "Expired", "code": 410}),
+        )
+    };
+    let count =
+        |asked: &Asked| asked.query.split("continue=").nth(1).map_or(0, |token| token.parse::<u32>().unwrap_or(0)) + 1;
+    let says = |plan: Plan, why: &str| {
+        let run = Run::of(&crd("sample", "{type: string, maxLength: 1}"), plan);
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.example.com";
+        let live: serde_json::Value = serde_yaml::from_str(&crd("sample", "{type: string}")).expect("YAML");
+        let mut live = live;
+        live["metadata"]["uid"] = json!("u");
+        live["metadata"]["resourceVersion"] = json!("1");
+        live["status"] = json!({"storedVersions": ["v1"]});
+        run.server.put(path, live);
+        let out = run.gantry().args(["--preflight", "CustomResourceValidation"]).run();
+        // The report is wrapped.
+        let said = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(why), "{why}\n{out}");
+        out.code(1).contains_nowhere("panicked");
+        let lists = run.server.asked().into_iter().filter(is_list).count();
+        assert!((2..=210).contains(&lists), "{lists} lists\n{out}");
+    };
+    let nowhere = |why: &str| format!("does not end the list of samples.example.com: {why}");
+    says(Box::new(move |asked| is_list(asked).then(|| page("same"))), &nowhere("it goes on where it was before"));
+    says(
+        Box::new(move |asked| is_list(asked).then(|| page(&count(asked).to_string()))),
+        &nowhere("page after page is empty"),
+    );
+    // Expired, renewed, an object, expired, …
+    let renewed = move |asked: &Asked| {
+        let number = count(asked);
+        let item =
+            json!({"apiVersion": "example.com/v1", "kind": "sample", "metadata": {"name": "x", "namespace": "n"}});
+        match number % 2 {
+            0 => expired(&number.to_string()),
+            _ => {
+                Does::json(200, json!({"kind": "List", "metadata": {"continue": number.to_string()}, "items": [item]}))
+            }
+        }
+    };
+    says(Box::new(move |asked| is_list(asked).then(|| renewed(asked))), &nowhere("it is dropped again and again"));
+    says(Box::new(move |asked| is_list(asked).then(|| expired(""))), "twice while it was read");
+}
+
+/// A page of large objects is asked for again with fewer on it.
+#[test]
+fn a_page_that_is_too_long_becomes_shorter() {
+    let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
+    let is_list = |asked: &Asked| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
+    let large = move |asked: &Asked| match asked.query.contains("limit=100") {
+        true => endless(&format!("{HEAD}\r\n{{\"a\": \""), "x".repeat(1 << 20)),
+        false => Does::json(200, json!({"kind": "List", "metadata": {}, "items": []})),
+    };
+    let run = Run::of(&manifests.join("---\n"), move |asked| is_list(asked).then(|| large(asked)));
+    run.gantry().arg("--dry-run").run().code(0);
+    let lists: Vec<String> = run.server.asked().into_iter().filter(is_list).map(|asked| asked.query).collect();
+    assert_eq!(lists, ["limit=100", "limit=10"]);
+}
+
+/// One request waits for a server that stays busy; the others are sent once.
+#[test]
+fn a_server_that_is_busy_for_ever() {
+    let manifests: Vec<String> =
+        (0..100).map(|number| CONFIG_MAP.replace("name: a", &format!("name: a{number}"))).collect();
+    let is_read = |asked: &Asked| asked.method == "GET" && asked.path.contains("/configmaps/");
+    let run = Run::of(&manifests.join("---\n"), move |asked| {
+        is_read(asked).then(|| Does::refuse(429, "TooManyRequests", "Too many requests, please try again later."))
+    });
+    let out = run.gantry().run();
+    out.code(1).stderr_contains("is too busy (429), even after some tries").contains_nowhere("panicked");
+    let reads = run.server.asked().into_iter().filter(is_read).count();
+    // Sixteen are under way at the same time, and each of those waits.
+    assert!((100..=16 * 6 + 100).contains(&reads), "{reads}");
+}
+
+const TOKEN: &str = "t0ken-of+the/depl0yer-4711";
+const VALUE: &str = "c0rrect/horse+battery staple";
+
+/// What a server may make of a text that it was sent, and the part of that which nobody may see.
+fn altered(text: &str) -> Vec<(String, String)> {
+    let percent: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escapes: String = text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let lines = text.chars().map(|c| format!("{c}\n")).collect();
+    let (head, tail) = text.split_at(text.len() / 2);
+    let encode = |text: &str| {
+        let mut child = Command::new("base64")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("run base64");
+        std::io::Write::write_all(&mut child.stdin.take().expect("piped"), text.as_bytes()).expect("its input");
+        let out = child.wait_with_output().expect("its output").stdout;
+        String::from_utf8(out).expect("base64").trim().to_owned()
+    };
+    let (with_user, within) = (encode(&format!("user:{text}")), encode(&format!("{{\"value\": \"{text}\"}}")));
+    let secret = [with_user[8..].to_owned(), within[16..within.len() - 4].to_owned()];
+    let mut altered = vec![(with_user, secret[0].clone()), (within, secret[1].clone())];
+    let whole = [
+        text.to_owned(),
+        percent,
+        escapes.clone(),
+        escapes.replace('\\', "\\\\"),
+        lines,
+        format!("{head}..."),
+        format!("...{tail}"),
+        format!("{head}\"\n + \"{tail}"),
+        encode(text),
+        format!("{:?}", text.as_bytes()).replace(',', ""),
+    ];
+    altered.extend(whole.map(|words| (words.clone(), words)));
+    altered
+}
+
+/// The altered texts in what is shown: as they were sent, and as they are when they are made harmless.
+#[track_caller]
+fn is_hidden(run: &Output, text: &str, altered: &str) {
+    run.contains_nowhere("panicked");
+    let letters = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>();
+    let said = letters(&format!("{}{}", run.stdout, run.stderr));
+    for secret in [letters(text), letters(altered)] {
+        for part in secret.as_bytes().windows(12) {
+            let part = String::from_utf8_lossy(part);
+            assert!(!said.contains(&*part), "{part} of {altered}\n{run}");
+        }
+    }
+    assert!(said.contains("hidden"), "{altered}\n{run}");
+}
+
+#[test]
+fn our_own_token_is_in_no_words_of_the_server() {
+    for (words, secret) in altered(TOKEN) {
+        let said = words.clone();
+        let run = Run::of(CONFIG_MAP, move |asked| {
+            assert!(!asked.path.starts_with('/') || asked.headers["authorization"] == format!("Bearer {TOKEN}"));
+            asked.is_write().then(|| Does::refuse(500, "InternalError", &format!("who is {said}?")))
+        });
+        let out = run.bed.deploy(run.server.kubeconfig(run.bed.folder.path(), TOKEN), &[]).run();
+        is_hidden(out.code(1), TOKEN, &secret);
+    }
+    // Where the server has other places for words.
+    let warning = format!(
+        "HTTP/1.1 404 X\r\nwarning: 299 - \"{TOKEN} is deprecated\"\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n"
+    );
+    let kind = Does::Answer(200, Box::leak(format!("text/{TOKEN}").into_boxed_str()), "x".into());
+    for does in [Does::Bytes(warning.into()), kind] {
+        let run = Run::reading(move || does.clone());
+        let out = run.bed.deploy(run.server.kubeconfig(run.bed.folder.path(), TOKEN), &[]).run();
+        is_hidden(&out, TOKEN, TOKEN);
+    }
+}
+
+#[test]
+fn values_of_secrets_are_in_no_words_of_the_server() {
+    let manifest = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: default}}\nstringData: {{password: {VALUE}}}\n"
+    );
+    for (words, secret) in altered(VALUE) {
+        let said = words.clone();
+        let run = Run::of(&manifest, move |asked| {
+            asked.is_write().then(|| Does::refuse(422, "Invalid", &format!("the password is {said}, which is weak")))
+        });
+        is_hidden(run.gantry().run().code(1), VALUE, &secret);
+    }
+}

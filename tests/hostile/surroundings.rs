@@ -1,0 +1,252 @@
+//! What surrounds a run: variables, limits, signals, and a report that cannot be written.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::support::{Asked, Bed, Does, Gantry, Mock, eventually};
+
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: x}\n";
+
+fn bed(manifests: &str) -> Bed {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", manifests);
+    bed
+}
+
+fn many(count: usize) -> String {
+    let manifests: Vec<String> =
+        (0..count).map(|number| CONFIG_MAP.replace("name: a", &format!("name: a{number}"))).collect();
+    manifests.join("---\n")
+}
+
+#[test]
+fn a_variable_that_is_not_utf_8() {
+    let server = Mock::start(|_| None);
+    let bed = bed(CONFIG_MAP);
+    let gantry = || bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]);
+    let broken = OsStr::from_bytes(b"st\xffging");
+    for name in ["GANTRY_CONTEXT", "GANTRY_TIMEOUTS__REQUEST", "GANTRY_PREFLIGHT"] {
+        let run = gantry().env(name, broken).run();
+        run.code(2).stderr_contains(&format!("error: {name}: the value is not UTF-8\n"));
+    }
+    let run = gantry().env("GANTRY_CONTXT", broken).run();
+    run.code(2).stderr_contains("unknown environment variable GANTRY_CONTXT").stderr_contains("GANTRY_CONTEXT?");
+    assert!(server.asked().is_empty());
+    // What is not ours may be anything.
+    gantry().env("OTHER", broken).env("GANTRY_TEST_X", broken).run().code(0);
+}
+
+#[test]
+fn a_home_whose_name_is_not_utf_8() {
+    let server = Mock::start(|_| None);
+    let bed = bed(CONFIG_MAP);
+    for (variable, below) in [("HOME", ".config/gantry"), ("XDG_CONFIG_HOME", "gantry")] {
+        let home = bed.folder.path().join(OsStr::from_bytes(b"st\xffging"));
+        fs::create_dir_all(home.join(below)).unwrap();
+        let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\nzzz: 1\n";
+        fs::write(home.join(below).join("config.yaml"), config).unwrap();
+        let run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).env(variable, &home).run();
+        run.code(2).stderr_contains("error: unknown key \"zzz\"").stderr_contains("config.yaml:3:1\n");
+        fs::remove_dir_all(&home).unwrap();
+    }
+    assert!(server.asked().is_empty());
+}
+
+#[test]
+fn a_process_that_may_open_few_files() {
+    let server = Mock::start(|_| None);
+    let bed = bed(&many(40));
+    let gantry = |files: u64| bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).limit("-n", files);
+    for files in [5, 6, 7, 8, 9, 10, 12, 16, 24, 32] {
+        let run = gantry(files).run();
+        run.code(1).contains_nowhere("panicked").stderr_contains("error: cannot start: Too many open files");
+        run.stderr_contains("ulimit");
+    }
+    assert!(server.asked().is_empty());
+    gantry(64).run().code(0);
+}
+
+#[test]
+fn a_second_interrupt_says_how_much_was_applied() {
+    let is_last = |asked: &Asked| asked.is_write() && asked.path.ends_with("/a5");
+    let server = Mock::start(move |asked| is_last(asked).then_some(Does::Hang));
+    let bed = bed(&many(20));
+    let mut run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).spawn();
+    let writes = || server.asked().into_iter().filter(Asked::is_write).count();
+    eventually("all objects are sent", || (writes() == 20).then_some(()));
+    run.interrupt();
+    run.wait_for_stderr("Ctrl-C again ends at once");
+    run.interrupt();
+    let out = run.wait();
+    out.code(1).contains_nowhere("panicked");
+    let line = out.stderr.lines().find_map(|line| line.strip_prefix("error: interrupted; ")).unwrap_or_default();
+    let (count, rest) = line.split_once(' ').unwrap_or_default();
+    // Eight are under way at the same time, and one of them has no answer.
+    assert!(count.parse::<usize>().is_ok_and(|count| (12..=19).contains(&count)), "{out}");
+    assert_eq!(
+        rest,
+        "of 20 objects were applied, and those under way may have been; run the same command again to continue"
+    );
+}
+
+/// A deploy to a folder, which needs no server.
+fn to_folder(bed: &Bed, more: &[&str]) -> Gantry {
+    fs::create_dir_all(bed.folder.path().join("live")).expect("a folder");
+    Gantry::new().cwd(bed.folder.path()).args(["deploy", "-f", "manifests.yaml", "--target", "dir:live"]).args(more)
+}
+
+#[test]
+fn a_report_that_cannot_be_written_says_what_was_applied() {
+    let full = || File::options().write(true).open("/dev/full").expect("/dev/full");
+    let closed = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        writer
+    };
+    let applied = |gantry: Gantry, bed: &Bed, why: &str| {
+        let out = gantry.run();
+        out.code(1).stderr_contains(&format!("error: cannot write {why}")).contains_nowhere("panicked");
+        out.stderr_contains("Applied      configmap/a0 -n default\n             configmap/a1 -n default\n");
+        out.stderr_contains("Deployed: 2 created");
+        assert!(bed.folder.path().join("live/configmap_default_a1.yaml").exists(), "{out}");
+    };
+    let fresh = || bed(&many(2));
+    let bed = fresh();
+    applied(to_folder(&bed, &["-o", "json=/dev/full"]), &bed, "the report to /dev/full: No space left on device");
+    let bed = fresh();
+    applied(to_folder(&bed, &["-o", "json"]).stdout(full()), &bed, "to standard output: No space left on device");
+    let bed = fresh();
+    applied(to_folder(&bed, &["-o", "json"]).stdout(closed()), &bed, "to standard output: Broken pipe");
+    // One that fails keeps no other from being written.
+    let bed = fresh();
+    let both = ["-o", "json=/dev/full", "-o", "json=report.json"];
+    applied(to_folder(&bed, &both), &bed, "the report to /dev/full: No space left on device");
+    let report = fs::read_to_string(bed.folder.path().join("report.json")).expect("the other report");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&report).expect("JSON")["outcome"], "deployed");
+
+    // For people the review comes first: then nothing is written.
+    let bed = fresh();
+    to_folder(&bed, &[]).stdout(full()).run().code(1).stderr_contains("cannot write to standard output");
+    assert_eq!(fs::read_dir(bed.folder.path().join("live")).expect("the folder").count(), 0);
+}
+
+#[test]
+fn no_report_is_written_over_a_file_that_is_read() {
+    let server = Mock::start(|_| None);
+    let bed = bed(CONFIG_MAP);
+    let folder = bed.folder.path();
+    let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\n";
+    for name in ["gantry.yaml", "other.yaml"] {
+        bed.write(name, config);
+    }
+    fs::create_dir(folder.join("more")).expect("a folder");
+    bed.write("more/b.yaml", &CONFIG_MAP.replace("name: a", "name: b"));
+    let kubeconfig = server.kubeconfig(folder, "unused");
+    symlink("manifests.yaml", folder.join("link")).expect("a link");
+    fs::hard_link(folder.join("manifests.yaml"), folder.join("hard")).expect("a link");
+    let texts = || -> Vec<Vec<u8>> {
+        let read = |name: &str| fs::read(folder.join(name)).expect("a file");
+        ["manifests.yaml", "gantry.yaml", "other.yaml", "more/b.yaml", "mock.kubeconfig"].map(read).to_vec()
+    };
+    let before = texts();
+    let whole = folder.join("manifests.yaml").display().to_string();
+    let gantry = || {
+        let args = ["deploy", "-f", "manifests.yaml", "-f", "more", "-c", "other.yaml"];
+        Gantry::new().kubeconfig(&kubeconfig).cwd(folder).args(args)
+    };
+    for (report, over) in [
+        ("manifests.yaml", "manifests.yaml"),
+        ("./more/../manifests.yaml", "manifests.yaml"),
+        (&whole, "manifests.yaml"),
+        ("link", "manifests.yaml"),
+        ("hard", "manifests.yaml"),
+        ("gantry.yaml", "gantry.yaml"),
+        ("other.yaml", "other.yaml"),
+        ("more/b.yaml", "more/b.yaml"),
+        ("mock.kubeconfig", "mock.kubeconfig"),
+    ] {
+        for format in ["json", "human"] {
+            let message = format!("error: the report to {report} would be written over {over}, which this run reads\n");
+            let output = format!("{format}={report}");
+            gantry().args(["-o", &output]).run().code(2).stderr_contains(&message);
+            gantry().env("GANTRY_OUTPUT", &output).run().code(2).stderr_contains(&message);
+        }
+        assert!(texts() == before, "{report}");
+    }
+    assert!(server.asked().is_empty());
+
+    // Also where that file is what is wrong.
+    let broken = |name: &str, text: &str, output: &str, code: i32| {
+        let old = fs::read(folder.join(name)).expect("a file");
+        bed.write(name, text);
+        gantry().args(["-o", output]).run().code(code);
+        assert_eq!(fs::read_to_string(folder.join(name)).expect("a file"), text);
+        fs::write(folder.join(name), old).expect("write it back");
+    };
+    broken("gantry.yaml", "kind: [", "json=gantry.yaml", 2);
+    broken("manifests.yaml", "kind: [", "json=link", 2);
+    broken("more/b.yaml", "kind: [", "json=more/b.yaml", 2);
+
+    gantry().args(["-o", "json=report.json"]).run().code(0);
+    gantry().args(["-o", "json=report.json"]).run().code(0);
+    assert!(fs::read_to_string(folder.join("report.json")).expect("a report").contains("\"outcome\""));
+}
+
+#[test]
+fn no_report_is_written_over_a_live_object() {
+    let bed = bed(CONFIG_MAP);
+    to_folder(&bed, &[]).run().code(0);
+    let live = bed.folder.path().join("live/configmap_default_a.yaml");
+    let before = fs::read(&live).expect("the object");
+    let run = to_folder(&bed, &["-o", "json=live/configmap_default_a.yaml"]).run();
+    run.code(2).stderr_contains("would be written over a file of the target");
+    assert_eq!(fs::read(&live).expect("the object"), before);
+    assert!(Path::new(&live).exists());
+}
+
+/// It came with a clone: nobody who deploys has looked at it.
+#[test]
+fn a_project_file_deploys_to_no_folder_of_others() {
+    let bed = bed(CONFIG_MAP);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\n";
+    bed.write("gantry.yaml", &format!("{config}target: dir:{}\n", elsewhere.path().display()));
+    let deploy = || Gantry::new().cwd(bed.folder.path()).args(["deploy", "--yes", "-f", "manifests.yaml"]);
+    let run = deploy().run();
+    run.code(2).stderr_contains("is outside of the folder of this file").stderr_contains("gantry.yaml:3:9");
+    assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 0);
+    deploy().args(["-c", "gantry.yaml"]).run().code(0);
+    assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 1);
+}
+
+/// A proof waits for nothing, and is ended all the same: it would take a minute to come to its end.
+#[test]
+fn an_interrupt_in_the_midst_of_a_long_proof_ends_the_run() {
+    let crds = |pattern: &dyn Fn(usize) -> String| {
+        let fields: Vec<String> =
+            (0..60).map(|n| format!("f{n}: {{type: string, pattern: '{}'}}", pattern(n))).collect();
+        let crd = |number: usize| {
+            format!(
+                "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: k{number}s.example.com}}\n\
+                 spec:\n  group: example.com\n  names: {{kind: K{number}, plural: k{number}s}}\n  scope: Namespaced\n  versions:\n  \
+                 - name: v1\n    served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: object, properties: \
+                 {{spec: {{type: object, properties: {{{}}}}}}}}}}}\n",
+                fields.join(", ")
+            )
+        };
+        (0..40).map(crd).collect::<String>()
+    };
+    let bed = bed(&crds(&|n| format!("^([a-z]{{1,{}}}|[0-9a-f]{{3,200}})b?$", 200 + n)));
+    fs::create_dir(bed.folder.path().join("live")).expect("a folder");
+    let live = crds(&|_| "^[a-z]{1,300}b$".to_owned());
+    bed.write("live/crds.yaml", &live);
+    let mut terminal = to_folder(&bed, &["-y", "--color", "never"]).on_terminal();
+    terminal.wait_for("checking");
+    terminal.press("\u{3}");
+    let run = terminal.wait();
+    run.code(1).stderr_contains("error: interrupted; nothing was written");
+    assert_eq!(fs::read_to_string(bed.folder.path().join("live/crds.yaml")).expect("the CRDs"), live);
+}

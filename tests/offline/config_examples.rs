@@ -1,0 +1,143 @@
+//! Every file in `config-examples/` loads, means what it says, and is described by the JSON Schema.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gantry::config::{Definition, Loaded, Loader, SelectedCheck, schema};
+use gantry::finding::Mode;
+use gantry::preflight::registry;
+
+/// What each file is loaded with, the file itself last, and the `mode` and `failMode` that come out.
+const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
+    (&["team-defaults.yaml"], Mode::Error, Some("closed")),
+    (&["warn-only.yaml"], Mode::Warn, None),
+    (&["fail-open.yaml"], Mode::Error, Some("open")),
+    (&["existing-objects.yaml"], Mode::Error, None),
+    (&["evidence.yaml"], Mode::Error, None),
+    (&["permissions.yaml"], Mode::Error, None),
+    (&["server-verdict.yaml"], Mode::Error, None),
+    (&["waivers.yaml"], Mode::Error, None),
+    (&["conversion-webhook.yaml"], Mode::Error, None),
+    (&["crdify.yaml"], Mode::Error, None),
+    (&["kapp.yaml"], Mode::Error, Some("closed")),
+    (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
+    (&["per-environment/base.yaml", "per-environment/staging.yaml"], Mode::Warn, Some("closed")),
+    (&["per-environment/base.yaml", "per-environment/production.yaml"], Mode::Error, Some("closed")),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("config-examples")
+}
+
+fn load(files: &[&str]) -> Loaded {
+    let loader =
+        Loader { working_directory: folder(), files: files.iter().map(PathBuf::from).collect(), ..Loader::default() };
+    loader.load([], &registry::known()).unwrap_or_else(|error| panic!("{files:?}: {error}"))
+}
+
+#[test]
+fn every_example_says_what_it_is_for() {
+    for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| *files != ["server-verdict.yaml"]) {
+        let settings = load(files).settings;
+        let [check] = settings.checks.as_slice() else { panic!("{files:?}: {:?}", settings.checks) };
+        let found = check.config.0.as_ref().and_then(|config| config.get("failMode")).map(|value| value.to_value());
+        assert_eq!((check.mode, found), (*mode, fail_mode.map(Into::into)), "{files:?}");
+    }
+}
+
+#[test]
+fn the_server_is_asked_about_both_kinds_and_objects() {
+    let checks = load(&["server-verdict.yaml"]).settings.checks;
+    let checks: Vec<(&str, Mode)> = checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
+    assert_eq!(checks, [("APIAvailability", Mode::Warn), ("AdmissionDryRun", Mode::Error)]);
+}
+
+#[test]
+fn no_example_is_forgotten() {
+    let covered: BTreeSet<PathBuf> =
+        EXAMPLES.iter().filter_map(|(files, ..)| files.last()).chain(OWN_CHECKS).map(PathBuf::from).collect();
+    assert_eq!(covered, examples());
+}
+
+#[test]
+fn environments_lie_over_their_base() {
+    let staging = load(&["per-environment/base.yaml", "per-environment/staging.yaml"]).settings;
+    let production = load(&["per-environment/base.yaml", "per-environment/production.yaml"]).settings;
+    assert_eq!((staging.context.as_deref(), production.context.as_deref()), (Some("staging"), Some("production")));
+    assert_eq!((staging.field_manager.as_str(), production.field_manager.as_str()), ("platform", "platform"));
+    assert_eq!(staging.timeouts.established, Duration::from_secs(60));
+    assert_eq!(production.timeouts.established, Duration::from_secs(300));
+}
+
+#[test]
+fn only_kapps_file_has_something_to_notice() {
+    for (files, ..) in EXAMPLES {
+        let notices = load(files).notices;
+        assert_eq!(notices.len(), usize::from(files.contains(&"kapp.yaml")), "{files:?}: {notices:?}");
+    }
+    assert_eq!(
+        load(&["kapp.yaml"]).notices[0].message,
+        "left alone in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules, \
+         diffAgainstLastAppliedFieldExclusionRules"
+    );
+}
+
+#[test]
+fn every_example_of_gantry_fits_the_schema() {
+    let validator = jsonschema::validator_for(&schema(&registry::known())).expect("the schema is one");
+    for file in examples() {
+        let text = std::fs::read_to_string(folder().join(&file)).expect("an example");
+        let value = gantry_yaml::parse(&text).expect("YAML").expect("a document").to_value();
+        let of_kapp = value["apiVersion"] == gantry::config::KAPP_API_VERSION;
+        assert_eq!(validator.is_valid(&value), !of_kapp, "{}", file.display());
+    }
+}
+
+#[test]
+fn the_documentation_shows_what_is_really_printed() {
+    let shown = load(&["per-environment/base.yaml", "per-environment/staging.yaml"]).settings.show();
+    let page = std::fs::read_to_string(folder().join("../docs/configuration.md")).expect("the page");
+    assert!(page.contains(&shown), "docs/configuration.md does not hold:\n{shown}");
+}
+
+#[test]
+fn the_documentation_names_every_key_of_every_check() {
+    let page = std::fs::read_to_string(folder().join("../docs/configuration.md")).expect("the page");
+    for check in registry::known().checks {
+        assert!(page.contains(&format!("`{}`", check.name)), "{}", check.name);
+        for key in check.keys() {
+            assert!(page.contains(&format!("| `{}` |", key.name)), "{} of {}", key.name, check.name);
+        }
+    }
+}
+
+/// Each holds three, run by `tests/checks/own_checks.rs`.
+const OWN_CHECKS: &[&str] = &["own-checks-cel.yaml", "own-checks-exec.yaml"];
+
+#[test]
+fn checks_of_ones_own_are_three_of_each_kind() {
+    for (file, kind) in OWN_CHECKS.iter().zip(["cel", "exec"]) {
+        let settings = load(&[file]).settings;
+        let is_own =
+            |check: &SelectedCheck| matches!(check.definition, Definition::Own { kind: key, .. } if key == kind);
+        assert!(settings.checks.len() == 3 && settings.checks.iter().all(is_own), "{:?}", settings.checks);
+    }
+}
+
+/// Every YAML file below the folder, relative to it.
+fn examples() -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![folder()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).expect("the folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                found.insert(path.strip_prefix(folder()).expect("below the folder").to_owned());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,50 @@
+//! The fuzz targets on their seeds: `fuzz/seeds/<target>/`, what fuzzing found to be different and what it once broke.
+
+#[path = "../../fuzz/src/lib.rs"]
+mod targets;
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+fn run_seeds(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let mut count = 0;
+    for entry in fs::read_dir(&folder).expect("the folder of the seeds") {
+        let path = entry.expect("a seed").path();
+        let data = fs::read(&path).expect("a seed");
+        assert!(catch_unwind(|| run(&data)).is_ok(), "seed {}", path.display());
+        count += 1;
+    }
+    assert!(count >= 10, "{} has {count} seeds", folder.display());
+}
+
+#[test]
+fn manifest() {
+    run_seeds("manifest", targets::manifest::run);
+}
+
+#[test]
+fn configuration() {
+    run_seeds("configuration", targets::configuration::run);
+}
+
+#[test]
+fn pattern() {
+    run_seeds("pattern", targets::pattern::run);
+}
+
+#[test]
+fn cel() {
+    run_seeds("cel", targets::cel::run);
+}
+
+#[test]
+fn schema() {
+    run_seeds("schema", targets::schema::run);
+}
+
+#[test]
+fn proof() {
+    run_seeds("proof", targets::proof::run);
+}

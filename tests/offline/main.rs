@@ -1,0 +1,9 @@
+//! What needs no API server: folders that stand in for a cluster, the library in another program, examples and documents.
+
+mod config_examples;
+mod crd_rules;
+mod dir_target;
+mod embedded;
+mod fuzz_seeds;
+mod pictures;
+mod preset_verdicts;
