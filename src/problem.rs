@@ -104,6 +104,13 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name)
 }
 
+/// `"eror" is not one of error, warn (did you mean "error"?)`
+pub fn not_one_of(text: &str, choices: &[&str]) -> String {
+    let near = did_you_mean(text, choices.iter().copied());
+    let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+    format!("{text:?} is not one of {}{hint}", choices.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

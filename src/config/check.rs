@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::finding::Mode;
-use crate::problem::{Location, Problem, did_you_mean};
+use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 
 use super::keys;
-use super::merge::{Located, LocatedData};
+use super::located::{Located, LocatedData};
 
 /// A check that can be named in `preflightRules` and by `--preflight`.
 #[derive(Debug, Clone, Copy)]
@@ -368,11 +368,4 @@ impl KnownKind {
         (self.configure)(&mut reader);
         reader.keys()
     }
-}
-
-/// `"eror" is not one of error, warn (did you mean "error"?)`
-pub(super) fn not_one_of(text: &str, choices: &[&str]) -> String {
-    let near = did_you_mean(text, choices.iter().copied());
-    let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
-    format!("{text:?} is not one of {}{hint}", choices.join(", "))
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+use crate::problem::not_one_of;
 
 use super::duration;
-use super::waivers::WAIVERS;
 
 /// `apiVersion` of gantry's own documents.
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
@@ -20,6 +20,9 @@ pub const KIND: &str = "Config";
 
 /// What stands in every document beside the keys of the table.
 pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata"];
+
+/// The key of the list of waivers.
+pub(super) const WAIVERS: &str = "waivers";
 
 /// The keys of an entry of `preflightRules`.
 pub(super) const RULE_KEYS: &[&str] = &["name", "enabled", "config", "exec", "cel"];
@@ -248,7 +251,7 @@ pub(super) fn not_a_string(value: &serde_json::Value) -> String {
 pub(super) fn color(text: &str) -> Result<ColorChoice, String> {
     <ColorChoice as clap::ValueEnum>::from_str(text, false).map_err(|_| {
         let choices = ["auto", "always", "never"];
-        super::check::not_one_of(text, &choices)
+        not_one_of(text, &choices)
     })
 }
 

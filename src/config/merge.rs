@@ -1,68 +1,12 @@
 //! The layers merged into one tree in which every value knows where it comes from.
 
-use std::collections::BTreeMap;
-
 use figment::Figment;
 use figment::value::{Tag, Value};
-use serde_json::{Map, Value as Json};
 
 use super::keys::KEYS;
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
+use super::located::{Located, LocatedData};
 use super::raw::Raw;
-
-/// A merged value.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Located {
-    pub data: LocatedData,
-    /// The layer that gave it; of a mapping, the last one that added to it.
-    pub layer: Layer,
-    /// Where the value stands.
-    pub place: Place,
-    /// Where its key stands.
-    pub key: Place,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum LocatedData {
-    /// Null, boolean, number or string.
-    Scalar(Json),
-    List(Vec<Located>),
-    Map(BTreeMap<String, Located>),
-}
-
-impl Located {
-    /// The entries of a mapping; none for anything else.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Located)> {
-        let map = match &self.data {
-            LocatedData::Map(map) => Some(map),
-            _ => None,
-        };
-        map.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
-    }
-
-    /// The value below a key of a mapping.
-    pub fn get(&self, key: &str) -> Option<&Located> {
-        match &self.data {
-            LocatedData::Map(map) => map.get(key),
-            _ => None,
-        }
-    }
-
-    /// The value below a dotted path of keys.
-    pub(super) fn at(&self, path: &str) -> Option<&Located> {
-        path.split('.').try_fold(self, |node, step| node.get(step))
-    }
-
-    pub fn to_value(&self) -> Json {
-        match &self.data {
-            LocatedData::Scalar(value) => value.clone(),
-            LocatedData::List(items) => items.iter().map(Located::to_value).collect(),
-            LocatedData::Map(map) => {
-                Json::Object(map.iter().map(|(key, value)| (key.clone(), value.to_value())).collect::<Map<_, _>>())
-            }
-        }
-    }
-}
 
 /// All layers as one.
 pub(super) struct Merged {

@@ -16,11 +16,14 @@ mod environment;
 mod files;
 mod keys;
 mod layer;
+mod located;
 mod merge;
 mod own;
 mod raw;
 mod schema;
 mod select;
+mod selected;
+mod settings;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -30,10 +33,8 @@ mod waivers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::manifest::Origin;
-use crate::options::{ColorChoice, OutputSpec, TargetSpec};
 use crate::problem::{Error, Problem, Result};
 
 pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
@@ -41,10 +42,11 @@ pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
 pub use layer::{Layer, Place};
-pub use merge::{Located, LocatedData};
+pub use located::{Located, LocatedData};
 pub use own::{Definition, OwnCheck, Withheld};
 pub use schema::schema;
-pub use select::SelectedCheck;
+pub use selected::SelectedCheck;
+pub use settings::{Settings, Timeouts};
 pub use show::Setting;
 pub use waivers::Waiver;
 
@@ -61,48 +63,6 @@ pub struct Loader {
     pub files: Vec<PathBuf>,
     /// The flags.
     pub overrides: Overrides,
-}
-
-/// The configuration of a run: merged, complete and valid.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The checks that run, in the order in which they were asked for.
-    pub checks: Vec<SelectedCheck>,
-    /// Every check that the files define, whether it runs or not, by name.
-    pub own_checks: Vec<OwnCheck>,
-    /// Findings that may pass, in the order of the file.
-    pub waivers: Vec<Waiver>,
-    pub warn_only: bool,
-    pub target: TargetSpec,
-    pub kubeconfig: Option<PathBuf>,
-    pub context: Option<String>,
-    /// The user or service account to impersonate.
-    pub user: Option<String>,
-    /// The groups to impersonate.
-    pub groups: Vec<String>,
-    pub namespace: Option<String>,
-    pub field_manager: String,
-    pub force_conflicts: bool,
-    /// Programs that the project file names may run.
-    pub allow_exec: bool,
-    pub timeouts: Timeouts,
-    /// No output holds a value of an object.
-    pub redact: bool,
-    pub output: Vec<OutputSpec>,
-    pub color: ColorChoice,
-    switches: Vec<select::Switch>,
-    tree: Located,
-}
-
-/// Time limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Of one request to the API server.
-    pub request: Duration,
-    /// Until an applied CRD is Established.
-    pub established: Duration,
-    /// Of a credential plugin that asks nobody.
-    pub credentials: Duration,
 }
 
 /// Valid settings and what the user should hear of them.
@@ -137,7 +97,7 @@ impl Loader {
         reading.problems.extend(selection.problems);
         // What was weakened comes first, so that it is not among those that are only counted.
         reading.notices.splice(..0, selection.notices);
-        let (waivers, problems) = waivers::read(merged.tree.at(waivers::WAIVERS));
+        let (waivers, problems) = waivers::read(merged.tree.at(keys::WAIVERS));
         reading.problems.extend(problems);
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
@@ -211,58 +171,4 @@ fn read_among_manifests(origin: &Origin) -> document::Reading {
         folder: Path::new(""),
         confined_to: None,
     })
-}
-
-impl Settings {
-    /// The one step from raw to validated. Each document was checked already, so what fails here is a default or a
-    /// merge gone wrong.
-    fn new(
-        merged: merge::Merged,
-        checks: Vec<SelectedCheck>,
-        own_checks: Vec<OwnCheck>,
-        waivers: Vec<Waiver>,
-        switches: Vec<select::Switch>,
-    ) -> std::result::Result<Settings, Problem> {
-        let merge::Merged { raw, tree, .. } = merged;
-        let wrong = |path: &str, why: String| {
-            let message = format!("{path}: {why}");
-            tree.at(path).map_or_else(|| Problem::new(message.clone()), |found| found.place.problem(&message))
-        };
-        let missing = |path: &'static str| move || Problem::new(format!("{path} has no value"));
-        let limits = raw.timeouts.unwrap_or_default();
-        let limit = |path: &'static str, text: Option<String>| {
-            keys::duration(&text.ok_or_else(missing(path))?).map_err(|why| wrong(path, why))
-        };
-        let target = raw.target.ok_or_else(missing("target"))?;
-        let output = raw.output.ok_or_else(missing("output"))?;
-        let color = raw.color.ok_or_else(missing("color"))?;
-        Ok(Settings {
-            checks,
-            own_checks,
-            waivers,
-            warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
-            target: target.parse().map_err(|why| wrong("target", why))?,
-            kubeconfig: raw.kubeconfig.map(PathBuf::from),
-            context: raw.context,
-            user: raw.user,
-            groups: raw.as_groups.unwrap_or_default(),
-            namespace: raw.namespace,
-            field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
-            force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
-            allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
-            timeouts: Timeouts {
-                request: limit("timeouts.request", limits.request)?,
-                established: limit("timeouts.established", limits.established)?,
-                credentials: limit("timeouts.credentials", limits.credentials)?,
-            },
-            redact: raw.redact.ok_or_else(missing("redact"))?,
-            output: output
-                .iter()
-                .map(|text| text.parse().map_err(|why| wrong("output", why)))
-                .collect::<std::result::Result<_, _>>()?,
-            color: keys::color(&color).map_err(|why| wrong("color", why))?,
-            switches,
-            tree,
-        })
-    }
 }

@@ -4,7 +4,6 @@
 //! check runs. Whatever is wrong with a name or with a check's configuration is found here, before any request, also
 //! for checks that are off.
 
-use crate::finding::Mode;
 use crate::problem::{Problem, did_you_mean};
 
 use super::check::{ConfigMap, Known, KnownCheck};
@@ -13,26 +12,8 @@ use super::keys::{DEFAULT_CHECK, RULES};
 use super::layer::{Layer, LayerData, Place};
 use super::merge::Merged;
 use super::own::{self, Definition, OwnCheck};
+use super::selected::{SelectedCheck, Switch};
 use super::tighten;
-
-/// A check that runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SelectedCheck {
-    pub name: String,
-    pub mode: Mode,
-    pub definition: Definition,
-    /// The entry's `config`; of a check that a team defines what makes it one (`exec`, `cel`).
-    pub config: ConfigMap,
-}
-
-/// Whether a check runs, and who said so.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Switch {
-    pub name: String,
-    pub enabled: bool,
-    pub layer: Layer,
-    pub place: Place,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Selection {

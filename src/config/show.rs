@@ -8,8 +8,9 @@ use gantry_yaml::{self as yaml, Data};
 
 use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
 use super::layer::{Layer, Place};
-use super::merge::{Located, LocatedData};
-use super::{Settings, select::Switch};
+use super::located::{Located, LocatedData};
+use super::selected::Switch;
+use super::settings::Settings;
 
 /// One value of the merged configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,13 +1,14 @@
 //! The layers from end to end: files in, settings or problems out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::*;
 use crate::finding::Mode;
 use crate::manifest::Source;
-
-use super::*;
+use crate::options::TargetSpec;
 
 mod own_checks;
 mod schemas;
@@ -444,7 +445,7 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
         source(&list, "preflightRules[PermissionValidation].config.mode"),
         ("manifests", "manifests/config.yaml:8:18")
     );
-    let ignored = [keys::RULES, waivers::WAIVERS];
+    let ignored = [keys::RULES, keys::WAIVERS];
     for key in KEYS.iter().filter(|key| !ignored.contains(&key.path) && !key.path.contains('.')) {
         let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();
         let expected =

@@ -12,9 +12,10 @@ use super::check::{AmongManifests, KeyDescription, Known, KnownCheck};
 use super::environment::Named;
 use super::keys::RULES;
 use super::layer::{self, Layer, LayerData, Place};
-use super::merge::{LocatedData, Merged};
+use super::located::LocatedData;
+use super::merge::Merged;
 use super::own;
-use super::select::SelectedCheck;
+use super::selected::SelectedCheck;
 use crate::problem::Problem;
 use crate::text;
 

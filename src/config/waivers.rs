@@ -5,10 +5,8 @@ use serde_json::Value;
 use crate::date::Date;
 use crate::problem::{Location, Problem, did_you_mean};
 
-use super::merge::{Located, LocatedData};
-
-/// The name of the key.
-pub(super) const WAIVERS: &str = "waivers";
+use super::keys::WAIVERS;
+use super::located::{Located, LocatedData};
 
 /// The keys of a waiver.
 pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "reason", "expires"];

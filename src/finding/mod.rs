@@ -159,6 +159,14 @@ pub struct Finding {
     pub waived: Option<Waived>,
 }
 
+impl Finding {
+    /// What is wrong with all values, whatever `--redact` takes out of `message`: findings are compared by it, so that
+    /// redaction does not change which there are.
+    pub fn whole_message(&self) -> &str {
+        self.unredacted.as_ref().unwrap_or(&self.message)
+    }
+}
+
 /// The waiver that lets a finding pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -6,8 +6,9 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::entry::CheckEntry;
 use super::own;
-use super::registry::{self, CHECKS, CheckEntry};
+use super::registry::{self, CHECKS};
 use super::rule::{Example, RuleDoc};
 use crate::config::{Definition, KeyDescription, OwnCheck};
 use crate::finding::{Breaks, Severity};

@@ -8,9 +8,9 @@ pub mod api_availability;
 pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom_resource_validation;
+pub mod entry;
 pub mod explain;
 pub mod objects;
-mod once;
 pub mod own;
 mod pair;
 pub mod permission_validation;
@@ -18,6 +18,7 @@ pub mod proofs;
 pub mod registry;
 pub mod rule;
 pub mod run;
+mod superseded;
 pub mod waive;
 
 use std::borrow::Cow;
@@ -282,6 +283,11 @@ pub trait Check: Send + Sync {
     /// prove something of them is left to the work that is returned: it is done on a thread of its own.
     fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>) -> FindLookups {
         Box::new(Vec::new)
+    }
+
+    /// Whether it speaks in the words of another tool, which people at a terminal want to see too.
+    fn speaks_for_a_tool(&self) -> bool {
+        false
     }
 
     /// Whether it judges what is live. Where some of that cannot be read such a check does not run.

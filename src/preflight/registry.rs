@@ -2,31 +2,12 @@
 //!
 //! A plain sorted list; the tests below hold it to its promises.
 
-use super::Check;
-use super::rule::RuleDoc;
+use super::entry::CheckEntry;
 use super::{
     admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom_resource_validation, own,
     permission_validation,
 };
-use crate::config::{ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck};
-
-/// A check as the rest of the program knows it.
-#[derive(Debug, Clone, Copy)]
-pub struct CheckEntry {
-    /// PascalCase, as in `--preflight` and `preflightRules`.
-    pub name: &'static str,
-    /// One line, for lists.
-    pub summary: &'static str,
-    /// The page of the documentation, from the root of the repository.
-    pub docs: &'static str,
-    pub rules: fn() -> Vec<&'static RuleDoc>,
-    /// Every name that a finding of this check may have; more than its rules where it reproduces other tools.
-    pub names: fn() -> Vec<&'static str>,
-    /// Declares the check's own keys by reading them. `mode` is not among them: every check has it.
-    pub configure: fn(&mut ConfigReader<'_>),
-    /// Makes the check from a configuration that `configure` has found good.
-    pub build: fn(&ConfigMap) -> Box<dyn Check>,
-}
+use crate::config::Known;
 
 /// Every check, sorted by name.
 pub static CHECKS: &[CheckEntry] = &[
@@ -53,18 +34,6 @@ pub fn known() -> Known {
     Known {
         checks: CHECKS.iter().map(CheckEntry::known).collect(),
         kinds: own::KINDS.iter().map(own::KindEntry::known).collect(),
-    }
-}
-
-impl CheckEntry {
-    /// The check as the configuration knows it.
-    pub fn known(&self) -> KnownCheck {
-        KnownCheck { name: self.name, about: self.summary, configure: self.configure }
-    }
-
-    /// The keys of the check's `config`, `mode` first.
-    pub fn keys(&self) -> Vec<KeyDescription> {
-        self.known().keys()
     }
 }
 
@@ -101,6 +70,15 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count, "gantry rules NAME would be ambiguous");
+    }
+
+    #[test]
+    fn what_a_check_supersedes_exists() {
+        let superseded = CHECKS.iter().flat_map(|check| check.supersedes);
+        for theirs in superseded {
+            let check = find(theirs.check).unwrap_or_else(|| panic!("{}", theirs.check));
+            assert!((check.rules)().iter().any(|rule| rule.name == theirs.rule), "{}: {}", theirs.check, theirs.rule);
+        }
     }
 
     #[test]

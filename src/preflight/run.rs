@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::crd_upgrade_safety::Proven;
 use super::objects::Objects;
-use super::once;
-use super::proofs::Proofs;
+use super::proofs::{Proofs, Proven};
 use super::registry::{self, CHECKS};
+use super::superseded;
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
 use crate::cluster::Target;
@@ -85,7 +84,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
     let problems = waive(&mut reports, waivers, own_checks);
-    once::tell(&mut reports);
+    superseded::leave_out(&mut reports);
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }

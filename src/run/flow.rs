@@ -23,7 +23,6 @@ use crate::options::TargetSpec;
 use crate::plan::conflicts::{self, Foreseen};
 use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions, only_defaults, refusals};
 use crate::preflight::admission_dry_run::FIELD_CONFLICT;
-use crate::preflight::crd_upgrade_safety;
 use crate::preflight::own::{self, Surroundings};
 use crate::preflight::registry;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -224,12 +223,6 @@ fn configure(
     for source in input.sources() {
         output.add_source(source.clone());
     }
-    let is_tool = |check: &SelectedCheck| {
-        check.name == crd_upgrade_safety::NAME && crd_upgrade_safety::is_of_a_tool(&check.config)
-    };
-    if settings.checks.iter().any(is_tool) {
-        output.quote_tools();
-    }
     tell(&loaded.notices, host, output, report);
     let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
     let enabled = settings
@@ -242,7 +235,10 @@ fn configure(
             };
             Some(Enabled { name: name.clone(), mode: *mode, check })
         })
-        .collect();
+        .collect::<Vec<Enabled>>();
+    if enabled.iter().any(|enabled| enabled.check.speaks_for_a_tool()) {
+        output.quote_tools();
+    }
     Ok((settings, enabled, input))
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::{Host, file};
 use crate::cli::FlowArgs;
-use crate::finding::Severity;
+use crate::finding::{CheckReport, Severity};
 use crate::manifest::{EXTENSIONS, Source};
 use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
-use crate::preflight::crd_upgrade_safety::documented;
+use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
 use crate::report::{ErrorEntry, Outcome, Report, json};
@@ -262,14 +262,18 @@ fn documented_lines(report: &Report) -> Vec<String> {
     if report.outcome != Outcome::Blocked {
         return Vec::new();
     }
+    report.checks.iter().flat_map(lines_of_check).collect()
+}
+
+fn lines_of_check(check: &CheckReport) -> Vec<String> {
+    let Some(entry) = registry::find(&check.name) else { return Vec::new() };
     let mut by_crd: Vec<(&str, Vec<&str>)> = Vec::new();
-    let findings = report.checks.iter().flat_map(|check| &check.findings);
-    for finding in findings.filter(|finding| finding.severity == Severity::Error) {
+    for finding in check.findings.iter().filter(|finding| finding.severity == Severity::Error) {
         let (Some(text), Some(crd)) = (&finding.documented, &finding.object) else { continue };
         match by_crd.iter_mut().find(|(name, _)| *name == crd.name) {
             Some((_, texts)) => texts.push(text),
             None => by_crd.push((&crd.name, vec![text])),
         }
     }
-    by_crd.into_iter().flat_map(|(crd, texts)| documented::lines(crd, texts)).collect()
+    by_crd.into_iter().flat_map(|(crd, texts)| (entry.documented)(crd, &texts)).collect()
 }

@@ -6,7 +6,8 @@ use futures::stream::{self, StreamExt};
 use serde::Deserialize;
 
 use super::errors::{self, words};
-use super::transport::{Call, Failure, Transport, encode};
+use super::request::{Call, Failure, encode};
+use super::transport::Transport;
 use crate::cluster::{Discovered, Established, Gvk};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
@@ -101,8 +102,8 @@ pub(super) async fn served(
 ) -> std::result::Result<Vec<Served>, Unserved> {
     // The collection path of any resource, without the resource.
     let any = Resource {
-        group: super::transport::encode(group),
-        version: super::transport::encode(version),
+        group: super::request::encode(group),
+        version: super::request::encode(version),
         kind: String::new(),
         plural: String::new(),
         namespaced: false,

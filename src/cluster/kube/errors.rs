@@ -11,7 +11,7 @@ use std::time::Duration;
 use kube::client::AuthError;
 use rustls::CertificateError;
 
-use super::transport::{Failure, Peer};
+use super::request::{Failure, Peer};
 use crate::problem::Problem;
 use crate::text;
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::errors::{self, words};
-use super::transport::{Call, Failure, Transport, encode};
+use super::request::{Call, Failure, encode};
+use super::transport::Transport;
 use crate::cluster::list::{ListError, ListRequest, MissingRight, Page};
 use crate::problem::Problem;
 use crate::resource::Resource;

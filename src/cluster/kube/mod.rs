@@ -23,6 +23,7 @@ mod plugin;
 mod proxy;
 mod read;
 mod refusals;
+mod request;
 mod reviews;
 mod rewrite;
 mod served;

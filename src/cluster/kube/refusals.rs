@@ -5,12 +5,22 @@ use std::borrow::Cow;
 use kube::core::Status;
 
 use super::errors::{via, words, words_of_field};
-use super::transport::{Call, Peer};
+use super::request::{Call, Failure, Peer};
 use crate::cluster::{self, Impersonate};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret::Values;
 use gantry_schema::gotext;
+
+impl Failure {
+    /// In words.
+    pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
+        match self {
+            Failure::Refused(status) => refused(call, &status, peer),
+            Failure::Lost { problem, .. } | Failure::TooLong(problem) => problem,
+        }
+    }
+}
 
 /// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {

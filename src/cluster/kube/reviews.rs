@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::errors;
-use super::transport::{Call, Payload, Transport};
+use super::request::{Call, Payload};
+use super::transport::Transport;
 use crate::cluster::RulesReview;
 use crate::problem::Problem;
 use crate::rbac::{Atom, PolicyRule, or_default};

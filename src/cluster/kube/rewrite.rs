@@ -2,7 +2,8 @@
 
 use super::errors::words;
 use super::json;
-use super::transport::{Call, Failure, Payload, Transport, encode, object_path};
+use super::request::{Call, Failure, Payload, encode, object_path};
+use super::transport::Transport;
 use crate::cluster::RewriteError;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};

@@ -5,7 +5,8 @@ use serde::Deserialize;
 
 use super::discover;
 use super::errors;
-use super::transport::{Call, Transport};
+use super::request::Call;
+use super::transport::Transport;
 use crate::cluster::Release;
 use crate::problem::{Error, Result};
 use crate::resource::Resource;

@@ -8,7 +8,8 @@ use kube::client::{Body, Client};
 
 use super::KubeTarget;
 use super::credentials::Credentials;
-use super::transport::{Peer, Transport};
+use super::request::Peer;
+use super::transport::Transport;
 
 /// A request as the stand-in saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,8 @@
 use serde_json::{Value, json};
 
 use super::json;
-use super::transport::{Call, Failure, Payload, Transport};
+use super::request::{Call, Failure, Payload};
+use super::transport::Transport;
 use crate::cluster::fields::Fields;
 use crate::cluster::{Apply, Operation, client_side_tool};
 use crate::resource::{Live, Resource};

@@ -24,8 +24,8 @@ mod unasked;
 use std::sync::Arc;
 
 use self::ask::Asked;
+use super::entry::CheckEntry;
 use super::proofs::Proofs;
-use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
 use crate::cluster::Target;
 use crate::finding::redact;
@@ -44,6 +44,8 @@ pub const ENTRY: CheckEntry = CheckEntry {
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |_| {},
     build: |_| Box::new(AdmissionDryRun),
+    supersedes: &[],
+    documented: |_, _| Vec::new(),
 };
 
 /// The check; it has nothing to configure.

@@ -2,7 +2,6 @@
 //! objects of built-in kinds against the server's description of them. Each namespace and CRD that stands in the way gets
 //! a note of what was judged how.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
@@ -12,7 +11,7 @@ use super::shape::Document;
 use super::{Found, metadata, rules};
 use crate::cluster::Gvk;
 use crate::plan::{Action, Change, Plan, is_built_in};
-use crate::preflight::custom_resource_validation::manifests;
+use crate::preflight::objects::manifests::{self, Fault};
 use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
 use crate::text;
@@ -42,18 +41,17 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
     }
     let custom = manifests::check(context, &|index| judged.contains_key(&index)).await;
     found.unchecked = custom.unchecked;
-    found.violations = custom.violations.into_iter().map(as_ours).collect();
+    found.violations = custom.faults.into_iter().map(as_ours).collect();
     let described = built_in(context, judged.keys().copied(), &mut found.violations).await;
     found.violations.extend(notes(changes, &judged, &described));
     found
 }
 
 /// What the validator says, under a rule of this check.
-fn as_ours(violation: Violation) -> Violation {
+fn as_ours(fault: Fault) -> Violation {
     let ours = |said: &str| format!("gantry's own validator, as the server cannot be asked yet: {said}");
-    let (message, unredacted) = (ours(&violation.message), violation.unredacted.as_deref().map(ours));
-    let rule: Cow<'static, str> = rules::INVALID.name.into();
-    Violation { rule: rule.clone(), explain: Some(rule), message, unredacted, ..violation }
+    let (message, unredacted) = (ours(&fault.message), fault.unredacted.as_deref().map(ours));
+    Fault { message, unredacted, ..fault }.under(&rules::INVALID)
 }
 
 /// Holds objects of built-in kinds against their schemas, and answers which of them have one.

@@ -22,8 +22,8 @@ mod unserved;
 
 use std::sync::Arc;
 
+use super::entry::CheckEntry;
 use super::proofs::Proofs;
-use super::registry::CheckEntry;
 use super::{Check, CheckFuture, Context, FindLookups, Found};
 use crate::plan::Plan;
 
@@ -37,6 +37,8 @@ pub const ENTRY: CheckEntry = CheckEntry {
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |_| {},
     build: |_| Box::new(ApiAvailability),
+    supersedes: &[],
+    documented: |_, _| Vec::new(),
 };
 
 /// The check; it has nothing to configure.

@@ -9,8 +9,8 @@ use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
-use crate::preflight::crd_upgrade_safety::Proven;
 use crate::preflight::proofs::Proofs;
+use crate::preflight::proofs::Proven;
 use crate::preflight::{Answer, Context, Notices, Subject, Violation};
 use crate::ui::progress::Progress;
 

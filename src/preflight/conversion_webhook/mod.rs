@@ -28,8 +28,8 @@ use self::brought::Brought;
 use self::ca::Fault;
 use self::crd::{Crd, ServiceReference, Webhook};
 use self::service::{Service, unlisted};
+use super::entry::CheckEntry;
 use super::proofs::Proofs;
-use super::registry::CheckEntry;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
 use crate::cluster::{ListRequest, Target};
@@ -58,6 +58,8 @@ pub const ENTRY: CheckEntry = CheckEntry {
         options(reader);
     },
     build: |config| Box::new(ConversionWebhook { objects: options(&mut ConfigReader::new(NAME, config)) }),
+    supersedes: &[],
+    documented: |_, _| Vec::new(),
 };
 
 /// How many objects of each CRD are converted.

@@ -1,7 +1,7 @@
 //! The eight bounds (minimum, minLength, … maxProperties) are judged alike: none may appear and none may get tighter.
 
 use super::model::NodePair;
-use super::rules::Said;
+use super::rule::Said;
 use super::words;
 use crate::finding::wording::wording;
 

@@ -4,9 +4,12 @@
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
 
 use super::json::{Json, Map};
-use super::model::{Change, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, plain};
-use super::rules::{self, Judge, Rule, Said};
+use super::model::{Change, Crd, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, Transition};
+use super::rule::{Judge, Rule, Said, UNKNOWN_CHANGE};
+use super::rules::RULES;
+use crate::finding::wording::Wording;
 use crate::resource::Step;
+use crate::text::plain;
 use gantry_schema::keywords;
 use gantry_schema::{self as schema, Sense};
 
@@ -32,16 +35,19 @@ pub struct RuleViolation {
 /// A schema that is none.
 pub fn crd(pair: &CrdPair<'_>) -> Result<Vec<RuleViolation>, Malformed> {
     let mut violations = Vec::new();
-    for rule in rules::RULES {
-        if let Judge::Crd(judge) = rule.judge {
-            violations.extend(judge(pair).into_iter().map(|found| RuleViolation {
-                rule,
-                version: found.version,
-                path: None,
-                node: Vec::new(),
-                said: found.said,
-            }));
-        }
+    for rule in RULES {
+        let found = match rule.judge {
+            Judge::Crd(judge) => judge(pair),
+            Judge::Versions(judge) => judge(pair, &between),
+            Judge::Node(_) | Judge::Removed(_) | Judge::Server => continue,
+        };
+        violations.extend(found.into_iter().map(|found| RuleViolation {
+            rule,
+            version: found.version,
+            path: None,
+            node: Vec::new(),
+            said: found.said,
+        }));
     }
     for live in &pair.live.spec.versions {
         let Some((index, desired)) = pair.desired.version(&live.name) else { continue };
@@ -60,6 +66,15 @@ pub fn crd(pair: &CrdPair<'_>) -> Result<Vec<RuleViolation>, Malformed> {
         violations.extend(schemas(pair.desired.name(), &live.name, index, &live_schema, &desired_schema)?);
     }
     Ok(violations)
+}
+
+/// What the rules about nodes say of two versions of one CRD: path, rule and message.
+fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
+    let schema = |name: &str| crd.version(name).and_then(|(_, version)| version.schema()).unwrap_or("{}");
+    let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
+    // A schema that cannot be judged is an error of its own version.
+    let violations = schemas(crd.name(), lower, 0, &live, &desired).unwrap_or_default();
+    violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.said.message)).collect()
 }
 
 /// Compares two schemas node by node. `version` is what the violations name; `index` is that of the version in the
@@ -109,7 +124,9 @@ impl<'n> Walk<'_, 'n> {
                     return Err(Malformed { side, reason });
                 }
             }
-            let pair = NodePair { place: &place, live, desired, changes: &changes };
+            let is_unclaimed = |change: &&Change| !is_claimed(change.keyword, change.transition());
+            let unclaimed: Vec<&Change> = changes.iter().filter(is_unclaimed).collect();
+            let pair = NodePair { place: &place, live, desired, changes: &changes, unclaimed: &unclaimed };
             if self.judge(&pair) == Below::Hidden {
                 return Ok(());
             }
@@ -120,7 +137,7 @@ impl<'n> Walk<'_, 'n> {
     /// Asks every rule about a node. A violation that explains all others, here and below, stands alone.
     fn judge(&mut self, pair: &NodePair) -> Below {
         let mut found = Vec::new();
-        for rule in rules::RULES {
+        for rule in RULES {
             let Judge::Node(judge) = rule.judge else { continue };
             let Some(said) = judge(pair) else { continue };
             let violation = violation(rule, pair.place, said);
@@ -177,7 +194,7 @@ impl<'n> Walk<'_, 'n> {
     fn removed(&mut self, live: &Map) {
         let place = self.place();
         let node = RemovedNode { place: &place, live };
-        for rule in rules::RULES {
+        for rule in RULES {
             if let Judge::Removed(judge) = rule.judge {
                 self.violations.push(violation(rule, &place, judge(&node)));
             }
@@ -251,6 +268,15 @@ fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a
     }
     changes.sort_by_key(|change| change.keyword);
     changes
+}
+
+/// Whether a rule other than [`UNKNOWN_CHANGE`] is responsible for this transition.
+fn is_claimed(keyword: &str, transition: Transition) -> bool {
+    RULES
+        .iter()
+        .filter(|rule| rule.doc.name != UNKNOWN_CHANGE)
+        .flat_map(|rule| rule.claims)
+        .any(|claim| claim.keyword == keyword && claim.on.contains(&transition))
 }
 
 fn is_same(change: &Change) -> bool {

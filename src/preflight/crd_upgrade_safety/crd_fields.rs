@@ -1,6 +1,6 @@
 //! Every field of a CRD outside its schemas, and who has the say on it.
 //!
-//! Keywords of schemas are claimed by rules (see [`super::rules::Claim`]); what surrounds the schemas is looked at by rules
+//! Keywords of schemas are claimed by rules (see [`super::rule::Claim`]); what surrounds the schemas is looked at by rules
 //! about whole CRDs, which read what they need. This table keeps count of them: a test holds it against the API's own
 //! description, so that a field that Kubernetes adds is noticed.
 

@@ -8,9 +8,9 @@
 
 use super::FailMode;
 use super::options::{Options, Preset};
-use super::prover::Proof;
-use super::rules::{Rule, Said, Weight};
+use super::rule::{Rule, Said, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
+use crate::preflight::proofs::Proof;
 
 /// How loud a violation is, before the enforcement of single rules.
 pub fn severity(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {

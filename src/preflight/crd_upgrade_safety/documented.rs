@@ -8,8 +8,8 @@ const PRINTED: usize = 10;
 /// kapp, and OLM as the documents have it, name the rule in quotes; all of that is one line: `validating upgrade for CRD
 /// "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`. crdify, and OLM v1 since it uses
 /// that, have a line for each finding: `validating upgrade for CRD "N": v1: ^.spec.x: type: …`.
-pub fn lines<'a>(crd: &str, texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let (quoted, plain): (Vec<&str>, Vec<&str>) = texts.into_iter().partition(|text| text.starts_with('"'));
+pub fn lines(crd: &str, texts: &[&str]) -> Vec<String> {
+    let (quoted, plain): (Vec<&str>, Vec<&str>) = texts.iter().partition(|text| text.starts_with('"'));
     let mut lines: Vec<String> =
         plain.iter().take(PRINTED).map(|text| format!("validating upgrade for CRD \"{crd}\": {text}")).collect();
     if plain.len() > PRINTED {
@@ -41,7 +41,7 @@ mod tests {
         assert_eq!(
             lines(
                 "samples.test.example.com",
-                [r#""NoScopeChange" validation failed: scope changed from "Namespaced" to "Cluster""#]
+                &[r#""NoScopeChange" validation failed: scope changed from "Namespaced" to "Cluster""#]
             ),
             ["validating upgrade for CRD \"samples.test.example.com\" failed: CustomResourceDefinition \
              samples.test.example.com failed upgrade safety validation. \"NoScopeChange\" validation failed: scope \
@@ -52,14 +52,16 @@ mod tests {
     #[test]
     fn the_line_stays_short() {
         let texts: Vec<String> = (0..1000).map(|i| format!("\"Rule\" text {i}")).collect();
-        let lines = lines("a.b", texts.iter().map(String::as_str));
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let lines = lines("a.b", &texts);
         assert!(lines.len() == 1 && lines[0].ends_with("; \"Rule\" text 9; and 990 more"), "{lines:?}");
     }
 
     #[test]
     fn findings_of_crdify_have_a_line_each() {
         let texts: Vec<String> = (0..12).map(|i| format!("v1: ^.spec.f{i}: type: text")).collect();
-        let lines = lines("a.b", texts.iter().map(String::as_str));
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let lines = lines("a.b", &texts);
         assert_eq!(lines[0], "validating upgrade for CRD \"a.b\": v1: ^.spec.f0: type: text");
         assert_eq!((lines.len(), lines[10].as_str()), (11, "validating upgrade for CRD \"a.b\": and 2 more"));
     }

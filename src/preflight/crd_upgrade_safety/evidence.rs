@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 
 use super::compare::RuleViolation;
-use super::prover::Proof;
-use super::rules::{Judge, UNKNOWN_CHANGE};
+use super::rule::{Judge, UNKNOWN_CHANGE};
 use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Severity, WitnessVerdict};
 use crate::preflight::objects::Upgrade;
 use crate::preflight::objects::crd::Conversion;
 use crate::preflight::objects::question;
 use crate::preflight::objects::survey::{Listed, Surveyed, Unlisted};
 use crate::preflight::objects::tally::{Cause, EXAMPLES, Example, Fate, Managers, Sum, Tally};
+use crate::preflight::proofs::Proof;
 use crate::resource::Step;
 use crate::text;
 

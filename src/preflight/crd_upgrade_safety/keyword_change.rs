@@ -5,7 +5,7 @@
 
 use super::json::Json;
 use super::model::{Change, NodePair, Transition};
-use super::rules::Said;
+use super::rule::Said;
 use super::words;
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Verdict};

@@ -16,8 +16,7 @@ mod migration;
 pub mod model;
 pub mod options;
 pub mod presets;
-mod proven;
-pub mod prover;
+pub mod rule;
 pub mod rules;
 pub mod server;
 mod versions;
@@ -33,17 +32,15 @@ use self::evidence::{Looked, Weighed};
 use self::model::{CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
-pub use self::proven::Proven;
-use self::prover::{Proof, Prover, Question, VersionProof};
 use self::server::Written;
+use super::entry::CheckEntry;
 use super::objects::{self, AT_ONCE, Wants};
 use super::pair::Pair;
-use super::proofs::Proofs;
-use super::registry::CheckEntry;
+use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
 use crate::cluster::Target;
-use crate::config::{ConfigMap, ConfigReader};
+use crate::config::ConfigReader;
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
 use crate::parallel::{apart, in_parallel};
 use crate::plan::Plan;
@@ -64,12 +61,9 @@ pub const ENTRY: CheckEntry = CheckEntry {
         Options::read(reader);
     },
     build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
+    supersedes: &[],
+    documented: documented::lines,
 };
-
-/// Whether the preset is one of another tool, which speaks in that tool's words.
-pub fn is_of_a_tool(config: &ConfigMap) -> bool {
-    Options::read(&mut ConfigReader::new(NAME, config)).tool().is_some()
-}
 
 /// The check, configured.
 #[derive(Debug, Clone)]
@@ -116,6 +110,10 @@ fn rule_docs() -> Vec<&'static RuleDoc> {
 }
 
 impl Check for CrdUpgradeSafety {
+    fn speaks_for_a_tool(&self) -> bool {
+        self.options.tool().is_some()
+    }
+
     fn wants(&self) -> Wants {
         Wants { tallied: self.asks_objects(), ..Wants::default() }
     }
@@ -310,7 +308,7 @@ impl CrdUpgradeSafety {
         let proofs = proofs(&pair, &found, prove);
         let proof_of = |violation: &RuleViolation| {
             // Of a keyword that nobody knows nothing can be proven.
-            if violation.rule.doc.name == rules::UNKNOWN_CHANGE {
+            if violation.rule.doc.name == rule::UNKNOWN_CHANGE {
                 return None;
             }
             proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?).cloned()

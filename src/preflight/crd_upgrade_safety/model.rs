@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Json, Map};
 use crate::resource::Step;
+use crate::text::plain;
 use gantry_schema::Scale;
 use gantry_schema::keywords;
 
@@ -262,12 +263,6 @@ fn texts<'n>(list: Option<&'n Json<'_>>, key: &str) -> Vec<&'n str> {
     items.iter().filter_map(|item| item.map()?.get(key)?.text()).collect()
 }
 
-/// serde's message without the place in a text that nobody sees.
-pub fn plain(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
-}
-
 /// A CRD and the one that is to replace it.
 #[derive(Debug)]
 pub struct CrdPair<'a> {
@@ -346,6 +341,8 @@ pub struct NodePair<'n, 'a> {
     pub desired: &'n Map<'a>,
     /// Sorted by keyword. Nodes below are not looked at: each is a pair of its own.
     pub changes: &'n [Change<'n, 'a>],
+    /// Those that no rule claims but the one for unknown changes.
+    pub unclaimed: &'n [&'n Change<'n, 'a>],
 }
 
 impl<'n, 'a> NodePair<'n, 'a> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
 use super::presets::Tool;
-use super::presets::options::{self as crdify, Conversion, Enforcement};
+use super::presets::options::{self as crdify, Conversion, Enforcement, UNHANDLED};
 use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
 use super::{rules, server};
 use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
@@ -127,7 +127,7 @@ impl Options {
             if let Some(enforcement) = word(reader, "unhandledEnforcement", found, ENFORCEMENTS) {
                 self.crdify.unhandled = enforcement;
                 if enforcement.is_none() {
-                    self.validations_off.push((validations::UNHANDLED, found.place.location().cloned()));
+                    self.validations_off.push((UNHANDLED, found.place.location().cloned()));
                 }
             }
         }
@@ -219,7 +219,7 @@ fn rule_names(preset: Preset) -> Vec<&'static str> {
         ],
         Preset::OlmV1 | Preset::Crdify => {
             let mut names = crdify_names();
-            names.push(validations::UNHANDLED);
+            names.push(UNHANDLED);
             names.push(server::NAME);
             names
         }

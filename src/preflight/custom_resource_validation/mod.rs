@@ -8,8 +8,7 @@
 //!
 //! [`super::objects`] says what becomes of the objects that exist.
 
-pub(in crate::preflight) mod manifests;
-pub(in crate::preflight) mod rules;
+mod rules;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -20,11 +19,12 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use self::said::About;
+use super::entry::{CheckEntry, Superseded};
+use super::objects::manifests::{self, Fault, Wrong};
 use super::objects::survey::{Selection, Surveyed, Unlisted, survey};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::Pair;
 use super::proofs::Proofs;
-use super::registry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
 use crate::cluster::selector::Selector;
 use crate::config::ConfigReader;
@@ -45,6 +45,8 @@ pub const ENTRY: CheckEntry = CheckEntry {
         options(reader);
     },
     build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
+    supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid", is_same: rules::is_refused_by_server }],
+    documented: |_, _| Vec::new(),
 };
 
 /// The check's configuration, read.
@@ -195,7 +197,9 @@ impl Check for CustomResourceValidation {
                 found.extend(surveyed);
             }
             drop(surveys);
-            found.extend(manifests::check(&context, &|_| true).await);
+            let manifests::Found { faults, unchecked } = manifests::check(&context, &|_| true).await;
+            found.violations.extend(faults.into_iter().map(of_manifest));
+            found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
                 object: (*changes[change].desired.object).clone(),
                 read,
@@ -230,11 +234,11 @@ async fn upgrades(
 
 /// What was found, and what could not be looked at.
 #[derive(Default)]
-pub(in crate::preflight) struct Found {
-    pub violations: Vec<Violation>,
-    pub unchecked: Vec<CouldNotCheck>,
+struct Found {
+    violations: Vec<Violation>,
+    unchecked: Vec<CouldNotCheck>,
     /// Change in the plan, objects that were read, versions that are proven.
-    pub coverage: Vec<(usize, u64, Vec<Arc<str>>)>,
+    coverage: Vec<(usize, u64, Vec<Arc<str>>)>,
 }
 
 impl Found {
@@ -243,6 +247,14 @@ impl Found {
         self.unchecked.extend(other.unchecked);
         self.coverage.extend(other.coverage);
     }
+}
+
+fn of_manifest(fault: Fault) -> Violation {
+    let rule = match fault.wrong {
+        Wrong::Refused => &rules::MANIFEST_REFUSED,
+        Wrong::UnknownField => &rules::MANIFEST_UNKNOWN_FIELD,
+    };
+    fault.under(rule)
 }
 
 fn conversion() -> Vec<Step> {

@@ -11,7 +11,7 @@ use super::super::objects::pass;
 use super::*;
 use crate::finding::Severity;
 use crate::preflight::Violation;
-use crate::preflight::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
+use crate::preflight::proofs::{Prover, Question, VersionProof};
 use crate::resource::{RawObject, Step};
 
 /// A whole CRD around its `spec.versions` and what else is given.

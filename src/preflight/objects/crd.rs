@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::model::plain;
 use crate::resource::{RawObject, Resource, Step};
+use crate::text::plain;
+use gantry_schema::json::Json;
 use gantry_schema::{self as schema, Sense};
 use gantry_schema::{Scale, Schema};
 

@@ -14,8 +14,10 @@ pub mod cause;
 mod coming;
 pub mod crd;
 mod defaults;
+pub mod definition;
 pub mod group;
 pub mod judge;
+pub mod manifests;
 pub mod merge;
 pub mod object;
 pub mod pass;
@@ -33,10 +35,8 @@ use tokio::sync::{OnceCell, Semaphore};
 use self::crd::{Crd, Version};
 use self::question::{Questions, VersionQuestion};
 use self::survey::{Selection, Surveyed};
-use super::crd_upgrade_safety::prover::Question;
-use super::crd_upgrade_safety::server;
 use super::pair::Pair;
-use super::proofs::Proofs;
+use super::proofs::{Proofs, Question};
 use super::{Context, CouldNotCheck, Lookup};
 use crate::finding::Verdict;
 use crate::resource::RawObject;
@@ -151,7 +151,7 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
     let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
     // A definition that the server does not take proves nothing.
     if !proven.is_empty()
-        && let Some(message) = server::refusal(&pair.live, &pair.desired)
+        && let Some(message) = definition::first(&pair.live, &pair.desired)
     {
         if questions.is_empty() {
             return Err(CouldNotCheck {

@@ -20,7 +20,7 @@ mod tests;
 pub use self::grant::{Grants, Subject};
 use self::held::{Held, Placed};
 pub use self::needs::{Need, Occasion, Right};
-use super::registry::CheckEntry;
+use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::cluster::Target;
 use crate::plan::Plan;
@@ -36,6 +36,8 @@ pub const ENTRY: CheckEntry = CheckEntry {
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |_| {},
     build: |_| Box::new(PermissionValidation),
+    supersedes: &[],
+    documented: |_, _| Vec::new(),
 };
 
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! crdify's verdict, and with it OLM v1's, which runs crdify with settings of its own.
 
 use super::flatten::{Flat, Naming, flatten};
-use super::options::{Conversion, Options};
+use super::options::{Conversion, Options, UNHANDLED};
 use super::validations::{self, Failure};
 use super::{Flagged, Schemas};
 use crate::preflight::crd_upgrade_safety::json::Map;
@@ -70,7 +70,7 @@ struct Place {
 impl Place {
     fn flagged(&self, desired: &Flat, path: String, failure: Failure) -> Flagged {
         let mut at = nearest(desired, &path).steps(self.index);
-        if failure.validation != validations::UNHANDLED {
+        if failure.validation != UNHANDLED {
             at.push(failure.validation.into());
         }
         let documented = format!("{}: {path}: {}: {}", self.version, failure.validation, failure.text);

@@ -19,11 +19,12 @@ pub mod validations;
 
 use std::collections::BTreeMap;
 
-use self::options::Options;
+use self::options::{Options, UNHANDLED};
 use super::json::{Json, Map};
-use super::model::{Crd, CrdPair, Malformed, Side, plain};
+use super::model::{Crd, CrdPair, Malformed, Side};
 use crate::finding::Severity;
 use crate::resource::Step;
+use crate::text::plain;
 
 /// A tool, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +90,7 @@ pub fn explained_by(validation: &'static str) -> &'static str {
         "pattern" => "PatternChange",
         "required" => "NoRequiredFieldAdded",
         "type" => "NoTypeChange",
-        validations::UNHANDLED | kapp::CHANGE_VALIDATOR => "UnknownChange",
+        UNHANDLED | kapp::CHANGE_VALIDATOR => "UnknownChange",
         crdify::SCOPE => kapp::NO_SCOPE_CHANGE,
         crdify::STORED_VERSION_REMOVAL => kapp::NO_STORED_VERSION_REMOVED,
         crdify::EXISTING_FIELD_REMOVAL => kapp::NO_EXISTING_FIELD_REMOVED,

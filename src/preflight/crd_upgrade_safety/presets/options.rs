@@ -2,7 +2,8 @@
 
 use crate::finding::Severity;
 
-use super::validations;
+/// What remains when all validations have taken their keyword out.
+pub const UNHANDLED: &str = "unhandled";
 
 /// How loud a validation is; `None` switches it off. What it looks at counts as handled all the same.
 pub type Enforcement = Option<Severity>;
@@ -68,7 +69,7 @@ impl Options {
 
     /// How loud a validation is.
     pub fn enforcement(&self, validation: &str) -> Enforcement {
-        if validation == validations::UNHANDLED {
+        if validation == UNHANDLED {
             return self.unhandled;
         }
         // The last entry wins, as in crdify.

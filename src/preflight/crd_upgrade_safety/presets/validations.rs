@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::gostring::{self, Memory};
-use super::options::Options;
+use super::options::{Options, UNHANDLED};
 use super::typed::{self, Difference};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::gotext;
-
-/// What remains when all validations have taken their keyword out.
-pub const UNHANDLED: &str = "unhandled";
 
 /// The validations of a node and the keyword that each takes out; the names are the same.
 pub const OF_NODES: &[&str] = &[

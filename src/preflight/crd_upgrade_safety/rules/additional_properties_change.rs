@@ -1,10 +1,10 @@
 //! `additionalProperties` added, removed or of another kind.
 
-use super::{Claim, Judge, Rule, Weight};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::keywords;
 

@@ -1,7 +1,7 @@
 //! A CRD that the API server does not take.
 
-use super::{Judge, Rule, Weight};
 use crate::finding::{Breaks, Severity};
+use crate::preflight::crd_upgrade_safety::rule::{Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! `x-kubernetes-embedded-resource` added or removed.
 
-use super::{Claim, Judge, Rule, Weight};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECTS: Effects = Effects {

@@ -1,9 +1,9 @@
 //! `x-kubernetes-int-or-string` added or removed.
 
-use super::{Claim, Judge, Rule, Said, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECTS: Effects = Effects {

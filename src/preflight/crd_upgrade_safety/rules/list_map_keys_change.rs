@@ -1,9 +1,9 @@
 //! `x-kubernetes-list-map-keys` of a list that stays a map.
 
-use super::{Claim, Judge, Rule, Said, Weight};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECTS: Effects = Effects {

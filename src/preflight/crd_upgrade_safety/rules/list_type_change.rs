@@ -1,10 +1,10 @@
 //! `x-kubernetes-list-type` added, changed or removed.
 
-use super::{Claim, Judge, Rule, Said, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const KEYWORD: &str = "x-kubernetes-list-type";

@@ -1,8 +1,8 @@
 //! A short name, a category, the singular or the list kind goes.
 
-use super::{Found, Judge, Rule, Said, Weight};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 

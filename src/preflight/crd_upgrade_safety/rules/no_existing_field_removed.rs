@@ -1,10 +1,10 @@
 //! A field that is gone.
 
-use super::{Judge, Rule, Said, Weight};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::RemovedNode;
+use crate::preflight::crd_upgrade_safety::rule::{Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::keywords;
 

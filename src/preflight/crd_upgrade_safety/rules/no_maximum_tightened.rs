@@ -1,8 +1,8 @@
 //! `maximum` added or lowered.
 
-use super::{Claim, Judge, Rule, Weight};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::bounds::{self, Bound, Tighter};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const BOUND: Bound = Bound { keyword: "maximum", words: "maximum", tighter: Tighter::Lower };

@@ -1,10 +1,10 @@
 //! `type` changed.
 
-use super::{Claim, Judge, Rule, Said, Weight};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

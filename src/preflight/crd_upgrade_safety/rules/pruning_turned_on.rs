@@ -1,8 +1,8 @@
 //! Unknown fields are pruned from now on, in every version.
 
-use super::{Found, Judge, Rule, Said, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A version removed right away that is still served. Nothing is stored at it: that is `NoStoredVersionRemoved`.
 
-use super::{Found, Judge, Rule, Said, Weight};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

@@ -1,11 +1,8 @@
 //! Two served versions no longer hold the same objects.
 
-use super::{Found, Judge, Rule, Said, Weight};
-use crate::finding::wording::Wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::compare;
-use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{Crd, CrdPair};
+use crate::preflight::crd_upgrade_safety::rule::{Between, Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::versions;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -72,13 +69,13 @@ spec:
     weight: Weight::Beyond { semantic: Severity::Warning },
     claims: &[],
     hides_others: false,
-    judge: Judge::Crd(judge),
+    judge: Judge::Versions(judge),
 };
 
 /// Places named in the message.
 const NAMED: usize = 3;
 
-fn judge(pair: &CrdPair) -> Vec<Found> {
+fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
     if pair.desired.converts_by_webhook() {
         return Vec::new();
     }
@@ -117,13 +114,4 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         found.push(Found { version: Some(format!("{lower} -> {higher}")), said });
     }
     found
-}
-
-/// What the rules say of two versions of one CRD: path, rule and message.
-fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
-    let schema = |name: &str| crd.version(name).and_then(|(_, version)| version.schema()).unwrap_or("{}");
-    let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
-    // A schema that cannot be judged is an error of its own version.
-    let violations = compare::schemas(crd.name(), lower, 0, &live, &desired).unwrap_or_default();
-    violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.said.message)).collect()
 }

@@ -1,8 +1,9 @@
 //! Objects are written at another version.
 
-use super::{Found, Judge, Rule, Said, Weight, storage_version_loses_fields};
+use super::storage_version_loses_fields;
 use crate::finding::Severity;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

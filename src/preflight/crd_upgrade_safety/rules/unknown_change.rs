@@ -1,10 +1,10 @@
 //! Whatever changed and no other rule has the say on.
 
-use super::{Claim, Judge, Rule, Said, Weight, is_claimed};
 use crate::finding::Severity;
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
-use crate::preflight::crd_upgrade_safety::model::{Change, NodePair};
+use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, UNKNOWN_CHANGE, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECT: Effect = Effect {
@@ -16,7 +16,7 @@ const EFFECT: Effect = Effect {
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
-        name: super::UNKNOWN_CHANGE,
+        name: UNKNOWN_CHANGE,
         summary: "a keyword of a field changes in a way that no other rule judges",
         forbids: "A change of a keyword that no other rule has the say on: one that gantry does not know yet, or one that \
             the API server takes in no CRD (`$ref`, `uniqueItems`, `patternProperties`, …), or `items` that become \
@@ -59,10 +59,8 @@ hosts:
 };
 
 fn judge(pair: &NodePair) -> Option<Said> {
-    let unknown: Vec<&Change> =
-        pair.changes.iter().filter(|change| !is_claimed(change.keyword, change.transition())).collect();
-    let first = unknown.first()?;
-    let told: Vec<String> = unknown.iter().map(|change| keyword_change::tell(change)).collect();
+    let first = pair.unclaimed.first()?;
+    let told: Vec<String> = pair.unclaimed.iter().map(|change| keyword_change::tell(change)).collect();
     let told = told.join("; ");
     let field = pair.place.field();
     let said = keyword_change::unknown(pair, first, &told, &EFFECT);

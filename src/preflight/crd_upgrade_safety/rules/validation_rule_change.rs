@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{Claim, Judge, Rule, Said, Weight};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::Sense;

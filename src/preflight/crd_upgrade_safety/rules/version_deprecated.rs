@@ -1,8 +1,8 @@
 //! A version is marked as deprecated.
 
-use super::{Found, Judge, Rule, Said, Weight};
 use crate::finding::Severity;
 use crate::preflight::crd_upgrade_safety::model::CrdPair;
+use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

@@ -1,6 +1,7 @@
 //! What is wrong with custom resources among the manifests.
 
-use crate::finding::{Breaks, Severity};
+use crate::finding::{Finding, Severity};
+use crate::preflight::objects::manifests::Wrong;
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
@@ -21,7 +22,7 @@ spec: {size: 7}
 ",
     },
     what_to_do: "Correct the manifest at the line that is shown.",
-    breaks: &[Breaks::Writers],
+    breaks: Wrong::Refused.breaks(),
     severity: Severity::Error,
 };
 
@@ -40,6 +41,18 @@ spec: {replcas: 3}
 ",
     },
     what_to_do: "Correct the name or the indentation, or add the field to the CRD first.",
-    breaks: &[Breaks::Writers, Breaks::Data],
+    breaks: Wrong::UnknownField.breaks(),
     severity: Severity::Error,
 };
+
+/// Whether what the server's dry run refuses is what is told here: the server's words are in ours.
+pub fn is_refused_by_server(ours: &Finding, server: &Finding) -> bool {
+    let (said, told) = (server.whole_message(), ours.whole_message());
+    if ours.rule == MANIFEST_REFUSED.name {
+        let words = told.split_once(" refuses it: ").map_or(told, |(_, words)| words);
+        // The words of a server are on one line.
+        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        return line(said).ends_with(&line(words));
+    }
+    ours.rule == MANIFEST_UNKNOWN_FIELD.name && (said.ends_with(told) || said.ends_with("field not declared in schema"))
+}

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Found, rules};
+use super::crd::{Compiled, Conversion, Crd};
+use super::judge::is_notice;
+use super::{cause, merge, place, question};
 use crate::cluster::Wanted;
+use crate::finding::Breaks;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, is_built_in};
-use crate::preflight::objects::crd::{Compiled, Conversion, Crd};
-use crate::preflight::objects::judge::is_notice;
-use crate::preflight::objects::{cause, merge, place, question};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
@@ -23,6 +23,70 @@ use gantry_schema::{FieldError, gotext};
 /// Metadata that a manifest may set.
 const METADATA: [&str; 7] =
     ["annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences"];
+
+/// What is wrong with a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// The definition refuses the object.
+    Refused,
+    /// The definition does not describe a field.
+    UnknownField,
+}
+
+impl Wrong {
+    /// Who is hurt.
+    pub const fn breaks(self) -> &'static [Breaks] {
+        match self {
+            Wrong::Refused => &[Breaks::Writers],
+            Wrong::UnknownField => &[Breaks::Writers, Breaks::Data],
+        }
+    }
+}
+
+/// Something wrong with one manifest.
+#[derive(Debug)]
+pub struct Fault {
+    /// Index into the plan.
+    pub change: usize,
+    pub wrong: Wrong,
+    pub version: String,
+    /// The field, for example `spec.list[*].x`.
+    pub path: Option<String>,
+    pub message: String,
+    /// The message with all values, where `message` is without some.
+    pub unredacted: Option<String>,
+    pub help: String,
+    /// Where in the manifest.
+    pub at: Vec<Step>,
+    pub label: String,
+}
+
+impl Fault {
+    /// As a violation of a rule.
+    pub fn under(self, doc: &RuleDoc) -> Violation {
+        Violation {
+            path: self.path,
+            unredacted: self.unredacted,
+            label: Some(self.label),
+            breaks: self.wrong.breaks().to_vec(),
+            ..Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at)
+        }
+    }
+}
+
+/// What is wrong with the manifests, and what could not be looked at.
+#[derive(Default)]
+pub struct Found {
+    pub faults: Vec<Fault>,
+    pub unchecked: Vec<CouldNotCheck>,
+}
+
+impl Found {
+    fn extend(&mut self, other: Found) {
+        self.faults.extend(other.faults);
+        self.unchecked.extend(other.unchecked);
+    }
+}
 
 /// A definition and where it comes from.
 struct Definition {
@@ -146,7 +210,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
     let mut jobs = Vec::new();
     for (name, objects) in versions {
         let Some(version) = definition.crd.served(&name) else {
-            found.violations.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
+            found.faults.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
             continue;
         };
         match version.compile() {
@@ -174,7 +238,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
 }
 
 /// A manifest at a version that is not there when it is written.
-fn unserved(definition: &Definition, version: &str, index: usize) -> Violation {
+fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
     let served: Vec<&str> =
         definition.crd.versions.iter().filter(|version| version.served).map(|version| &*version.name).collect();
     let message = format!("{} does not serve {version}: the server will not find what this is", definition.whose);
@@ -182,10 +246,16 @@ fn unserved(definition: &Definition, version: &str, index: usize) -> Violation {
         [] => format!("serve a version of {}", definition.name),
         served => format!("write it at {}", served.join(" or ")),
     };
-    let at = vec!["apiVersion".into()];
-    Violation {
-        label: Some(format!("{version} is not served once the CRD is written")),
-        ..Violation::of(&rules::MANIFEST_REFUSED, index, Some(version.to_owned()), message, help, at)
+    Fault {
+        change: index,
+        wrong: Wrong::Refused,
+        version: version.to_owned(),
+        path: None,
+        message,
+        unredacted: None,
+        help,
+        at: vec!["apiVersion".into()],
+        label: format!("{version} is not served once the CRD is written"),
     }
 }
 
@@ -241,9 +311,9 @@ impl Judging {
         let mut found = Found::default();
         let manifest = self.change.desired.raw.value();
         match self.version.schema.fit(&mut manifest.clone()) {
-            Ok(pruned) => found.violations.extend(pruned.iter().map(|lost| self.unknown(&lost.path, &manifest))),
+            Ok(pruned) => found.faults.extend(pruned.iter().map(|lost| self.unknown(&lost.path, &manifest))),
             Err(error) => {
-                found.violations.push(self.refused(&error, &manifest));
+                found.faults.push(self.refused(&error, &manifest));
                 return found;
             }
         }
@@ -262,11 +332,11 @@ impl Judging {
         // The server reads a manifest before it looks at what is live, so that nothing of this is forgiven.
         let unreadable = self.unreadable(&manifest, Duplicates::Refused, &told);
         told.extend(unreadable.iter().map(Unreadable::steps));
-        found.violations.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Manifest)));
-        found.violations.extend(errors.iter().map(|error| self.refused(error, &manifest)));
+        found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Manifest)));
+        found.faults.extend(errors.iter().map(|error| self.refused(error, &manifest)));
         if let Some((live, _)) = &old {
             let unreadable = self.unreadable(live, Duplicates::Allowed, &told);
-            found.violations.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Live)));
+            found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Live)));
         }
         found.unchecked.extend(outcome.undecided.iter().map(|undecided| CouldNotCheck {
             message: format!(
@@ -299,14 +369,14 @@ impl Judging {
         read.is_ok().then_some((raw, old))
     }
 
-    fn refused(&self, error: &FieldError, manifest: &Value) -> Violation {
+    fn refused(&self, error: &FieldError, manifest: &Value) -> Fault {
         let (place, words, said) = self.said(error, manifest);
         let refuses = |said: &str| format!("{} refuses it: {said}", self.definition.whose);
         let message = refuses(&said);
         let unredacted = self.redact.then(|| refuses(&error.to_string()));
         let help =
             format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
-        Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
+        Fault { unredacted, ..self.fault(Wrong::Refused, message, help, &place, words) }
     }
 
     /// What a server-side apply cannot read, without what is reported already, there or below. Unknown fields are reported as such.
@@ -316,7 +386,7 @@ impl Judging {
         found.filter(|found| found.kind != UnreadableKind::Undeclared && !is_told(&found.steps())).collect()
     }
 
-    fn untyped(&self, unreadable: &Unreadable, whose: Whose) -> Violation {
+    fn untyped(&self, unreadable: &Unreadable, whose: Whose) -> Fault {
         let place = place::at(&unreadable.at, &self.version.raw);
         let words = unreadable.words();
         let (says, help) = match whose {
@@ -334,7 +404,7 @@ impl Judging {
         let (message, unredacted) =
             if self.redact { (format!("{says}{}: {words}", place.pattern), Some(whole)) } else { (whole, None) };
         let words = words.to_owned();
-        Violation { unredacted, ..self.violation(&rules::MANIFEST_REFUSED, message, help, &place, words) }
+        Fault { unredacted, ..self.fault(Wrong::Refused, message, help, &place, words) }
     }
 
     /// Where it is, the cause in words, and the server's words.
@@ -349,7 +419,7 @@ impl Judging {
         (place, words, said)
     }
 
-    fn unknown(&self, path: &str, manifest: &Value) -> Violation {
+    fn unknown(&self, path: &str, manifest: &Value) -> Fault {
         let place = place::resolve(path, &self.version.raw, manifest);
         let (name, parent) = match place.steps.split_last() {
             Some((Step::Key(name), parent)) => (name.as_str(), parent),
@@ -364,7 +434,7 @@ impl Judging {
             None => "take it out, or add it to the CRD first".to_owned(),
         };
         let label = near.map_or_else(|| "unknown field".to_owned(), |near| format!("did you mean {near:?}?"));
-        self.violation(&rules::MANIFEST_UNKNOWN_FIELD, message, help, &place, label)
+        self.fault(Wrong::UnknownField, message, help, &place, label)
     }
 
     /// The fields that could stand where an unknown one does.
@@ -386,18 +456,17 @@ impl Judging {
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
 
-    fn violation(
-        &self,
-        doc: &'static RuleDoc,
-        message: String,
-        help: String,
-        place: &place::Place,
-        label: String,
-    ) -> Violation {
-        Violation {
+    fn fault(&self, wrong: Wrong, message: String, help: String, place: &place::Place, label: String) -> Fault {
+        Fault {
+            change: self.index,
+            wrong,
+            version: self.version.name.to_string(),
             path: (!place.pattern.is_empty()).then(|| place.pattern.clone()),
-            label: Some(label),
-            ..Violation::of(doc, self.index, Some(self.version.name.to_string()), message, help, place.steps.clone())
+            message,
+            unredacted: None,
+            help,
+            at: place.steps.clone(),
+            label,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The question that is put to a proof layer, and the shape of its answer.
 //!
-//! Rules look at keywords; whether an object breaks is another question. [`super::decide`] puts the two together. What
-//! nobody decides falls to `failMode`.
+//! Rules look at keywords; whether an object breaks is another question. `CRDUpgradeSafety` puts the two together
+//! (`decide`). What nobody decides falls to `failMode`.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,10 +1,10 @@
-//! The proof layer as the prover of this check: its answers in the words of the report.
+//! [`gantry_proof`] as the prover: its answers as findings have them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::prover::{Proof, Prover, Question, VersionProof};
+use super::question::{Proof, Prover, Question, VersionProof};
 use crate::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, Version};
 

@@ -1,9 +1,13 @@
 //! What is proven of the CRD upgrades of one run: each version once, whichever check asks first.
 
+mod proven;
+mod question;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::crd_upgrade_safety::prover::{Prover, Question, VersionProof};
+pub use self::proven::Proven;
+pub use self::question::{Proof, Prover, Question, VersionProof};
 use gantry_proof::Limits;
 
 /// The answer to one question, once there is one.
@@ -58,7 +62,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    use super::super::crd_upgrade_safety::prover::Proof;
     use super::*;
     use crate::finding::Verdict;
     use gantry_schema::Scale;

@@ -1,0 +1,109 @@
+//! The settings of a run: what comes of the merged configuration.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::keys;
+use super::located::Located;
+use super::merge::Merged;
+use super::own::OwnCheck;
+use super::selected::{SelectedCheck, Switch};
+use super::waivers::Waiver;
+use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+use crate::problem::Problem;
+
+/// The configuration of a run: merged, complete and valid.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The checks that run, in the order in which they were asked for.
+    pub checks: Vec<SelectedCheck>,
+    /// Every check that the files define, whether it runs or not, by name.
+    pub own_checks: Vec<OwnCheck>,
+    /// Findings that may pass, in the order of the file.
+    pub waivers: Vec<Waiver>,
+    pub warn_only: bool,
+    pub target: TargetSpec,
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    /// The user or service account to impersonate.
+    pub user: Option<String>,
+    /// The groups to impersonate.
+    pub groups: Vec<String>,
+    pub namespace: Option<String>,
+    pub field_manager: String,
+    pub force_conflicts: bool,
+    /// Programs that the project file names may run.
+    pub allow_exec: bool,
+    pub timeouts: Timeouts,
+    /// No output holds a value of an object.
+    pub redact: bool,
+    pub output: Vec<OutputSpec>,
+    pub color: ColorChoice,
+    pub(super) switches: Vec<Switch>,
+    pub(super) tree: Located,
+}
+
+/// Time limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Of one request to the API server.
+    pub request: Duration,
+    /// Until an applied CRD is Established.
+    pub established: Duration,
+    /// Of a credential plugin that asks nobody.
+    pub credentials: Duration,
+}
+
+impl Settings {
+    /// The one step from raw to validated. Each document was checked already, so what fails here is a default or a
+    /// merge gone wrong.
+    pub(super) fn new(
+        merged: Merged,
+        checks: Vec<SelectedCheck>,
+        own_checks: Vec<OwnCheck>,
+        waivers: Vec<Waiver>,
+        switches: Vec<Switch>,
+    ) -> std::result::Result<Settings, Problem> {
+        let Merged { raw, tree, .. } = merged;
+        let wrong = |path: &str, why: String| {
+            let message = format!("{path}: {why}");
+            tree.at(path).map_or_else(|| Problem::new(message.clone()), |found| found.place.problem(&message))
+        };
+        let missing = |path: &'static str| move || Problem::new(format!("{path} has no value"));
+        let limits = raw.timeouts.unwrap_or_default();
+        let limit = |path: &'static str, text: Option<String>| {
+            keys::duration(&text.ok_or_else(missing(path))?).map_err(|why| wrong(path, why))
+        };
+        let target = raw.target.ok_or_else(missing("target"))?;
+        let output = raw.output.ok_or_else(missing("output"))?;
+        let color = raw.color.ok_or_else(missing("color"))?;
+        Ok(Settings {
+            checks,
+            own_checks,
+            waivers,
+            warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
+            target: target.parse().map_err(|why| wrong("target", why))?,
+            kubeconfig: raw.kubeconfig.map(PathBuf::from),
+            context: raw.context,
+            user: raw.user,
+            groups: raw.as_groups.unwrap_or_default(),
+            namespace: raw.namespace,
+            field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
+            force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
+            allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
+            timeouts: Timeouts {
+                request: limit("timeouts.request", limits.request)?,
+                established: limit("timeouts.established", limits.established)?,
+                credentials: limit("timeouts.credentials", limits.credentials)?,
+            },
+            redact: raw.redact.ok_or_else(missing("redact"))?,
+            output: output
+                .iter()
+                .map(|text| text.parse().map_err(|why| wrong("output", why)))
+                .collect::<std::result::Result<_, _>>()?,
+            color: keys::color(&color).map_err(|why| wrong("color", why))?,
+            switches,
+            tree,
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! What the API server says of a CRD that is to be written. [`gantry_schema::crd`] knows; this file says which CRD would be
+//! stored, and where in the manifest the server's words belong.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::merge;
+use crate::resource::{RawObject, Step};
+use gantry_schema::FieldError;
+use gantry_schema::crd::{self, Refusal};
+
+/// More refusals of one CRD than this are counted and not told one by one.
+const MOST: usize = 50;
+
+/// A refusal of the API server.
+#[derive(Debug)]
+pub struct Refused {
+    pub version: Option<String>,
+    /// The schema node: `^.spec.pollInterval`.
+    pub path: Option<String>,
+    /// Where in the desired CRD.
+    pub at: Vec<Step>,
+    pub message: String,
+}
+
+/// What the server refuses in a CRD, as JSON, that `manager` applies; with `live` it is to replace that one. Without a manager
+/// it is an upgrade from one manifest to another.
+pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Refused> {
+    let read = |text| serde_json::from_str::<Value>(text).ok();
+    let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == "apiextensions.k8s.io/v1") else {
+        return Vec::new();
+    };
+    let live = live.and_then(read);
+    let desired = match &live {
+        Some(live) => match manager {
+            Some(manager) => applied(live, desired, manager),
+            None => upgraded(live, desired),
+        },
+        None => desired,
+    };
+    let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
+    let refusals = match crd::judge(&desired, live.as_ref()) {
+        Ok(judgement) => judgement.refusals,
+        Err(problem) => {
+            return vec![whole(format!("the API server cannot read this CRD: {problem}"))];
+        }
+    };
+    let more = refusals.len().saturating_sub(MOST);
+    let mut refused: Vec<Refused> = refusals
+        .into_iter()
+        .take(MOST)
+        .map(|refusal| {
+            let Place { version, path, at } = Place::of(&refusal, &desired);
+            let message = format!("the API server refuses this CRD: {}", text(&refusal.error));
+            Refused { version, path, at, message }
+        })
+        .collect();
+    if more > 0 {
+        refused.push(whole(format!("the API server refuses this CRD for {more} more reasons")));
+    }
+    refused
+}
+
+/// The live CRD once `manager` has applied the desired one: what it does not say stays, unless `manager` said it before and
+/// nobody else does.
+fn applied(live: &Value, desired: Value, manager: &str) -> Value {
+    merge::merge(live, &merge::intent(desired, true), &SHAPE, manager)
+}
+
+/// How a CRD is merged: its lists that are no single values, and the fields that go with all that is in them.
+static SHAPE: LazyLock<Value> = LazyLock::new(|| {
+    let client = json!({"properties": {"service": {}, "url": {}, "caBundle": {}}});
+    let webhook = json!({"properties": {"clientConfig": client, "conversionReviewVersions": {}}});
+    let conversion = json!({"properties": {"strategy": {}, "webhook": webhook}});
+    json!({"properties": {
+        "metadata": {"properties": {
+            "finalizers": {"x-kubernetes-list-type": "set"},
+            "ownerReferences": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
+            "labels": {},
+            "annotations": {},
+        }},
+        "spec": {"properties": {"conversion": conversion, "names": {}, "versions": {}}},
+    }})
+});
+
+/// The desired CRD with what others say of the live one, where nobody knows who said what: what they say of a webhook that
+/// converts, such as its CA, and who approved of the API.
+fn upgraded(live: &Value, mut desired: Value) -> Value {
+    let webhook = |crd: &Value| crd["spec"]["conversion"]["strategy"] == "Webhook";
+    if webhook(live) && webhook(&desired) {
+        let (live, desired) = (&live["spec"]["conversion"], &mut desired["spec"]["conversion"]);
+        let config = &desired["webhook"]["clientConfig"];
+        // Of URL and service there is one.
+        if config["url"].is_null() && config["service"].is_null() {
+            keep(live, desired);
+        }
+    }
+    let approval = |crd: &Value| crd["metadata"]["annotations"]["api-approved.kubernetes.io"].clone();
+    if approval(&desired).is_null() && !approval(live).is_null() && desired["metadata"].is_object() {
+        keep(&live["metadata"]["annotations"], &mut desired["metadata"]["annotations"]);
+    }
+    desired
+}
+
+/// Takes over what `into` does not say itself.
+fn keep(from: &Value, into: &mut Value) {
+    match (from, into) {
+        (Value::Object(from), Value::Object(into)) => {
+            for (key, value) in from {
+                keep(value, into.entry(key).or_insert(Value::Null));
+            }
+        }
+        (from, into) if into.is_null() => *into = from.clone(),
+        _ => {}
+    }
+}
+
+/// The first refusal of a CRD that is to replace a live one, in words.
+pub fn first(live: &RawObject, desired: &RawObject) -> Option<String> {
+    judge(Some(&live.json()), &desired.json(), None).into_iter().next().map(|refused| refused.message)
+}
+
+/// The server's words; where it quotes a whole schema, what is before and behind that.
+fn text(error: &FieldError) -> String {
+    const SHOWN: usize = 400;
+    let text = error.to_string();
+    let characters: Vec<char> = text.chars().collect();
+    if characters.len() <= 2 * SHOWN {
+        return text;
+    }
+    let part = |part: &[char]| part.iter().collect::<String>();
+    format!("{} … {}", part(&characters[..SHOWN]), part(&characters[characters.len() - SHOWN..]))
+}
+
+/// Where in the desired CRD.
+struct Place {
+    version: Option<String>,
+    path: Option<String>,
+    at: Vec<Step>,
+}
+
+impl Place {
+    /// What all versions have in common stands at the top for the server; here it is shown in the first version.
+    fn of(refusal: &Refusal, desired: &Value) -> Self {
+        let steps: Vec<Step> = refusal
+            .at
+            .iter()
+            .map(|step| match step {
+                crd::Step::Key(key) => key.as_str().into(),
+                crd::Step::Index(index) => (*index).into(),
+            })
+            .collect();
+        let key = |at: usize| match refusal.at.get(at) {
+            Some(crd::Step::Key(key)) => key.as_str(),
+            _ => "",
+        };
+        let of_all = match (key(0), key(1)) {
+            ("spec", "validation" | "schema") => Some("schema"),
+            ("spec", field @ ("subresources" | "additionalPrinterColumns" | "selectableFields")) => Some(field),
+            _ => None,
+        };
+        let versions = || [Step::from("spec"), "versions".into()];
+        let mut at: Vec<Step> = match of_all {
+            Some(field) => {
+                let first = [0.into(), field.into()];
+                versions().into_iter().chain(first).chain(steps.into_iter().skip(2)).collect()
+            }
+            None if (key(0), key(1), key(2)) == ("spec", "conversion", "webhookClientConfig") => {
+                let config = ["spec".into(), "conversion".into(), "webhook".into(), "clientConfig".into()];
+                config.into_iter().chain(steps.into_iter().skip(3)).collect()
+            }
+            None if (key(0), key(1)) == ("status", "storedVersions") => versions().into(),
+            None => steps,
+        };
+        for step in &mut at {
+            if *step == Step::from("JSONPath") {
+                *step = "jsonPath".into();
+            }
+        }
+        let count = desired["spec"]["versions"].as_array().map_or(0, Vec::len);
+        let version = match at.get(2) {
+            Some(Step::Index(index)) if of_all.is_none() || count == 1 => {
+                desired["spec"]["versions"][*index]["name"].as_str().map(str::to_owned)
+            }
+            _ => None,
+        };
+        let path = (at.get(4) == Some(&"openAPIV3Schema".into())).then(|| node_path(&at[5..]));
+        Place { version, path, at }
+    }
+}
+
+/// The schema node: `^.spec.pollInterval`.
+fn node_path(steps: &[Step]) -> String {
+    let mut path = "^".to_owned();
+    let mut steps = steps.iter();
+    while let Some(Step::Key(step)) = steps.next() {
+        match (step.as_str(), steps.clone().next()) {
+            ("properties", Some(Step::Key(name))) => {
+                path.push('.');
+                path.push_str(name);
+                steps.next();
+            }
+            ("items" | "additionalProperties", _) => {
+                path.push('.');
+                path.push_str(step);
+            }
+            _ => break,
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_of_a_webhook_is_kept_as_an_apply_keeps_it() {
+        let crd = |conversion: Value| {
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "samples.test.example.com"},
+                "spec": {"group": "test.example.com", "scope": "Namespaced", "conversion": conversion,
+                    "names": {"kind": "Sample", "plural": "samples"},
+                    "versions": [{"name": "v1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+            .to_string()
+        };
+        let client = json!({"service": {"name": "a", "namespace": "b"}, "caBundle": "Cg=="});
+        let live =
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+        let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
+        assert!(judge(Some(&crd(live)), &desired, None).is_empty());
+        let found = judge(None, &desired, None);
+        assert!(found.len() == 1 && found[0].message.contains("required when strategy is set to Webhook"));
+        let at = &found[0].at;
+        assert_eq!(at[..], ["spec", "conversion", "webhook", "clientConfig"].map(Step::from));
+    }
+}

@@ -1,0 +1,109 @@
+//! One mistake that two checks find is told once, by the check that knows more: [`CheckEntry::supersedes`] says which
+//! findings of others it tells better. A custom resource that its CRD does not take is refused by the server's dry run
+//! and by gantry's validator, which knows the CRD and says more.
+//!
+//! This comes last: what is waived, or a mere warning there, is told here all the same, as the server refuses it all the
+//! same.
+//!
+//! [`CheckEntry::supersedes`]: super::entry::CheckEntry::supersedes
+
+use std::collections::BTreeMap;
+
+use super::entry::Superseded;
+use super::registry;
+use crate::finding::{CheckReport, Finding, Severity};
+use crate::text;
+
+/// Leaves out of each report what another one tells as loudly.
+pub fn leave_out(reports: &mut [CheckReport]) {
+    for by in 0..reports.len() {
+        let Some(check) = registry::find(&reports[by].name) else { continue };
+        for superseded in check.supersedes {
+            if let Some(of) = reports.iter().position(|report| report.name == superseded.check) {
+                leave_out_of(reports, of, by, superseded);
+            }
+        }
+    }
+}
+
+fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &Superseded) {
+    let mut told: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
+    for finding in &reports[by].findings {
+        told.entry(place(finding)).or_default().push(finding);
+    }
+    let is_told = |theirs: &Finding| {
+        let others = told.get(&place(theirs)).into_iter().flatten();
+        let is_loud = |ours: &Finding| ours.severity <= theirs.severity && theirs.severity <= Severity::Warning;
+        theirs.rule == superseded.rule
+            && others.into_iter().any(|ours| is_loud(ours) && (superseded.is_same)(ours, theirs))
+    };
+    let mut is_told = reports[of].findings.iter().map(is_told).collect::<Vec<_>>().into_iter();
+    let count = is_told.as_slice().iter().filter(|is_told| **is_told).count();
+    if count == 0 {
+        return;
+    }
+    let verb = if count == 1 { "is" } else { "are" };
+    let message = format!("{} {verb} told by {}", text::count(count, "finding"), reports[by].name);
+    // Its status stays what it is: it did find them.
+    reports[of].findings.retain(|_| is_told.next() != Some(true));
+    reports[of].message = Some(message);
+}
+
+/// The object and the place in its manifest.
+fn place(finding: &Finding) -> String {
+    let at = finding.source.as_ref().map(|at| (&at.file, at.line, at.column));
+    format!("{:?} {at:?}", finding.object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::redact::without_values;
+    use crate::finding::{CheckStatus, Mode};
+    use crate::resource::ObjectRef;
+
+    fn report(name: &str, findings: Vec<Finding>) -> CheckReport {
+        CheckReport {
+            name: name.to_owned(),
+            mode: Mode::Error,
+            status: CheckStatus::Blocked,
+            message: None,
+            unchecked: Vec::new(),
+            coverage: Vec::new(),
+            suppressed: Vec::new(),
+            findings,
+        }
+    }
+
+    fn finding(rule: &str, message: &str, redact: bool) -> Finding {
+        let object = ObjectRef {
+            api_version: "example.com/v1".into(),
+            kind: "Widget".into(),
+            namespace: Some("a".into()),
+            name: "w".into(),
+        };
+        let finding = crate::finding::samples::finding(rule, Severity::Error, object, message);
+        match redact {
+            false => finding,
+            true => Finding { message: without_values(message), unredacted: Some(message.to_owned()), ..finding },
+        }
+    }
+
+    #[test]
+    fn redaction_does_not_change_which_findings_there_are() {
+        let said = |size: i32| format!("spec.size: Invalid value: {size}: spec.size in body should be greater than 1");
+        for (by_server, by_validator, left) in [(0, 0, 0), (0, 1, 1)] {
+            for redact in [false, true] {
+                let server = format!("the server refuses it: {}", said(by_server));
+                let validator = format!("the CRD refuses it: {}", said(by_validator));
+                let mut reports = [
+                    report("AdmissionDryRun", vec![finding("ObjectInvalid", &server, redact)]),
+                    report("CustomResourceValidation", vec![finding("ManifestObjectRefused", &validator, redact)]),
+                ];
+                leave_out(&mut reports);
+                let of = reports.each_ref().map(|report| report.findings.len());
+                assert_eq!(of, [left, 1], "{by_server} and {by_validator}, redact: {redact}");
+            }
+        }
+    }
+}
