@@ -11,7 +11,6 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::formats;
 use super::keywords::{self as kw, Kinds};
 use super::strings::StringSet;
 
@@ -341,12 +340,6 @@ impl<'s> State<'s> {
         let leaf = &mut self.leaf;
         if kind == Kinds::STRING {
             add_text(part, &mut leaf.text);
-            // Whatever has the format matches its pattern, too: patterns can be compared.
-            if let Some(pattern) = kw::string_format(part).and_then(formats::pattern_of)
-                && !leaf.text.patterns.iter().any(|known| known == pattern)
-            {
-                leaf.text.patterns.push(pattern.to_owned());
-            }
             if !kw::list(part, "enum").is_empty() {
                 leaf.text.enumeration = Some(match leaf.text.enumeration.take() {
                     None => kw::names(part, "enum").map(str::to_owned).collect(),

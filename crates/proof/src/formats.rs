@@ -8,7 +8,7 @@ pub fn pattern_of(name: &str) -> Option<&'static str> {
         "uuid3" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?3[0-9a-fA-F]{3}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
         "uuid4" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?4[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$",
         "uuid5" => "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?5[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$",
-        "ssn" => "^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$",
+        "ssn" => "^[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}$",
         "hexcolor" => "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$",
         "rgbcolor" => r"^rgb\([0-9 \t\n\f\r]+,[0-9 \t\n\f\r]+,[0-9 \t\n\f\r]+\)$",
         "byte" => "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$",
@@ -24,11 +24,19 @@ pub fn pattern_of(name: &str) -> Option<&'static str> {
         "creditcard" => "(?s)^.*([0-9][^0-9]*){13}$",
         "email" => "(?s)^.+@.+$",
         "duration" => "[0-9]",
-        "uri" | "hostname" => "(?s)^.+$",
+        "uri" => r"^(\*|/[^\x00-\x1f\x7f]*|[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x1f\x7f]*)$",
+        // Letters and signs of every script, and none of ASCII's other characters.
+        "hostname" => r#"^[^\x00-\x20\x7f!-#%-*,/:;?@\[\\\]_{}][^\x00-\x20\x7f!-#%-*,/:;?@\[\\\]_{}]*$"#,
         "k8sshortname" => "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
         "k8slongname" => r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
         _ => return None,
     })
+}
+
+/// Whether the pattern of the format `name` is the format: every text that matches has it.
+pub fn is_exact(name: &str) -> bool {
+    const EXACT: [&str; 8] = ["bsonobjectid", "uuid", "uuid3", "uuid4", "uuid5", "ssn", "hexcolor", "byte"];
+    EXACT.contains(&name.replace('-', "").as_str())
 }
 
 #[cfg(test)]
@@ -63,7 +71,7 @@ mod tests {
             "uri",
             "hostname",
         ];
-        const TEXTS: [&str; 34] = [
+        const TEXTS: [&str; 38] = [
             "507f1f77bcf86cd799439011",
             "123e4567-e89b-12d3-a456-426614174000",
             "123E4567e89b42d3a456426614174000",
@@ -98,6 +106,10 @@ mod tests {
             "2 days",
             "http://a/b?c#d",
             "a-b.example",
+            "*",
+            "mailto:x?y",
+            "/a b",
+            "€x.éa",
         ];
         let mut seen = 0;
         for name in NAMES {
@@ -106,7 +118,7 @@ mod tests {
                 let characters: Vec<char> = text.chars().collect();
                 let changed = (0..characters.len()).flat_map(|at| {
                     let characters = &characters;
-                    "0aA:.-é/ \n".chars().map(move |c| {
+                    "0aA:.-é/ \n*=+_".chars().map(move |c| {
                         characters.iter().enumerate().map(|(i, old)| if i == at { c } else { *old }).collect::<String>()
                     })
                 });
@@ -114,6 +126,8 @@ mod tests {
                     if enforced_format_accepts(name, &text) == Some(true) {
                         seen += 1;
                         assert!(pattern.is_match(&text), "{name}: {text:?}");
+                    } else if is_exact(name) {
+                        assert!(!pattern.is_match(&text), "{name}: {text:?}");
                     }
                 }
             }

@@ -262,8 +262,10 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result
     {
         // What does not even look like the format; where this takes too long, other texts may do.
         let query = Query { none: vec![pattern], ..live.query() };
-        if let Ok(Some(text)) = live.among(&query, &[], budget, is_outside) {
-            return Ok(Some(text));
+        match live.among(&query, &[], budget, is_outside) {
+            Ok(Some(text)) => return Ok(Some(text)),
+            Ok(None) if formats::is_exact(format) => return Ok(None),
+            Ok(None) | Err(_) => {}
         }
     }
     let mut tried: Vec<String> = Vec::new();
@@ -321,10 +323,11 @@ impl StringSet {
         StringSet { patterns: vec![pattern.to_owned()], ..StringSet::default() }
     }
 
-    /// The set as a query, without its formats.
+    /// The set as a query; of its formats, what their texts look like.
     fn query(&self) -> Query<'_> {
+        let formats = self.formats.iter().filter_map(|format| formats::pattern_of(format));
         Query {
-            all: self.patterns.iter().map(String::as_str).collect(),
+            all: self.patterns.iter().map(String::as_str).chain(formats).collect(),
             none: Vec::new(),
             min: self.min_length.unwrap_or(0),
             max: self.max_length,
@@ -453,7 +456,15 @@ mod tests {
         assert_eq!(holds(&format("date"), &format("date-time")), Some(false));
         assert_eq!(holds(&format("date"), &lengths(None, Some(5))), Some(false));
         assert_eq!(holds(&pattern(&[r"^\d{4}-01-01$"]), &format("date")), None);
-        assert_eq!(holds(&format("date"), &pattern(&[r"^\d"])), None);
+        assert_eq!(holds(&format("date"), &pattern(&[r"^\d"])), Some(true));
+        assert_eq!(holds(&format("ipv4"), &pattern(&[r"\.[1-9]{2}$"])), Some(false));
+        assert_eq!(holds(&format("uri"), &lengths(Some(2), None)), Some(false));
+        assert_eq!(holds(&format("ssn"), &one_of(&["123-45-6789"])), Some(false));
+        assert_eq!(holds(&pattern(&["^#[0-9a-f]{6}$"]), &format("hexcolor")), Some(true));
+        let both = StringSet { formats: vec!["date-time".to_owned(), "uri".to_owned()], ..StringSet::default() };
+        assert_eq!(holds(&both, &StringSet::empty()), Some(true), "no text has both formats");
+        // A text of the pattern of a date may be none.
+        assert_eq!(holds(&pattern(&["^[0-9]{4}-01-0[1-9]$"]), &format("date")), None);
         assert_eq!(example(&format("uuid")).map(|found| found.is_some()), Ok(true));
     }
 
