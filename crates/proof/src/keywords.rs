@@ -12,6 +12,11 @@ use gantry_schema::{self as schema, Sense};
 /// A schema that takes anything: what stands below `x-kubernetes-preserve-unknown-fields`.
 pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
 
+/// Whether this stands for fields that no schema describes and that are kept as they are, nulls among them.
+pub fn is_unknown(schema: &Value) -> bool {
+    std::ptr::eq(schema, &*ANY)
+}
+
 /// A schema that says nothing: values pass, and fields inside of them are pruned.
 pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
 
@@ -267,6 +272,19 @@ pub fn is_deeper_than(schema: &Value, limit: usize) -> bool {
         Value::Object(map) => limit == 0 || map.values().any(|value| is_deeper_than(value, limit - 1)),
         Value::Array(items) => limit == 0 || items.iter().any(|value| is_deeper_than(value, limit - 1)),
         _ => false,
+    }
+}
+
+/// Whether all that `written` says is in `stored` as well, which may have more.
+pub fn contains_all(stored: &Value, written: &Value) -> bool {
+    match (stored, written) {
+        (Value::Object(stored), Value::Object(written)) => {
+            written.iter().all(|(key, value)| stored.get(key).is_some_and(|kept| contains_all(kept, value)))
+        }
+        (Value::Array(stored), Value::Array(written)) => {
+            stored.len() == written.len() && stored.iter().zip(written).all(|(a, b)| contains_all(a, b))
+        }
+        _ => same_value(stored, written),
     }
 }
 

@@ -127,7 +127,8 @@ pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Wa
 impl<'s> Lockstep<'_, 's> {
     fn node(&mut self, source: &Facts<'s>, target: &'s Value, place: &Place<'s>) {
         let Some(Part::Ref(structure)) = source.holds.first().cloned() else { return };
-        if !kw::same(structure, target) || place.source_keeps != place.target_keeps {
+        let is_described = kw::is_unknown(structure) && !kw::is_unknown(target);
+        if is_described || !kw::same(structure, target) || place.source_keeps != place.target_keeps {
             self.differing(source, structure, target, place);
         }
     }
@@ -152,7 +153,9 @@ impl<'s> Lockstep<'_, 's> {
         if is_other_kind {
             passing.holds.push(Part::own(Value::Object(kw::type_keywords(target))));
         }
-        if kinds != Kinds::NONE {
+        // Without a type, a format says which kinds pass.
+        let is_open = !kw::has_type(target) && kw::string_format(target).is_some();
+        if kinds != Kinds::NONE || is_open {
             self.keywords(&passing, (structure, target), &differing, place);
             self.combined(&passing, (structure, target), &differing, place);
             self.list_type(&passing, structure, target, place);
@@ -215,10 +218,12 @@ impl<'s> Lockstep<'_, 's> {
         let mut facts = source.clone();
         facts.fails.push(refused.clone());
         let answer = self.solver.solve(&facts, None, 3);
-        if answer.is_nothing() {
+        // Metadata has fields that no schema needs to name, and only the named ones are looked for.
+        let unnamed = place.source_keeps.then(|| "metadata that the schema does not name".to_owned());
+        if answer.is_nothing() && unnamed.is_none() {
             return true;
         }
-        self.doubt(place, reason(), Effect::Refused, plain(answer.values), answer.open);
+        self.doubt(place, reason(), Effect::Refused, plain(answer.values), answer.open.or(unnamed));
         if let Some(doubt) = self.walked.doubts.last_mut() {
             doubt.refused = Some((*refused).clone());
         }
@@ -227,7 +232,9 @@ impl<'s> Lockstep<'_, 's> {
 
     fn kinds(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         // A null in a field that takes none is dropped before anything is judged.
-        if source.null && !place.is_item && !kw::flag(target, "nullable") && !is_unknown(target) {
+        // Of a field that nothing described, a null is one of the values that a type refuses.
+        let keeps_null = source.null || kw::is_unknown(structure) && !kw::has_type(target);
+        if keeps_null && !place.is_item && !kw::flag(target, "nullable") && !kw::is_unknown(target) {
             let facts = Facts { holds: source.holds.clone(), null: true, ..Facts::default() };
             if facts.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
                 self.doubt(place, "nullable: true → false".to_owned(), Effect::Pruned, plain(vec![Value::Null]), None);
@@ -270,10 +277,11 @@ impl<'s> Lockstep<'_, 's> {
         place: &Place<'s>,
     ) {
         let is_same = |keyword: &str| !differing.contains(&keyword);
-        // What a bound means for a number depends on both: one that no integer can have refuses all integers.
+        // What a bound means for a number depends on both: one that no integer can have refuses all integers. So does what
+        // a format means: `int32` bounds integers alone.
         let is_same_number = ["type", "format"].into_iter().all(is_same);
         for (keyword, parts) in kw::VALUE_KEYWORDS {
-            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf");
+            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf" | "format");
             let is_same = parts.iter().all(|part| is_same(part)) && (is_same_number || !is_number);
             if is_same || kw::get(target, keyword).is_none() {
                 continue;
@@ -391,11 +399,6 @@ impl<'s> Lockstep<'_, 's> {
             doubt.is_of_whole = true;
         }
     }
-}
-
-/// Whether this stands for fields that no schema describes and that are kept as they are, nulls among them.
-fn is_unknown(schema: &Value) -> bool {
-    std::ptr::eq(schema, &*kw::ANY)
 }
 
 fn plain(values: Vec<Value>) -> Vec<Counterexample> {

@@ -9,6 +9,7 @@ use crate::automaton::Budget;
 use crate::facts::add_text;
 use crate::keywords as kw;
 use crate::strings::{self, StringSet};
+use gantry_schema::{Schema, as_stored};
 
 /// Kinds of text at one place at most.
 const CELLS: usize = 48;
@@ -157,35 +158,21 @@ impl<'t> Maker<'t> {
             self.miss("multipleOf");
         }
         let reach = i64::try_from(view.rivals).unwrap_or(8).clamp(0, 8) + 1;
-        let bounds = parts(schema).into_iter().flat_map(|part| ["minimum", "maximum"].map(|key| part.get(key)));
-        let bounds = bounds.filter_map(|bound| bound.and_then(Value::as_i64));
+        let bounds = bounds(schema).into_iter().map(|bound| bound as i64);
         let near = |n: i64| (-reach..=reach).map(move |by| n.saturating_add(by));
         let wide = if schema.get("format") == Some(&json!("int32")) {
             (i64::from(i32::MIN), i64::from(i32::MAX))
         } else {
             (i64::MIN, i64::MAX)
         };
-        let is_within = |schema: &Value, n: &i64| {
-            let (min, max) = (schema.get("minimum"), schema.get("maximum"));
-            #[allow(clippy::cast_precision_loss)]
-            // A bound beyond the integers that a double holds is not missed by much.
-            let above = min
-                .and_then(Value::as_f64)
-                .is_none_or(|min| *n as f64 > min || (*n as f64 >= min && !kw::flag(schema, "exclusiveMinimum")));
-            #[allow(clippy::cast_precision_loss)]
-            let below = max
-                .and_then(Value::as_f64)
-                .is_none_or(|max| (*n as f64) < max || (*n as f64 <= max && !kw::flag(schema, "exclusiveMaximum")));
-            above && below
-        };
-        let fits = |n: &i64| (wide.0..=wide.1).contains(n) && parts(schema).into_iter().all(|part| is_within(part, n));
+        let takes = self.takes(schema);
         let mut numbers: Vec<i64> = [0, 1, wide.0, wide.1]
             .into_iter()
             .chain(bounds)
             .chain(view.integers.iter().copied())
             .flat_map(near)
             .collect();
-        numbers.retain(fits);
+        numbers.retain(|n| takes(&json!(n)));
         // The small ones first, and positive ones before negative ones.
         numbers.sort_by_key(|n| (n.unsigned_abs(), *n < 0));
         numbers.dedup();
@@ -200,9 +187,9 @@ impl<'t> Maker<'t> {
         if schema.get("multipleOf").is_some() {
             self.miss("multipleOf");
         }
-        let limit = |key: &str| schema.get(key).and_then(Value::as_f64);
         let mut marks: Vec<f64> = view.fractions.clone();
-        marks.extend(["minimum", "maximum"].into_iter().filter_map(limit));
+        // For an integer a bound is cut to one.
+        marks.extend(bounds(schema).into_iter().flat_map(|bound| [bound, bound.trunc()]));
         marks.push(0.0);
         marks.sort_by(f64::total_cmp);
         marks.dedup();
@@ -216,15 +203,22 @@ impl<'t> Maker<'t> {
             numbers.extend(marks.first().map(|least| least - step as f64));
             numbers.extend(marks.last().map(|most| most + step as f64));
         }
-        numbers.retain(|n| {
-            limit("minimum").is_none_or(|min| *n > min || (*n >= min && !kw::flag(schema, "exclusiveMinimum")))
-                && limit("maximum").is_none_or(|max| *n < max || (*n <= max && !kw::flag(schema, "exclusiveMaximum")))
-        });
         numbers.sort_by(|a, b| a.abs().total_cmp(&b.abs()).then(b.total_cmp(a)));
-        if view.fractions.is_empty() && view.rivals == 0 {
-            numbers.truncate(1);
-        }
-        numbers.into_iter().map(Value::from).collect()
+        numbers.dedup();
+        let takes = self.takes(schema);
+        let written = |n: &f64| {
+            let mut integer = json!(n);
+            as_stored(&mut integer);
+            [json!(n), integer].into_iter().find(|value| takes(value))
+        };
+        let most = if view.fractions.is_empty() && view.rivals == 0 { 1 } else { usize::MAX };
+        numbers.iter().filter_map(written).take(most).collect()
+    }
+
+    /// Whether the server takes a value without regard to rules; what cannot be asked may be taken.
+    fn takes(&self, schema: &Value) -> impl Fn(&Value) -> bool + use<> {
+        let schema = Schema::compile_structure(schema, &self.budget.patterns()).ok();
+        move |value| schema.as_ref().is_none_or(|schema| schema.accepts_value(value) != Some(false))
     }
 
     fn texts(&mut self, schema: &Value, view: &View) -> Vec<Value> {
@@ -585,6 +579,12 @@ fn parts(schema: &Value) -> Vec<&Value> {
         at += 1;
     }
     parts
+}
+
+/// The bounds of a number, those below `allOf` among them.
+fn bounds(schema: &Value) -> Vec<f64> {
+    let of = |part| ["minimum", "maximum"].map(|key| kw::get(part, key).and_then(Value::as_f64));
+    parts(schema).into_iter().flat_map(of).flatten().collect()
 }
 
 /// The values that an `enum` leaves, if there is one.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, LARGEST, Pin, Solver, is_meta};
+use super::{Answer, LARGEST, Pin, Solver, embedded, is_meta};
 use crate::facts::{Facts, Leaf, Part};
 use crate::keywords::{self as kw, ANY};
 
@@ -132,8 +132,15 @@ impl<'s> Solver<'s> {
         let properties = kw::properties(structure);
         let mut map = Map::new();
         if kw::embedded(structure) {
-            map.insert("apiVersion".to_owned(), json!("v1"));
-            map.insert("kind".to_owned(), json!("Pod"));
+            for (name, usual) in [("apiVersion", "v1"), ("kind", "Pod")] {
+                let usual = json!(usual);
+                let is_free = pin_of(pin, name).is_none();
+                if is_free
+                    && self.kid(leaf, structure, name).is_some_and(|kid| self.fits(&kid, &usual, 0) == Some(true))
+                {
+                    map.insert(name.to_owned(), usual);
+                }
+            }
         }
         let defaults = self.defaults(structure);
         let filled: BTreeSet<&str> = defaults.iter().map(|(name, _)| name.as_str()).collect();
@@ -142,7 +149,12 @@ impl<'s> Solver<'s> {
         }
         let mut weight: u64 = 0;
         let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
-        wanted.extend(leaf.kids.keys().map(String::as_str).filter(|name| filled.contains(name)));
+        // What is filled in has to fit, too; else something else is written.
+        let misfits = defaults.iter().filter(|(name, default)| {
+            let kid = self.kid(leaf, structure, name);
+            kid.is_some_and(|kid| self.fits(&kid, &self.defaulted(&kid, default), 0) == Some(false))
+        });
+        wanted.extend(misfits.map(|(name, _)| name.as_str()));
         if let Some(Pin::Field(name, _)) = pin {
             if leaf.absent.contains(name) {
                 return Answer::default();
@@ -156,6 +168,10 @@ impl<'s> Solver<'s> {
                 continue;
             }
             if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
+                // The metadata of an embedded resource may be missing.
+                if kw::embedded(structure) && name == "metadata" {
+                    map.insert(name.to_owned(), json!({"name": "x"}));
+                }
                 continue;
             }
             let Some(kid) = self.kid(leaf, structure, name) else {
@@ -181,7 +197,7 @@ impl<'s> Solver<'s> {
                 continue;
             }
             if let Some(default) = kw::default_of(&kid.holds[0])
-                && self.fits(&kid, default, 1) == Some(true)
+                && self.fits(&kid, &self.defaulted(&kid, default), 0) == Some(true)
             {
                 map.insert(name.to_owned(), default.clone());
                 continue;
@@ -252,8 +268,11 @@ impl<'s> Solver<'s> {
     /// What is known of the value under `name`. None: no such field can be.
     fn kid(&self, leaf: &Leaf<'s>, structure: &Part<'s>, name: &str) -> Option<Facts<'s>> {
         let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
-        let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)))?;
-        let null = kw::flag(&own, "nullable");
+        let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)));
+        let own = own.or_else(|| {
+            (kw::embedded(structure) && name != "metadata" && is_meta(name)).then(|| Part::Ref(&embedded::TEXT))
+        })?;
+        let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
         let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
         Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
     }

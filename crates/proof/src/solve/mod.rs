@@ -1,6 +1,7 @@
 //! Finding a value that some schemas take and others refuse, or finding that there is none.
 
 mod build;
+mod embedded;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -61,6 +62,16 @@ impl Answer {
 pub enum Pin<'v> {
     Field(&'v str, &'v Value),
     Item(&'v Value),
+}
+
+impl Pin<'_> {
+    /// Whether the given part is in `value`, which may have more where defaults fill in what is missing.
+    fn is_in(self, value: &Value) -> bool {
+        match self {
+            Self::Field(name, part) => value.get(name).is_some_and(|found| kw::contains_all(found, part)),
+            Self::Item(part) => value.as_array().into_iter().flatten().any(|found| kw::contains_all(found, part)),
+        }
+    }
 }
 
 /// A schema to ask, or that it cannot be asked.
@@ -231,10 +242,12 @@ impl<'s> Solver<'s> {
     fn by_kind(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
         let all = facts.all_holds();
         let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
-        if pin.is_none()
-            && let Some(options) =
-                all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len())
-        {
+        let options = all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len());
+        if let (Some(options), Some(pin)) = (options, pin) {
+            let pinned: Vec<Value> = options.iter().filter(|option| pin.is_in(option)).cloned().collect();
+            return self.among(facts, &pinned, want);
+        }
+        if let Some(options) = options {
             let mut values = numbers::enum_values(options, facts, kinds);
             // A null may pass an `enum` below `allOf` that does not name it.
             if facts.null && !values.values.contains(&Value::Null) {
@@ -314,6 +327,16 @@ impl<'s> Solver<'s> {
 
     fn by_leaves(&self, facts: &Facts<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
         let mut answer = Answer::default();
+        let whole;
+        let facts = match facts.holds.first() {
+            Some(structure) if kind == Kinds::OBJECT && kw::embedded(structure) => {
+                let mut with_meta = facts.clone();
+                with_meta.holds.push(Part::Ref(&embedded::ASKED));
+                whole = with_meta;
+                &whole
+            }
+            _ => facts,
+        };
         let spend = |steps| self.spend(steps);
         let walked = leaves(facts, kind, &spend, &mut |leaf| {
             if !self.spend(5) {

@@ -106,7 +106,7 @@ impl Judges<'_> {
             return Err(Unconfirmed::Refused);
         }
         // Where a null was dropped, the object was not what the source keeps.
-        if !contains_all(&here, object) {
+        if !kw::contains_all(&here, object) {
             return Err(Unconfirmed::Refused);
         }
         let mut there = object.clone();
@@ -121,7 +121,7 @@ impl Judges<'_> {
         } else if let Some(first) = judged.pruned.first() {
             let pruned = judged.pruned.iter().find(|pruned| way.leads_to(&pruned.at)).unwrap_or(first);
             (Difference::Pruned, format!("{} is dropped", pruned.path), Some(pruned.at.clone()))
-        } else if !contains_all(&there, object) {
+        } else if !kw::contains_all(&there, object) {
             (Difference::Pruned, "a value is dropped".to_owned(), None)
         } else if !kw::same_value(&here, &there) {
             let (message, at) = defaulted(&taken, &judged);
@@ -177,18 +177,5 @@ impl Unconfirmed {
             Self::Undecided(reason) => reason,
             Self::Taken => "the objects tried pass".to_owned(),
         }
-    }
-}
-
-/// Whether all that `written` says is in `stored` as well, which may have more.
-fn contains_all(stored: &Value, written: &Value) -> bool {
-    match (stored, written) {
-        (Value::Object(stored), Value::Object(written)) => {
-            written.iter().all(|(key, value)| stored.get(key).is_some_and(|kept| contains_all(kept, value)))
-        }
-        (Value::Array(stored), Value::Array(written)) => {
-            stored.len() == written.len() && stored.iter().zip(written).all(|(a, b)| contains_all(a, b))
-        }
-        _ => kw::same_value(stored, written),
     }
 }

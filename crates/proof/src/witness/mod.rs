@@ -45,8 +45,8 @@ pub enum Tried {
     Open(String),
 }
 
-/// Keys that are tried in place of the one that stands for all.
-const KEYS: usize = 4;
+/// Keys that are tried beside the one that stands for all others.
+const KEYS: usize = 8;
 
 impl<'v> Judges<'v> {
     /// Tries to make a witness of a doubt.
@@ -80,19 +80,26 @@ impl<'v> Judges<'v> {
     fn settle_from_above<'s>(&self, solver: &Solver<'s>, doubt: &Doubt<'s>, mut open: Option<String>) -> Tried {
         let mut wanted = doubt.refused.as_ref().map_or_else(|| json!({}), |refused| json!({"not": refused}));
         let mut level = doubt.trail.as_deref();
-        // What cannot be with one key may be with another.
-        let mut is_any_key = false;
+        // What cannot be with some keys may be with others, and metadata has fields that no schema needs to name.
+        let mut are_all_keys = !doubt.trail.as_deref().is_some_and(leads_to_metadata);
         // No schema without a type refuses a null, so that a list is not asked for an item that is one.
         let is_null_item = doubt.values.iter().any(|candidate| candidate.value.is_null())
             && doubt.trail.as_ref().is_some_and(|trail| matches!(trail.step, Step::Item));
         while let Some(trail) = level {
-            is_any_key |= matches!(trail.step, Step::Entry(_));
             let below = wanted;
             // A null would do for all but the last. A type would say so, and be taken for the structure.
             let no_null = json!([{"not": {"enum": [null]}}]);
             let around = |name: &str| json!({"required": [name], "properties": {name: below}, "allOf": no_null});
             wanted = match &trail.step {
-                Step::Field(name) | Step::Entry(name) => around(name),
+                Step::Field(name) => around(name),
+                // One key stands for all that nothing speaks of.
+                Step::Entry(name) => {
+                    let named = named(trail);
+                    are_all_keys &= named.len() <= KEYS && !trail.above.as_deref().is_some_and(leads_to_metadata);
+                    let keys = named.iter().take(KEYS).map(String::as_str).filter(|key| key != name);
+                    let mut ways: Vec<Value> = [name.as_str()].into_iter().chain(keys).map(around).collect();
+                    if ways.len() == 1 { ways.swap_remove(0) } else { json!({ "anyOf": ways }) }
+                }
                 Step::Item => json!({"minItems": 1, "not": {"items": {"not": below}}, "allOf": no_null}),
             };
             let asked = |wanted: &Value| {
@@ -100,25 +107,14 @@ impl<'v> Judges<'v> {
                 facts.holds.push(Part::own(wanted.clone()));
                 solver.solve(&facts, None, 2)
             };
-            let mut answer = asked(&wanted);
-            // One key stands for all: those that the value around has to have may be the only ones that there is room for.
-            if answer.is_nothing() && matches!(trail.step, Step::Entry(_)) {
-                for name in required(&trail.facts) {
-                    let other = around(&name);
-                    let found = asked(&other);
-                    if !found.values.is_empty() {
-                        (wanted, answer) = (other, found);
-                        break;
-                    }
-                }
-            }
+            let answer = asked(&wanted);
             // What is not known of the value itself stays unknown, whatever is around it.
             if answer.is_nothing() && is_null_item {
                 open.get_or_insert_with(|| "no list around a null was found".to_owned());
                 break;
             }
             if answer.is_nothing() {
-                if !is_any_key || self.has_no_entries(solver, trail) {
+                if are_all_keys {
                     return Tried::Unreachable;
                 }
                 open.get_or_insert_with(|| "other keys were not tried".to_owned());
@@ -138,13 +134,6 @@ impl<'v> Judges<'v> {
             level = trail.above.as_deref();
         }
         Tried::Open(open.unwrap_or_else(|| "no whole object that shows it was found".to_owned()))
-    }
-
-    /// Whether the object at the end of `trail` is always empty.
-    fn has_no_entries<'s>(&self, solver: &Solver<'s>, trail: &Trail<'s>) -> bool {
-        let mut facts = Facts { null: false, ..Facts::clone(&trail.facts) };
-        facts.holds.push(Part::own(json!({"minProperties": 1})));
-        matches!(trail.step, Step::Entry(_)) && solver.solve(&facts, None, 1).is_nothing()
     }
 
     /// A witness with `value` at the end of `trail`. None: no object can have it there.
@@ -367,15 +356,59 @@ fn demands(schema: &Value) -> Value {
     });
     kept.collect()
 }
-/// A few of the keys that some part of what is known asks for.
-fn required(facts: &Facts) -> Vec<String> {
-    fn collect(schema: &Value, names: &mut BTreeSet<String>) {
-        names.extend(kw::names(schema, "required").map(str::to_owned));
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            kw::list(schema, keyword).iter().for_each(|branch| collect(branch, names));
+
+/// Whether the last step of `trail` is the one to the metadata of a resource.
+fn leads_to_metadata(trail: &Trail) -> bool {
+    let is_resource = trail.facts.is_resource || trail.facts.holds.first().is_some_and(|part| kw::embedded(part));
+    is_resource && matches!(&trail.step, Step::Field(name) if name == "metadata")
+}
+
+/// The keys that an object may have to have for what is known of it, or of what is around it; without the fields of its
+/// structure.
+fn named(trail: &Trail) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut level = Some(trail);
+    while let Some(at) = level {
+        at.facts.holds.iter().enumerate().for_each(|(n, part)| names_in_schema(part, n == 0, &mut names));
+        at.facts.fails.iter().for_each(|part| names_in_schema(part, false, &mut names));
+        level = at.above.as_deref();
+    }
+    if let Some(structure) = trail.facts.holds.first() {
+        names.retain(|name| kw::property(structure, name).is_none());
+    }
+    names
+}
+
+fn names_in_schema(schema: &Value, is_structure: bool, names: &mut BTreeSet<String>) {
+    names.extend(kw::names(schema, "required").map(str::to_owned));
+    kw::list(schema, "enum").iter().for_each(|option| names_in_value(option, names));
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        kw::list(schema, keyword).iter().for_each(|branch| names_in_schema(branch, false, names));
+    }
+    if let Some(not) = kw::get(schema, "not") {
+        names_in_schema(not, false, names);
+    }
+    // What is below a structure is known at its own level.
+    if !is_structure {
+        for (name, field) in kw::properties(schema).into_iter().flatten() {
+            names.insert(name.clone());
+            names_in_schema(field, false, names);
+        }
+        for inner in [kw::get(schema, "items"), kw::additional(schema)].into_iter().flatten() {
+            names_in_schema(inner, false, names);
         }
     }
-    let mut names = BTreeSet::new();
-    facts.holds.iter().for_each(|part| collect(part, &mut names));
-    names.into_iter().take(KEYS).collect()
+}
+
+fn names_in_value(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (name, field) in map {
+                names.insert(name.clone());
+                names_in_value(field, names);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| names_in_value(item, names)),
+        _ => {}
+    }
 }

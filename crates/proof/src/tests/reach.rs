@@ -1,0 +1,175 @@
+//! Which values a whole object can have in it, and what is around them.
+
+use super::*;
+
+/// What makes a place unreachable decides it: a null is no example of an object, and one field that cannot be is enough.
+#[test]
+fn what_cannot_be_reached_is_decided_around_a_null() {
+    let without = |rest: Value| {
+        let mut schema = json!({"type": "object", "nullable": true, "required": ["pruned"], "properties": {
+            "a": {"type": "number", "anyOf": [{"minimum": 1.5}, {"minimum": 1, "exclusiveMinimum": true}]}}});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        schema
+    };
+    let divided = json!({"properties": {"a": {
+        "type": "number", "multipleOf": 2, "anyOf": [{"minimum": 1.5}, {"minimum": 1, "exclusiveMinimum": true}]}}});
+    let ruled = json!({"x-kubernetes-validations": [{"rule": "!has(self.a)"}]});
+    for (change, back) in [(json!({"required": ["pruned", "a"]}), Equal), (ruled, Equal), (divided, Widening)] {
+        both_ways(&[(without(json!({})), without(change), Equal, back)]);
+    }
+}
+
+/// One key stands for all, and there may be room for another one only.
+#[test]
+fn keys_that_an_object_has_to_have_are_tried() {
+    let map = |text: Value| {
+        json!({"type": "object", "maxProperties": 1, "anyOf": [{"required": ["k"]}], "additionalProperties": {
+            "type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}, "s": text}}})
+    };
+    let (live, desired) = (map(json!({"type": "string"})), map(json!({"type": "string", "maxLength": 6})));
+    both_ways(&[(live, desired, Narrowing, Widening)]);
+}
+
+/// Whichever key an entry has, nothing is there if what is around the map cannot be.
+#[test]
+fn an_entry_of_what_cannot_be_is_not_reached_by_any_key() {
+    let side = |text: Value| {
+        let map = json!({"type": "object", "additionalProperties": text});
+        json!({"type": "object", "required": ["unknown"], "properties": {"map": map}})
+    };
+    both_ways(&[(side(json!({"type": "string"})), side(json!({"type": "string", "maxLength": 1})), Equal, Widening)]);
+}
+
+/// The keys that an `enum` has are keys that an entry may have.
+#[test]
+fn an_entry_may_have_the_key_that_an_enum_gives_it() {
+    let side = |most: u32, key: &str| json!({"type": "object", "enum": [{}, {key: 7}], "additionalProperties": {"type": "integer", "maximum": most}});
+    both_ways(&[(side(9, "k"), side(5, "k"), Narrowing, Widening), (side(9, "k"), side(8, "k"), Equal, Widening)]);
+}
+
+/// A key may come from further above, and from inside of an `enum`.
+#[test]
+fn an_entry_may_have_the_key_that_something_around_its_map_gives_it() {
+    let side = |most: u32, around: &Value| {
+        let map = json!({"type": "object", "additionalProperties": {"type": "integer", "maximum": most}});
+        let mut schema = json!({"type": "object", "properties": {"map": map}});
+        schema.as_object_mut().unwrap().extend(around.as_object().unwrap().clone());
+        schema
+    };
+    for around in [
+        json!({"enum": [{"map": {"k": 7}}, {}]}),
+        json!({"allOf": [{"properties": {"map": {"maxProperties": 1, "anyOf": [{"required": ["k"]}]}}}]}),
+        json!({"anyOf": [{"not": {"properties": {"map": {"not": {"required": ["k"], "maxProperties": 1}}}}}]}),
+    ] {
+        both_ways(&[(side(9, &around), side(5, &around), Narrowing, Widening)]);
+    }
+}
+
+/// Of an object with an `enum` there are no others, whatever its fields would allow.
+#[test]
+fn a_field_has_the_values_of_its_object_s_enum() {
+    let side = |least: u32| {
+        let fields = json!({"a": {"type": "integer", "minimum": least}, "b": {"type": "integer", "default": 3}});
+        json!({"type": "object", "properties": fields, "enum": [{"b": 3}, {"a": 4, "b": 3}]})
+    };
+    both_ways(&[(side(0), side(4), Equal, Widening), (side(0), side(5), Narrowing, Widening)]);
+}
+
+/// A field that is filled in with what its own schema refuses has to be written.
+#[test]
+fn a_default_that_does_not_fit_is_written_over() {
+    let side = |most: u32| {
+        let fields =
+            json!({"a": {"type": "string", "maxLength": most}, "b": {"type": "integer", "minimum": 5, "default": 3}});
+        json!({"type": "object", "properties": fields})
+    };
+    both_ways(&[(side(9), side(4), Narrowing, Widening)]);
+}
+
+/// What the server asks of every embedded resource decides what can be in one.
+#[test]
+fn an_embedded_resource_has_a_kind_and_metadata_that_the_server_takes() {
+    let resource = |meta: Value, most: u32| {
+        let mut fields = json!({"d": {"type": "string", "maxLength": most}});
+        fields.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+        json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": fields})
+    };
+    let text = |keyword: &str, value: Value| json!({"type": "string", keyword: value});
+    let metadata = |field: &str, schema: Value| json!({"metadata": {"type": "object", "properties": {field: schema}}});
+    for (meta, expected) in [
+        (json!({"kind": text("enum", json!(["Ingress"]))}), Narrowing),
+        (json!({"apiVersion": text("pattern", json!("^[a-z]+$"))}), Narrowing),
+        (json!({"kind": text("format", json!("uri"))}), Equal),
+        (json!({"kind": text("enum", json!(["a b", "1"]))}), Equal),
+        (json!({"apiVersion": text("format", json!("cidr")), "kind": text("maxLength", json!(0))}), Equal),
+    ] {
+        both_ways(&[(resource(meta.clone(), 9), resource(meta, 4), expected, Widening)]);
+    }
+    for (field, live, desired, expected) in [
+        ("deletionTimestamp", json!({"type": "string"}), text("maxLength", json!(20)), Equal),
+        ("deletionTimestamp", json!({"type": "string"}), text("maxLength", json!(19)), Narrowing),
+        (
+            "finalizers",
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
+            Equal,
+        ),
+        ("generation", json!({"type": "integer"}), json!({"type": "integer", "minimum": 0}), Equal),
+        ("name", json!({"type": "string"}), text("minLength", json!(2)), Narrowing),
+    ] {
+        both_ways(&[(resource(metadata(field, live), 9), resource(metadata(field, desired), 9), expected, Widening)]);
+    }
+}
+
+/// The server cuts a bound to an integer before it compares it with one: `minimum: 1.5` takes 1.
+#[test]
+fn a_rule_meets_the_integers_that_a_fraction_s_bound_lets_through() {
+    let side = |rules: Value| {
+        let bounded = json!({"type": "number", "minimum": 1.5, "maximum": 1});
+        json!({"type": "object", "properties": {"a": bounded}, "x-kubernetes-validations": rules})
+    };
+    both_ways(&[(side(json!([])), side(json!([{"rule": "!has(self.a)"}])), Narrowing, Widening)]);
+}
+
+/// A null stays where no schema names its field, and is dropped where one does that is not nullable.
+#[test]
+fn a_null_is_dropped_by_a_schema_that_only_names_its_field() {
+    let side =
+        |named: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": named});
+    let named = |nullable: bool| json!({"a": {"x-kubernetes-preserve-unknown-fields": true, "nullable": nullable}});
+    both_ways(&[
+        (side(json!({})), side(named(false)), DataLoss, Widening),
+        (side(json!({})), side(named(true)), Equal, Equal),
+    ]);
+}
+
+/// Of an integer and a number, only the one is bounded by `int32`.
+#[test]
+fn a_format_means_what_its_type_makes_of_it() {
+    let side = |kind: &str| json!({"type": kind, "format": "int32", "enum": [1, 2_147_483_648_u64], "minimum": 0});
+    both_ways(&[(side("integer"), side("number"), Widening, Narrowing)]);
+}
+
+/// Without a type, a format lets texts pass and no objects.
+#[test]
+fn a_format_without_a_type_refuses_objects() {
+    let format = json!({"x-kubernetes-preserve-unknown-fields": true, "format": "uri"});
+    both_ways(&[(json!({"type": "object"}), format, Incomparable, Incomparable)]);
+}
+
+/// The server keeps all fields of metadata, named or not.
+#[test]
+fn metadata_has_fields_that_no_schema_names() {
+    let side = |metadata: Value| json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"metadata": metadata}});
+    let metadata = |rest: Value| {
+        let mut schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        side(schema)
+    };
+    let any = side(json!({"type": "object"}));
+    let entries = side(json!({"type": "object", "additionalProperties": {"type": "string", "minLength": 3}}));
+    for (live, desired) in [(metadata(json!({})), metadata(json!({"maxProperties": 2}))), (any, entries)] {
+        let proof = judge(&whole(&live), &whole(&desired));
+        assert!(!matches!(proof.verdict, Equal | Widening), "{proof:#?}");
+    }
+}
