@@ -451,3 +451,27 @@ fn with_a_conversion_webhook_each_version_is_judged_as_the_webhook_shows_it() {
     assert_eq!((severity.as_str(), &evidence["examined"]), ("error", &json!("no")), "{evidence}");
     assert!(text(&evidence["message"]).contains("only the conversion webhook knows its form at v2"), "{evidence}");
 }
+
+#[test]
+fn with_a_conversion_webhook_that_is_down_an_error_stays_and_says_so() {
+    let bed = Samples::new();
+    let webhook = Webhook::converting(control_plane(), |object, _| object);
+    let crd = |second: Value| {
+        let schema = fields(json!({"size": string(), "note": string()}));
+        let mut crd = bed.crd(&[("v1", true, schema), ("v2", false, second)]);
+        let mut conversion = webhook.conversion();
+        conversion["webhook"]["clientConfig"]["url"] = json!("https://127.0.0.1:1/");
+        crd["spec"]["conversion"] = conversion;
+        crd
+    };
+    let both = || fields(json!({"size": string(), "note": string()}));
+    bed.live(&crd(both()));
+    bed.create("one", &json!({"size": "s"}));
+    let desired = crd(fields(json!({"size": string()})));
+    let (severity, rule, evidence) = only(&json_of(&[&desired]));
+    assert_eq!((severity.as_str(), rule.as_str()), ("error", "NoExistingFieldRemoved"));
+    assert_eq!(evidence["examined"], "no", "{evidence}");
+    let message = text(&evidence["message"]);
+    assert!(message.starts_with("as under preset: semantic: objects cannot be read at v2: "), "{message}");
+    assert!(message.contains("connection refused"), "{message}");
+}
