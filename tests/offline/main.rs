@@ -5,5 +5,6 @@ mod crd_rules;
 mod dir_target;
 mod embedded;
 mod fuzz_seeds;
+mod messages;
 mod pictures;
 mod preset_verdicts;

@@ -1,0 +1,67 @@
+//! Every sentence of the rules of `CRDUpgradeSafety`, in one file: what a change of words changes is seen in its diff.
+//!
+//! Each pair of `tests/fixtures/crd-upgrade-safety` goes through the built binary, live from a folder. `INSTA_UPDATE=always
+//! cargo test --test offline messages` writes the file again.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gantry::preflight::crd_upgrade_safety::rules::RULES;
+use serde_json::Value;
+
+/// The report of a check under `preset: documented`.
+fn report(fixture: &Path) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let live = folder.path().join("live");
+    std::fs::create_dir(&live).expect("a folder");
+    std::fs::copy(fixture.join("live.yaml"), live.join("crd.yaml")).expect("a copy");
+    let output = Command::new(env!("CARGO_BIN_EXE_gantry"))
+        .args(["check", "-f", "desired.yaml", "-o", "json", "--preflight", "CRDUpgradeSafety", "--target"])
+        .arg(format!("dir:{}", live.display()))
+        .current_dir(fixture)
+        .env_clear()
+        .env("HOME", folder.path())
+        .output()
+        .expect("gantry runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{}: {e}: {error}", fixture.display()))
+}
+
+/// A finding as lines: the rule and its place, then every sentence about it.
+fn words(finding: &Value) -> String {
+    let text = |key: &str| finding[key].as_str();
+    let place: Vec<&str> = ["severity", "rule", "version", "path"].into_iter().filter_map(text).collect();
+    let mut out = format!("{}\n", place.join(" "));
+    for key in ["message", "label", "documented", "help"] {
+        if let Some(words) = text(key) {
+            let _ = writeln!(out, "  {key}: {}", words.replace('\n', "\n    "));
+        }
+    }
+    for witness in finding["witnesses"].as_array().into_iter().flatten() {
+        let _ = writeln!(out, "  witness: {}: {}", witness["desired"].as_str().unwrap_or_default(), witness["message"]);
+    }
+    out
+}
+
+#[test]
+fn the_sentences_of_the_rules_are_these() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
+    let entries = std::fs::read_dir(folder).expect("the fixtures");
+    let mut fixtures: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    fixtures.sort();
+    let mut all = String::new();
+    let mut seen = BTreeSet::new();
+    for fixture in &fixtures {
+        let report = report(fixture);
+        let _ = writeln!(all, "## {}\n", fixture.file_name().expect("a name").to_string_lossy());
+        for finding in report["checks"][0]["findings"].as_array().expect("findings") {
+            seen.insert(finding["rule"].as_str().expect("a rule").to_owned());
+            let _ = writeln!(all, "{}", words(finding));
+        }
+    }
+    let unseen: Vec<&str> = RULES.iter().map(|rule| rule.doc.name).filter(|name| !seen.contains(*name)).collect();
+    assert!(unseen.is_empty(), "no fixture shows a sentence of {unseen:?}");
+    insta::assert_snapshot!(all);
+}
