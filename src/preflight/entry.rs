@@ -23,6 +23,9 @@ pub struct CheckEntry {
     pub build: fn(&ConfigMap) -> Box<dyn Check>,
     /// What other checks find and this one tells better.
     pub supersedes: &'static [Superseded],
+    /// The rule that reports fields that another field manager owns, where the check has one: what it reports, the plan
+    /// need not say as well.
+    pub field_conflicts: Option<&'static str>,
     /// The lines for scripts about one blocked CRD, from the documented texts of its findings.
     pub documented: fn(crd: &str, texts: &[&str]) -> Vec<String>,
 }

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Host, file};
+use super::file;
+use super::host::Host;
 use crate::cli::FlowArgs;
 use crate::finding::{CheckReport, Severity};
 use crate::manifest::{EXTENSIONS, Source};

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use super::flow::{complete, connection, overrides, read_input, until};
-use super::{Host, loader};
+use super::host::Host;
+use super::interrupt::until;
+use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;

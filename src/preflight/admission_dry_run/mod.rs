@@ -33,9 +33,6 @@ use crate::plan::Plan;
 
 const NAME: &str = "AdmissionDryRun";
 
-/// The rule that tells of fields that other managers own.
-pub const FIELD_CONFLICT: &str = rules::CONFLICT_NAME;
-
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
     summary: "the server itself must take every object of this deploy, asked by a dry run",
@@ -45,6 +42,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |_| {},
     build: |_| Box::new(AdmissionDryRun),
     supersedes: &[],
+    field_conflicts: Some(rules::CONFLICT_NAME),
     documented: |_, _| Vec::new(),
 };
 

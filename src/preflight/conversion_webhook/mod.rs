@@ -59,6 +59,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(ConversionWebhook { objects: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[],
+    field_conflicts: None,
     documented: |_, _| Vec::new(),
 };
 

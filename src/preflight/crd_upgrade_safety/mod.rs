@@ -62,6 +62,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
     supersedes: &[],
+    field_conflicts: None,
     documented: documented::lines,
 };
 

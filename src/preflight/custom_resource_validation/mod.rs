@@ -46,6 +46,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid", is_same: rules::is_refused_by_server }],
+    field_conflicts: None,
     documented: |_, _| Vec::new(),
 };
 

@@ -10,7 +10,7 @@ use super::pass::{self, Pass};
 use super::tally::{Cause, Example, Fates, Tally, owners};
 use super::{Upgrade, Wants, coming};
 use crate::cluster::{ListError, ListRequest, Page, Target};
-use crate::parallel::in_parallel;
+use crate::parallel::{apart, in_parallel};
 use crate::preflight::{Context, CouldNotCheck};
 
 /// Objects that one thread judges in a row.
@@ -163,19 +163,18 @@ async fn pages(
         let remaining = current.remaining();
         let judge = Arc::clone(judge);
         let mut taken = std::mem::take(&mut gathered);
-        let work = tokio::task::spawn_blocking(move || {
+        let work = apart(move || {
             let judged = judge_page(&judge, &current, &mut taken);
             (taken, judged)
         });
         let (judged, following) = futures::join!(work, pages.next());
         match judged {
-            Ok((taken, Ok(()))) => gathered = taken,
-            Ok((_, Err(error))) => {
+            Some((taken, Ok(()))) => gathered = taken,
+            Some((_, Err(error))) => {
                 let message = format!("the list of {name} holds what is no object: {error}");
                 return Err(ListError::Other(crate::problem::Problem::new(message)));
             }
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => return Err(ListError::Other(crate::problem::Problem::new("interrupted while judging objects"))),
+            None => return Err(ListError::Other(crate::problem::Problem::new("interrupted while judging objects"))),
         }
         let total = remaining.map(|remaining| usize::try_from(gathered.total + remaining).unwrap_or(usize::MAX));
         context.stage.note(&name);

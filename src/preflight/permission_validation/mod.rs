@@ -37,6 +37,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |_| {},
     build: |_| Box::new(PermissionValidation),
     supersedes: &[],
+    field_conflicts: None,
     documented: |_, _| Vec::new(),
 };
 

@@ -1,0 +1,136 @@
+//! The surroundings of a run, and how it ends.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::watch;
+
+use crate::date::Date;
+use crate::options::ColorChoice;
+use crate::problem::{Error, Problem};
+use crate::report::human::{HumanOptions, Sources, write_problems};
+use crate::text;
+use crate::ui;
+
+/// The surroundings of a run, handed in so that nothing below reads a global.
+pub struct Host {
+    /// Taken by whoever reads it: the manifests (`-f -`) or the question before writing.
+    pub stdin: Option<Box<dyn BufRead + Send>>,
+    pub stdout: Box<dyn Write + Send>,
+    pub stderr: Box<dyn Write + Send>,
+    pub stdin_is_terminal: bool,
+    pub stdout_is_terminal: bool,
+    pub stderr_is_terminal: bool,
+    pub environment: BTreeMap<String, String>,
+    /// The variables whose name or value is not UTF-8, and which are therefore not in `environment`.
+    pub unreadable_environment: BTreeMap<String, OsString>,
+    pub working_directory: PathBuf,
+    /// In UTC: what expires is measured by it.
+    pub today: Date,
+    /// Becomes true when the user interrupts the run.
+    pub stop: watch::Receiver<bool>,
+    /// How far the run has written, for a caller that ends it.
+    pub writes: Arc<Writes>,
+}
+
+/// How many objects of a deploy are written.
+#[derive(Debug, Default)]
+pub struct Writes {
+    total: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Writes {
+    /// So many objects are going to be written.
+    pub(crate) fn begin(&self, total: usize) {
+        self.total.store(total, Ordering::SeqCst);
+    }
+
+    /// So many objects are written.
+    pub(crate) fn done(&self, done: usize) {
+        self.done.store(done, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Display for Writes {
+    /// What to say when a run ends where it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (done, total) = (self.done.load(Ordering::SeqCst), self.total.load(Ordering::SeqCst));
+        match total {
+            0 => f.write_str("interrupted; nothing was written"),
+            total if done == total => write!(f, "interrupted; all {} were applied", text::count(total, "object")),
+            total => write!(
+                f,
+                "interrupted; {done} of {} {} applied, and those under way may have been; run the same command again to continue",
+                text::count(total, "object"),
+                if done == 1 { "was" } else { "were" }
+            ),
+        }
+    }
+}
+
+/// How a process ends. The numbers are a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Deployed, nothing to do, or warnings only.
+    Success = 0,
+    /// Could not.
+    Failed = 1,
+    /// Usage or configuration error, before any request.
+    Usage = 2,
+    /// A preflight check blocked the deploy; nothing was written.
+    Blocked = 3,
+}
+
+impl From<&Error> for Exit {
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::Usage(_) => Exit::Usage,
+            Error::Failed(_) => Exit::Failed,
+        }
+    }
+}
+
+impl Host {
+    /// Whether to colour a stream.
+    pub(super) fn color(&self, choice: ColorChoice, is_terminal: bool) -> bool {
+        ui::color::decide(choice, |name| self.environment.get(name).cloned(), is_terminal)
+    }
+
+    /// Says what stopped a command that has no report.
+    pub(super) fn complain(&mut self, error: &Error) -> Exit {
+        let mut sources = Sources::default();
+        for at in error.problems().iter().filter_map(|problem| problem.at.as_ref()) {
+            sources.read(&at.file);
+        }
+        let color = self.color(ColorChoice::Auto, self.stderr_is_terminal);
+        // There is no report that would have all of them.
+        let options = HumanOptions { color, verbose: true, ..HumanOptions::default() };
+        let _ = write_problems(error.problems(), &options, &sources, &mut self.stderr);
+        Exit::from(error)
+    }
+
+    /// Says what the user should know and what stops nothing.
+    pub(super) fn notices<'a>(&mut self, notices: impl IntoIterator<Item = &'a Problem>) {
+        for notice in notices {
+            let text = text::sanitize_block(&notice.to_string()).into_owned();
+            let help = notice.help.as_deref().map(|help| format!(" ({})", text::sanitize(help)));
+            let _ = writeln!(self.stderr, "notice: {text}{}", help.unwrap_or_default());
+        }
+    }
+
+    /// Prints the whole answer of a command.
+    pub(super) fn say(&mut self, text: &str) -> Exit {
+        match self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()) {
+            Ok(()) => Exit::Success,
+            // The reader has what it wanted (`gantry rules | head`).
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+            Err(error) => self.complain(&Error::failed(Problem::new(format!("cannot write: {error}")))),
+        }
+    }
+}

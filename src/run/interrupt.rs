@@ -1,0 +1,27 @@
+//! What an interrupt means before anything is written.
+
+use tokio::sync::watch;
+
+use crate::problem::{Error, Problem, Result};
+
+/// Ends when the user interrupts the run: never, where nobody can.
+pub async fn interrupt(stop: &watch::Receiver<bool>) {
+    if stop.clone().wait_for(|stop| *stop).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// An interrupt before the first write.
+pub fn interrupted() -> Error {
+    Error::failed(Problem::new("interrupted; nothing was written"))
+}
+
+/// Does `work`, which writes nothing, unless the user interrupts it.
+pub async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let done = tokio::select! {
+        result = work => result?,
+        () = interrupt(stop) => return Err(interrupted()),
+    };
+    // Comparing waits for nothing, so that an interrupt in its midst is noticed only now.
+    if *stop.borrow() { Err(interrupted()) } else { Ok(done) }
+}

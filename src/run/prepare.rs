@@ -1,0 +1,132 @@
+//! From arguments to what a run works on: manifests, settings, and the target, opened.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use futures::{FutureExt, try_join};
+
+use super::host::Host;
+use super::interrupt::{interrupt, interrupted};
+use crate::cli::{ConfigFlags, InputArgs};
+use crate::cluster::{Connection, Impersonate, Target};
+use crate::config::{Loader, Overrides, Settings};
+use crate::manifest::{Input, Loaded};
+use crate::parallel::apart;
+use crate::plan::Ahead;
+use crate::problem::{Error, Problem, Result};
+use crate::ui::progress::Progress;
+
+/// Reads the texts of the manifests, on a thread of its own: standard input may be a pipe into which nobody writes.
+pub async fn read_input(files: &[String], host: &mut Host) -> Result<Input> {
+    let (files, mut stdin) = (files.to_vec(), host.stdin.take());
+    let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
+    let read = tokio::select! {
+        read = reading => read,
+        () = interrupt(&host.stop) => return Err(interrupted()),
+    };
+    let (input, stdin) = read.map_err(|_| Error::failed(Problem::new("the manifests could not be read")))?;
+    host.stdin = stdin;
+    Ok(input)
+}
+
+/// What the flags say that all commands on a target share.
+pub fn overrides(input: &InputArgs) -> Overrides {
+    Overrides {
+        preflight: input.preflight.clone(),
+        target: input.target.clone(),
+        kubeconfig: input.kubeconfig.clone(),
+        context: input.context.clone(),
+        namespace: input.namespace.clone(),
+        allow_exec: input.config.allow_exec,
+        ..Overrides::default()
+    }
+}
+
+/// What configuration is read from, without what flags of single commands say.
+pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
+    Loader {
+        environment: host.environment.clone(),
+        unreadable_environment: host.unreadable_environment.clone(),
+        working_directory: host.working_directory.clone(),
+        files: flags.config_files.clone(),
+        overrides: Overrides { allow_exec: flags.allow_exec, ..Overrides::default() },
+    }
+}
+
+/// Every file that the run reads, which no report may be written over.
+pub fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Host) -> Vec<PathBuf> {
+    let manifests = input.sources().iter().map(|source| PathBuf::from(&*source.name));
+    let kubeconfig = settings.kubeconfig.iter().cloned();
+    let variable = |name: &str| {
+        let text = host.environment.get(name).map(OsString::from);
+        text.or_else(|| host.unreadable_environment.get(name).cloned())
+    };
+    let listed = variable("KUBECONFIG").unwrap_or_default();
+    let from_environment = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
+    let at_home = variable("HOME").map(|home| Path::new(&home).join(".kube").join("config"));
+    let files = manifests.chain(loader.every_file()).chain(kubeconfig).chain(from_environment).chain(at_home);
+    files.map(|file| host.working_directory.join(file)).collect()
+}
+
+/// Whom to impersonate.
+fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
+    match (&settings.user, &settings.groups[..]) {
+        (None, []) => Ok(None),
+        (Some(user), groups) => Ok(Some(Impersonate { user: user.clone(), groups: groups.to_vec() })),
+        (None, _) => Err(Error::usage(
+            Problem::new("a group cannot be impersonated without a user").help("name one that is in it with --as"),
+        )),
+    }
+}
+
+/// How to reach the target of these settings.
+pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Connection {
+    Connection {
+        kubeconfig: settings.kubeconfig.clone(),
+        context: settings.context.clone(),
+        impersonate,
+        timeout: Some(settings.timeouts.request),
+        credentials_timeout: Some(settings.timeouts.credentials),
+    }
+}
+
+/// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
+/// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
+pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Ahead)> {
+    let names = input.foreseen_crds();
+    let is_long = !names.is_empty();
+    let configs = input.configs().count();
+    let reading = async {
+        let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
+        let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
+        complete(read.map_err(Error::Failed)?, configs)
+    };
+    let connection = connection(settings, impersonate(settings)?);
+    let opening = async {
+        let target = Target::open(&settings.target, &connection).await?;
+        let stage = progress.stage("reading live objects", None);
+        let ahead = Ahead::read(names, &target, &|done, total| stage.set(done, total)).await;
+        Ok((target, ahead))
+    };
+    if !is_long {
+        let manifests = reading.await?;
+        let (target, ahead) = opening.await?;
+        return Ok((manifests, target, ahead));
+    }
+    let (manifests, opened) = try_join!(reading, opening.map(Ok))?;
+    let (target, ahead) = opened?;
+    Ok((manifests, target, ahead))
+}
+
+/// Looks whether there is something to deploy, and whether its configuration was known from the start.
+pub fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
+    if let Some(late) = loaded.configs.get(configs) {
+        let problem = Problem::new("this Config was not recognised in time").at(late.origin.location());
+        return Err(Error::usage(problem.help("write its apiVersion in plain letters")));
+    }
+    if loaded.manifests.is_empty() {
+        let problem = Problem::new("the manifests hold configuration and no object to deploy");
+        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
+    }
+    Ok(loaded)
+}

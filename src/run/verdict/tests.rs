@@ -1,0 +1,149 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::cluster::Operation;
+use crate::finding::{ApplyResult, Severity, samples};
+use crate::manifest::{Manifest, Origin, Source};
+use crate::plan::Unplaced;
+use crate::resource::{Live, RawObject, Resource};
+
+fn manifest() -> Manifest {
+    let source = Source { name: "a.yaml".into(), text: String::new() };
+    Manifest {
+        object: Arc::new(samples::crd("widgets.example.com")),
+        raw: RawObject::new("{}".to_owned()),
+        origin: Origin { source: Arc::new(source), document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+    }
+}
+
+fn change(action: Action) -> Change {
+    let raw = RawObject::new("{}".to_owned());
+    let live = Live { raw, uid: "u".into(), resource_version: "1".into() };
+    Change { action, desired: manifest(), live: Some(live), unread: None, resource: Arc::new(Resource::crd()) }
+}
+
+fn plan(action: Action) -> Plan {
+    Plan { changes: vec![change(action)], ..Plan::default() }
+}
+
+fn unread() -> Plan {
+    let problem = Some(Box::new(Problem::new("it cannot be read")));
+    Plan { changes: vec![Change { unread: problem, ..change(Action::Unknown) }], ..Plan::default() }
+}
+
+fn unserved() -> Plan {
+    let problem = Problem::new("nobody serves it");
+    let unplaced = Unplaced { manifest: manifest(), problem, is_down: false, is_unwritable: false };
+    Plan { unplaced: vec![unplaced], ..plan(Action::Update) }
+}
+
+fn checks(statuses: &[CheckStatus]) -> Vec<CheckReport> {
+    statuses.iter().map(|status| samples::check("CRDUpgradeSafety", *status, Vec::new())).collect()
+}
+
+fn conflict() -> Foreseen {
+    let conflict = FieldConflict::new("helm", Operation::Update, ".spec.x");
+    Foreseen { conflicts: vec![ForeseenConflict { change: 0, conflicts: vec![conflict] }], ..Foreseen::default() }
+}
+
+fn refusal() -> Foreseen {
+    Foreseen { refusals: vec![Problem::new("spec.x: Invalid value: \"s3cret\": no")], ..Foreseen::default() }
+}
+
+const CHECK: Terms = Terms { writes: false, force_conflicts: false, redact: false };
+const DEPLOY: Terms = Terms { writes: true, ..CHECK };
+const FORCE: Terms = Terms { force_conflicts: true, ..DEPLOY };
+
+/// A case: what is known, and the outcome, exit code, numbers of errors and notices, and whether the deploy goes on.
+type Case = (&'static str, &'static [CheckStatus], Plan, Foreseen, Terms, (Outcome, Exit, usize, usize, bool));
+
+#[test]
+fn what_is_known_before_writing_decides() {
+    use CheckStatus::{Blocked, Failed, Passed, Skipped, Warned};
+    let planned = (Outcome::Planned, Exit::Success, 0, 0, false);
+    let goes_on = (Outcome::Planned, Exit::Success, 0, 0, true);
+    let failed = |errors, notices| (Outcome::Failed, Exit::Failed, errors, notices, false);
+    let blocked = |notices| (Outcome::Blocked, Exit::Blocked, 0, notices, false);
+    let unchanged = (Outcome::Unchanged, Exit::Success, 0, 0, false);
+    let none = Foreseen::default;
+    let update = || plan(Action::Update);
+    let cases: Vec<Case> = vec![
+        ("a check writes nothing", &[Passed], update(), none(), CHECK, planned),
+        ("nor where nothing changes", &[Passed], plan(Action::Unchanged), none(), CHECK, planned),
+        ("a deploy goes on", &[Passed], update(), none(), DEPLOY, goes_on),
+        ("over warnings and skips", &[Warned, Skipped], update(), none(), DEPLOY, goes_on),
+        ("unless nothing changes", &[Passed], plan(Action::Unchanged), none(), DEPLOY, unchanged),
+        ("or there is nothing", &[], Plan::default(), none(), DEPLOY, unchanged),
+        ("a block ends it", &[Passed, Blocked], update(), none(), DEPLOY, blocked(0)),
+        ("and weighs more than a failure", &[Failed, Blocked], unread(), refusal(), DEPLOY, blocked(0)),
+        ("with a word on conflicts", &[Blocked], update(), conflict(), DEPLOY, blocked(1)),
+        ("could not check ends it", &[Failed, Warned], update(), none(), CHECK, failed(0, 0)),
+        ("with a word on conflicts, too", &[Failed], update(), conflict(), DEPLOY, failed(0, 1)),
+        ("and weighs more than what is unread", &[Failed], unread(), none(), DEPLOY, failed(0, 0)),
+        ("what is unread ends it", &[Passed], unread(), none(), CHECK, failed(1, 0)),
+        ("a conflict is an error", &[Passed], update(), conflict(), CHECK, failed(1, 0)),
+        (
+            "unless it is taken by force",
+            &[Passed],
+            update(),
+            conflict(),
+            FORCE,
+            (Outcome::Planned, Exit::Success, 0, 1, true),
+        ),
+        ("a refusal is an error", &[Warned], update(), refusal(), DEPLOY, failed(1, 0)),
+        ("force does not help", &[Warned], update(), refusal(), FORCE, failed(1, 0)),
+        ("a kind that nobody serves is an error", &[Warned], unserved(), none(), DEPLOY, failed(1, 0)),
+        (
+            "all of them are told",
+            &[],
+            unserved(),
+            Foreseen { conflicts: conflict().conflicts, ..refusal() },
+            DEPLOY,
+            failed(3, 0),
+        ),
+    ];
+    for (name, statuses, plan, foreseen, terms, expected) in cases {
+        let Verdict { outcome, exit, errors, notices, goes_on } =
+            before_writing(&checks(statuses), &plan, &foreseen, terms);
+        assert_eq!((outcome, exit, errors.len(), notices.len(), goes_on), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_conflict_that_a_check_reports_is_not_said_again() {
+    let entry = registry::CHECKS.iter().find(|check| check.field_conflicts.is_some()).unwrap();
+    let rule = entry.field_conflicts.unwrap();
+    let object = samples::crd("widgets.example.com");
+    let other = samples::crd("gadgets.example.com");
+    for (object, rule, notices) in [(&object, rule, 0), (&other, rule, 1), (&object, "ObjectInvalid", 1)] {
+        let finding = samples::finding(rule, Severity::Error, object.clone(), "somebody else's");
+        let checks = [samples::check(entry.name, CheckStatus::Blocked, vec![finding])];
+        let verdict = before_writing(&checks, &plan(Action::Update), &conflict(), DEPLOY);
+        assert_eq!(verdict.notices.len(), notices, "{object} {rule}");
+    }
+}
+
+#[test]
+fn redaction_hides_values_and_changes_no_verdict() {
+    let verdict = |redact| before_writing(&[], &plan(Action::Update), &refusal(), Terms { redact, ..DEPLOY });
+    let (open, hidden) = (verdict(false), verdict(true));
+    assert!(open.errors[0].message.contains("s3cret") && !hidden.errors[0].message.contains("s3cret"));
+    assert_eq!(Verdict { errors: Vec::new(), ..open }, Verdict { errors: Vec::new(), ..hidden });
+}
+
+#[test]
+fn what_became_of_the_objects_decides_after_writing() {
+    let applied = |problems: &[&str], interrupted| Applied {
+        results: vec![ApplyResult::Applied],
+        problems: problems.iter().copied().map(Problem::new).collect(),
+        interrupted,
+    };
+    for (problems, interrupted, outcome, exit, errors) in [
+        (&[][..], false, Outcome::Deployed, Exit::Success, 0),
+        (&["refused"], false, Outcome::Failed, Exit::Failed, 1),
+        (&[], true, Outcome::Failed, Exit::Failed, 1),
+    ] {
+        let end = after_writing(&applied(problems, interrupted), false);
+        assert_eq!((end.0, end.1, end.2.len()), (outcome, exit, errors), "{problems:?} {interrupted}");
+    }
+}

@@ -1,0 +1,81 @@
+//! The last steps of a deploy: the question whether to write, and the writing.
+
+use std::io::Write;
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::host::Host;
+use super::interrupt::{interrupt, interrupted};
+use crate::apply::{self, Applied, ApplyOptions, Event};
+use crate::cluster::Target;
+use crate::config::Settings;
+use crate::plan::{Action, Plan};
+use crate::problem::{Error, Problem, Result};
+use crate::report::{Report, Summary};
+use crate::text;
+use crate::ui::confirm;
+use crate::ui::progress::Progress;
+
+/// Asks whether to write. Anything but a yes ends the run.
+pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
+    let Some(mut stdin) = host.stdin.take() else {
+        let problem = Problem::new("cannot ask whether to write, as standard input held the manifests");
+        return Err(Error::failed(problem.help("deploy without the question: --yes")));
+    };
+    // A question that nobody sees is answered by nobody.
+    confirm::ask(question, &mut host.stderr)
+        .map_err(|error| Error::failed(Problem::new(format!("cannot ask whether to write: {error}"))))?;
+    // On a thread of its own, because a read from the terminal cannot be called off.
+    let reading = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin));
+    let answer = tokio::select! {
+        answer = reading => answer.ok().and_then(|answer| answer.ok()),
+        () = interrupt(&host.stop) => {
+            let _ = writeln!(host.stderr);
+            return Err(interrupted());
+        }
+    };
+    if !answer.is_some_and(|answer| answer.line_ended) {
+        let _ = writeln!(host.stderr);
+    }
+    match answer {
+        Some(answer) if answer.yes => Ok(()),
+        _ => Err(Error::failed(Problem::new("not confirmed; nothing was written"))),
+    }
+}
+
+pub fn question(report: &Report, target: &Target) -> String {
+    let Summary { created, updated, warnings, .. } = report.summary;
+    let warned = if warnings > 0 { format!(" ({})", text::count(warnings, "warning")) } else { String::new() };
+    format!("Create {created} and update {updated} in {}{warned}?", target.describe())
+}
+
+pub async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Progress, host: &mut Host) -> Applied {
+    let options = ApplyOptions {
+        field_manager: settings.field_manager.clone(),
+        force_conflicts: settings.force_conflicts,
+        established_timeout: settings.timeouts.established,
+    };
+    let stage = progress.stage("applying", None);
+    let writes = Arc::clone(&host.writes);
+    writes.begin(plan.changes.iter().filter(|change| change.action != Action::Unchanged).count());
+    let on_event = |event| match event {
+        Event::Applied(done, total) => {
+            writes.done(done);
+            stage.set(done, Some(total));
+        }
+        Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
+    };
+    let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));
+    tokio::select! {
+        applied = &mut applying => return applied,
+        () = interrupt(&host.stop) => {}
+    }
+    // An object under way is waited for, which can take as long as a request may: say so at once.
+    stage.aside(|| {
+        let _ = writeln!(
+            host.stderr,
+            "interrupted: no other object is begun; waiting for those under way (Ctrl-C again ends at once)"
+        );
+    });
+    applying.await
+}
