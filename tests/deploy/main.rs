@@ -10,6 +10,7 @@ mod check_as_deploy;
 mod command;
 mod errors;
 mod first_install;
+mod harness;
 mod kube_list;
 mod kube_target;
 mod manifests_config;

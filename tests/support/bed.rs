@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::control_plane::kubeconfig;
 use super::{Gantry, Isolated, control_plane, isolated};
+use gantry_testbed::kubeconfig;
 
 /// A folder for manifests, and the names that they use.
 pub struct Bed {

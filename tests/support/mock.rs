@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::control_plane::kubeconfig;
+use gantry_testbed::kubeconfig;
 
 /// A request as it came in.
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use kube::Client;
-use kube::client::Body;
+use kube::client::{Body, ClientBuilder};
+use kube::{Client, Config};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -24,9 +24,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::api::client;
-use super::control_plane::{ControlPlane, kubeconfig};
-use super::eventually;
+use gantry_testbed::{ControlPlane, eventually, kubeconfig};
 
 /// A request as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,11 +158,11 @@ impl Proxy {
         let state = Arc::<Mutex<State>>::default();
         let (refuse, refused) = watch::channel(false);
         let inside = runtime.enter();
-        let upstream = client(&control_plane.url(), Some(&control_plane.ca_file()), None);
+        let upstream = client(control_plane);
         let handler = Handler { upstream, state: Arc::clone(&state), refuse: refuse.clone() };
         runtime.spawn(accept(listener, handler, refused));
         drop(inside);
-        let tokens = control_plane.tokens().clone();
+        let tokens = control_plane.users().map(|(user, token)| (user.to_owned(), token.to_owned())).collect();
         let kubeconfigs = TempDir::new().expect("a temporary folder");
         Self { runtime: Some(runtime), state, refuse, url, tokens, kubeconfigs }
     }
@@ -255,6 +253,15 @@ impl Drop for Proxy {
             runtime.shutdown_background();
         }
     }
+}
+
+/// A client that sends each request once, as it is and without credentials. To be called inside of a runtime.
+fn client(control_plane: &ControlPlane) -> Client {
+    let mut config = Config::new(control_plane.url().parse().expect("a URL"));
+    config.root_cert_file = Some(control_plane.ca_file());
+    config.default_retry = false;
+    config.disable_compression = true;
+    ClientBuilder::try_from(config).expect("a client of the API server").build()
 }
 
 async fn accept(listener: TcpListener, handler: Handler, mut refused: watch::Receiver<bool>) {

@@ -1,7 +1,7 @@
 //! When Kubernetes' own kinds are deprecated and removed.
 //!
-//! The table is made from the API's own source by `tests/control-plane/api-lifecycle`, so that it moves with the pinned
-//! Kubernetes; see there for what each column means.
+//! The table is made from the API's own source by `crates/testbed/control-plane/api-lifecycle`, so that it moves with
+//! the pinned Kubernetes; see there for what each column means.
 
 use crate::cluster::Release;
 

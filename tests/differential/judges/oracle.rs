@@ -1,4 +1,4 @@
-//! The program in `tests/control-plane/crd-oracle`.
+//! The program in `crates/testbed/control-plane/crd-oracle`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

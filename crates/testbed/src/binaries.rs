@@ -5,8 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The module that pins both servers.
+/// The module that pins both servers. It is copied to where they are built, as a package may lie where nothing may be
+/// written.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
+const GO_SUM: &str = include_str!("../control-plane/go.sum");
 
 pub struct Binaries {
     pub kube_apiserver: PathBuf,
@@ -22,7 +24,7 @@ pub fn binaries() -> Binaries {
                 assert!(
                     binary.is_file(),
                     "{} does not exist: KUBEBUILDER_ASSETS must name a folder with kube-apiserver and etcd; \
-                     unset it to have both built from tests/control-plane",
+                     unset it to have both built",
                     binary.display()
                 );
             }
@@ -38,13 +40,10 @@ fn in_folder(folder: &Path) -> Binaries {
     Binaries { kube_apiserver: folder.join("kube-apiserver"), etcd: folder.join("etcd") }
 }
 
-/// Builds what is missing in `target/control-plane/VERSIONS`, one test process at a time.
+/// Builds what is missing in the folder of these versions, one test process at a time.
 fn built() -> Binaries {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let kubernetes = pinned("k8s.io/kubernetes");
-    let folder = target
-        .join("control-plane")
-        .join(format!("kubernetes-{kubernetes}-etcd-{}", pinned("go.etcd.io/etcd/server/v3")));
+    let folder = cache().join(format!("kubernetes-{kubernetes}-etcd-{}", pinned("go.etcd.io/etcd/server/v3")));
     fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("cannot create {}: {e}", folder.display()));
     let found = in_folder(&folder);
 
@@ -54,13 +53,36 @@ fn built() -> Binaries {
         [(&found.etcd, "go.etcd.io/etcd/server/v3"), (&found.kube_apiserver, "k8s.io/kubernetes/cmd/kube-apiserver")]
     {
         if !binary.is_file() {
-            build(package, binary, kubernetes);
+            build(package, binary, &folder, kubernetes);
         }
     }
     found
 }
 
-fn build(package: &str, binary: &Path, kubernetes: &str) {
+/// Where built servers are kept: in Cargo's target directory, or else in the user's cache.
+fn cache() -> PathBuf {
+    // A test binary lies in the target directory; a documentation test runs in the folder of its package.
+    let of_binary = std::env::current_exe()
+        .ok()
+        .and_then(|binary| binary.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_owned));
+    let of_package = || {
+        let folder = std::env::current_dir().ok()?;
+        let targets = folder.ancestors().map(|folder| folder.join("target"));
+        targets.into_iter().find(|target| target.join("CACHEDIR.TAG").is_file())
+    };
+    if let Some(target) = of_binary.or_else(of_package) {
+        return target.join("control-plane");
+    }
+    let user = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let user = user.or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    user.expect("a home folder to keep the servers in, or KUBEBUILDER_ASSETS with them").join("gantry-testbed")
+}
+
+fn build(package: &str, binary: &Path, folder: &Path, kubernetes: &str) {
+    for (name, text) in [("go.mod", GO_MOD), ("go.sum", GO_SUM)] {
+        fs::write(folder.join(name), text)
+            .unwrap_or_else(|e| panic!("cannot write {name} in {}: {e}", folder.display()));
+    }
     // Straight to stderr: the test runner would hold back what goes through eprintln! until the test is over.
     let _ = writeln!(std::io::stderr(), "building {package} for the tests (both servers: about 3 minutes, once)");
     let (major, minor) = major_minor(kubernetes);
@@ -73,7 +95,7 @@ fn build(package: &str, binary: &Path, kubernetes: &str) {
         ))
         .arg("-o")
         .args([&unfinished, Path::new(package)])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane"))
+        .current_dir(folder)
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off")
         .env_remove("GOFLAGS")
@@ -83,26 +105,27 @@ fn build(package: &str, binary: &Path, kubernetes: &str) {
         .unwrap_or_else(|e| {
             panic!(
                 "the tests need a real kube-apiserver and etcd, and `go` to build them does not start ({e}).\n\
-                 Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with both binaries (docs/testing.md).",
+                 Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with both binaries.",
                 go_version()
             )
         });
     assert!(
         status.success(),
-        "`go build {package}` failed in tests/control-plane ({status}); its messages are above.\n\
-         It needs Go {} or newer and, the first time, a module proxy. Or set KUBEBUILDER_ASSETS (docs/testing.md).",
-        go_version()
+        "`go build {package}` failed in {folder} ({status}); its messages are above.\n\
+         It needs Go {} or newer and, the first time, a module proxy. Or set KUBEBUILDER_ASSETS to a folder with both binaries.",
+        go_version(),
+        folder = folder.display()
     );
     fs::rename(&unfinished, binary).expect("move the built binary into place");
 }
 
 /// The version of a module in the `require` block of go.mod.
 fn pinned(module: &str) -> &'static str {
-    line_after(module).unwrap_or_else(|| panic!("tests/control-plane/go.mod does not require {module}"))
+    line_after(module).unwrap_or_else(|| panic!("go.mod does not require {module}"))
 }
 
 fn go_version() -> &'static str {
-    line_after("go").unwrap_or("of tests/control-plane/go.mod")
+    line_after("go").unwrap_or("of its go.mod")
 }
 
 /// The second word of the first line of go.mod that starts with the word `word` and has more than one.

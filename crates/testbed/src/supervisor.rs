@@ -17,13 +17,13 @@ pub struct Supervisor {
 impl Supervisor {
     pub fn start() -> Self {
         let mut child = Command::new("sh")
-            .args(["-c", include_str!("supervisor.sh"), "gantry-test-supervisor"])
+            .args(["-c", include_str!("supervisor.sh"), "testbed-supervisor"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
-            .expect("the test bed needs a POSIX shell named `sh` on the PATH");
+            .expect("gantry-testbed needs a POSIX shell named `sh` on the PATH");
         let commands = child.stdin.take();
         let mut answers = BufReader::new(child.stdout.take().expect("stdout was piped"));
         let folder = read_line(&mut answers);

@@ -2,7 +2,7 @@
 // group/version, kind, the release that deprecates it, the release that no longer serves it, and the apiVersion and kind
 // to use instead. A dash stands for what there is not, or is not on record.
 //
-//	go run ./api-lifecycle > ../../src/preflight/api_availability/lifecycle.txt
+//	go run ./api-lifecycle > ../../../src/preflight/api_availability/lifecycle.txt
 //
 // The releases are those that the API server's own warnings are made of. Kinds that only exist in requests (reviews,
 // evictions) are left out: nobody deploys them.

@@ -1,59 +1,78 @@
-//! Requests to the API server for preparing and asserting, on blocking calls and without any of gantry's own code.
+//! Requests to the API server for preparing and asserting, on blocking calls.
 
+use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
-use http::Request;
-use kube::client::{Body, ClientBuilder};
-use kube::{Client, Config};
+use http::{Request, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::{eventually, within_a_minute};
+use crate::wait::{eventually, within_a_minute};
 
-/// A blocking JSON client of one user. Every method fails the test where the server cannot be reached; what the server
-/// answers is for the test to judge, as `(status, body)`.
+/// A blocking JSON client of one user. What the server answers is for the test to judge, as `(status, body)`; a body that
+/// is not JSON comes as a string.
+///
+/// # Panics
+///
+/// Every method whose name does not begin with `try_` fails the test where the server cannot be reached. No method may be
+/// called inside of an async runtime.
 pub struct Api {
     runtime: Runtime,
-    client: Client,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    url: String,
+    authorization: Option<String>,
 }
 
 impl Api {
+    /// A client of the server at this address: `ca_file` for `https`, a bearer token unless it is to be anonymous.
     pub fn new(url: &str, ca_file: Option<&Path>, token: Option<&str>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime for the test's requests");
-        let _inside = runtime.enter();
-        let client = client(url, ca_file, token);
-        drop(_inside);
-        Self { runtime, client }
+        let client = Client::builder(TokioExecutor::new()).build(connector(ca_file));
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        Self { runtime, client, url: url.trim_end_matches('/').to_owned(), authorization }
     }
 
+    /// GET of a path with its query.
     pub fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, None)
     }
 
     /// As [`get`](Self::get), for a server that may not answer.
     pub fn try_get(&self, path: &str) -> Result<(u16, Value), String> {
-        self.try_send("GET", path, None).map_err(|e| e.to_string())
+        self.try_send("GET", path, None)
     }
 
+    /// POST, which creates an object in the collection at `path`.
     pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send("POST", path, Some(("application/json", body)))
     }
 
     /// As [`post`](Self::post), for a server that may not answer.
     pub fn try_post(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
-        self.try_send("POST", path, Some(("application/json", body))).map_err(|e| e.to_string())
+        self.try_send("POST", path, Some(("application/json", body)))
     }
 
     /// As [`put`](Self::put), for a server that may not answer.
     pub fn try_put(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
-        self.try_send("PUT", path, Some(("application/json", body))).map_err(|e| e.to_string())
+        self.try_send("PUT", path, Some(("application/json", body)))
     }
 
+    /// PUT, which replaces the object at `path`.
     pub fn put(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send("PUT", path, Some(("application/json", body)))
     }
@@ -73,6 +92,7 @@ impl Api {
         self.send("PATCH", path, Some(("application/apply-patch+yaml", body)))
     }
 
+    /// DELETE of what is at `path`.
     pub fn delete(&self, path: &str) -> (u16, Value) {
         self.send("DELETE", path, None)
     }
@@ -84,9 +104,9 @@ impl Api {
 
     /// The sum of a counter of `/metrics` over all series that have these labels.
     ///
-    /// The server is shared by the tests of a binary: filter by something of the test's own, such as the API group. It
+    /// Where tests share a server, filter by something of the test's own, such as the API group. The server
     /// counts a request after it has answered it, so wait for a number with [`eventually`]; that something was *not*
-    /// requested is better asked of a [`super::Proxy`].
+    /// requested cannot be seen here for certain.
     pub fn metrics(&self, counter: &str, labels: &[(&str, &str)]) -> f64 {
         let (status, text) = self.get("/metrics");
         assert_eq!(status, 200, "{text}");
@@ -175,32 +195,45 @@ impl Api {
         self.try_send(method, path, body).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
     }
 
-    fn try_send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> kube::Result<(u16, Value)> {
-        let mut request = Request::builder().method(method).uri(path);
+    fn try_send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<(u16, Value), String> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
         let mut bytes = Vec::new();
         if let Some((content_type, body)) = body {
-            request = request.header("Content-Type", content_type);
+            request = request.header(header::CONTENT_TYPE, content_type);
             bytes = body.to_string().into_bytes();
         }
-        let request = request.body(Body::from(bytes)).expect("a well-formed request");
+        let request = request.body(Full::from(bytes)).expect("a well-formed request");
         self.runtime.block_on(async {
-            let response = self.client.send(request).await?;
+            let response = self.client.request(request).await.map_err(|e| with_sources(&e))?;
             let status = response.status().as_u16();
-            let bytes = response.into_body().collect_bytes().await?;
+            let bytes = response.into_body().collect().await.map_err(|e| with_sources(&e))?.to_bytes();
             let text = String::from_utf8_lossy(&bytes);
             Ok((status, serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(text))))
         })
     }
 }
 
-/// A client that sends each request once, as it is. To be called inside of a runtime.
-pub fn client(url: &str, ca_file: Option<&Path>, token: Option<&str>) -> Client {
-    let mut config = Config::new(url.parse().expect("a URL"));
-    config.root_cert_file = ca_file.map(Path::to_owned);
-    config.auth_info.token = token.map(|token| token.to_owned().into());
-    config.default_retry = false;
-    config.disable_compression = true;
-    ClientBuilder::try_from(config).expect("a client of the API server").build()
+/// Connects to servers with a certificate from this file, or without TLS.
+fn connector(ca_file: Option<&Path>) -> HttpsConnector<HttpConnector> {
+    let mut roots = RootCertStore::empty();
+    for certificate in ca_file.into_iter().flat_map(|file| CertificateDer::pem_file_iter(file).expect("a CA file")) {
+        roots.add(certificate.expect("a certificate")).expect("a certificate that can be trusted");
+    }
+    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("TLS versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build()
+}
+
+/// An error and what it comes from, on one line.
+fn with_sources(error: &dyn Error) -> String {
+    let sources = std::iter::successors(error.source(), |&error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
 /// Whether the comma-separated labels of a series hold this one.

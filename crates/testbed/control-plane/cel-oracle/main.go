@@ -1,6 +1,6 @@
 // Fills in what CEL expressions evaluate to, with the very packages that the API server uses.
 //
-//	go run ./cel-oracle ../../crates/schema/tests/fixtures/cel
+//	go run ./cel-oracle ../../schema/tests/fixtures/cel
 //
 // rewrites each *.txt of the folder: every line `EXPRESSION ⇒ …` gets the result that the API server's environment
 // gives for the object in object.json under the schema in schema.json, `self` and `oldSelf` both, what it cost, and behind
@@ -8,7 +8,7 @@
 // In optional.txt `oldSelf` is an optional, as it is for rules with `optionalOldSelf`. Lines without an expression
 // (empty, or a comment) stay.
 //
-//	go run ./cel-oracle -signatures > ../../crates/schema/src/cel/signatures.txt
+//	go run ./cel-oracle -signatures > ../../schema/src/cel/signatures.txt
 //
 // lists the functions that rules can call, as the type checker knows them.
 package main

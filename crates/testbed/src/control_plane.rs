@@ -6,24 +6,49 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::binaries::{Binaries, binaries};
-use super::supervisor::Supervisor;
-use super::{eventually, within_minutes};
+use crate::api::Api;
+use crate::binaries::{Binaries, binaries};
+use crate::supervisor::Supervisor;
+use crate::wait::{eventually, within_minutes};
 
-/// How many users without rights [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
+/// How many users [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
 pub const SPARE_USERS: usize = 64;
 
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 
-/// A running pair of servers. Dropping it ends both; so does the end of the test process, of whatever kind.
+/// The control plane that all tests of this process share, started by the first caller.
+///
+/// # Panics
+///
+/// As [`ControlPlane::start`]. A failed start is not tried again by the next test: with a missing toolchain each test
+/// fails at once.
+pub fn shared() -> &'static ControlPlane {
+    static SHARED: OnceLock<Option<ControlPlane>> = OnceLock::new();
+    let mut failure = None;
+    let shared = SHARED.get_or_init(|| match std::panic::catch_unwind(ControlPlane::start) {
+        Ok(started) => Some(started),
+        Err(panic) => {
+            failure = Some(panic);
+            None
+        }
+    });
+    if let Some(panic) = failure {
+        std::panic::resume_unwind(panic);
+    }
+    shared.as_ref().expect("the control plane did not start; the first failed test says why")
+}
+
+/// A running etcd and kube-apiserver. Dropping it ends both; so does the end of the test process, of whatever kind.
+///
+/// The methods of [`Api`], as the admin, are there on this type itself. All methods fail the test (panic) where something
+/// does not work that a test can do nothing about.
 pub struct ControlPlane {
     supervisor: Mutex<Supervisor>,
     folder: PathBuf,
@@ -35,7 +60,11 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a pair of one's own, for a test that harms it; all others share [`super::control_plane`].
+    /// Starts a pair of a test's own, for a test that harms it; all others share the one of [`shared`].
+    ///
+    /// # Panics
+    ///
+    /// If there are no binaries and they cannot be built, or the servers do not start; the message says why.
     pub fn start() -> Self {
         let binaries = binaries();
         let mut attempts = 3;
@@ -45,7 +74,7 @@ impl ControlPlane {
                 Ok(started) => return started,
                 // A free port can be taken by somebody else before the server binds it.
                 Err(log) if attempts > 0 && log.contains("address already in use") => {}
-                Err(log) => panic!("the control plane of the tests does not start: {log}"),
+                Err(log) => panic!("the control plane does not start: {log}"),
             }
         }
     }
@@ -114,26 +143,30 @@ impl ControlPlane {
         self.folder.join(format!("{user}.kubeconfig"))
     }
 
-    /// A user's bearer token. No output of gantry may ever hold it.
+    /// A user's bearer token.
     pub fn token(&self, user: &str) -> &str {
-        self.tokens.get(user).unwrap_or_else(|| panic!("the test bed has no user {user:?}"))
+        self.tokens.get(user).unwrap_or_else(|| panic!("there is no user {user:?}"))
     }
 
-    pub(super) fn tokens(&self) -> &BTreeMap<String, String> {
-        &self.tokens
+    /// Every user with the bearer token.
+    pub fn users(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tokens.iter().map(|(user, token)| (user.as_str(), token.as_str()))
     }
 
     /// A user of the test's own with just the rights of these RBAC rules, which apply in every namespace. No rules (an
     /// empty list) are fine, too. Returns when the rights are in force.
     pub fn user(&self, rules: &Value) -> String {
         let given = self.users_given.fetch_add(1, Ordering::Relaxed);
-        assert!(given < SPARE_USERS, "all {SPARE_USERS} spare users of this test binary are in use: raise SPARE_USERS");
+        assert!(
+            given < SPARE_USERS,
+            "all {SPARE_USERS} spare users of this control plane are in use: share users among tests, or start another one"
+        );
         let user = format!("user-{given}");
         self.allow(&user, rules);
         user
     }
 
-    /// Requests as the admin, without any of gantry's own code; `Api`'s methods are also there on this type itself.
+    /// Requests as the admin; the methods of [`Api`] are also there on this type itself.
     pub fn api(&self) -> &Api {
         &self.api
     }

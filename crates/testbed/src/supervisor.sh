@@ -9,7 +9,7 @@
 # one line. A server NAME is what the script NAME.sh in the folder executes.
 set -u
 umask 077
-dir=$(mktemp -d "${TMPDIR:-/tmp}/gantry-control-plane.XXXXXX") && cd "$dir" || exit 1
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gantry-testbed.XXXXXX") && cd "$dir" || exit 1
 
 alive() {
     jobs >/dev/null # lets the shell take note of children that ended

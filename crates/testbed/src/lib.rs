@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+#![cfg(unix)]
+
+mod api;
+mod binaries;
+mod control_plane;
+mod isolated;
+mod supervisor;
+mod wait;
+
+pub use api::Api;
+pub use control_plane::{ControlPlane, SPARE_USERS, kubeconfig, shared};
+pub use isolated::{Isolated, isolated};
+pub use wait::eventually;
