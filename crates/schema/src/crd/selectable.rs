@@ -21,7 +21,8 @@ pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &m
     }
 }
 
-/// Checks the paths of `selectableFields`. Without a schema the server would not come back from a path.
+/// Checks the paths of `selectableFields`. Without a schema the server does not come back from the first name of a path:
+/// what is wrong before is all that it says.
 pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &Path, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for (at, field) in fields.iter().enumerate() {
@@ -31,9 +32,13 @@ pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &Path, e
             errors.required(path, "");
             continue;
         }
-        let Some(schema) = schema else { continue };
-        let found = match follow(field, schema, false) {
-            Ok(found) => found,
+        let followed = match schema {
+            Some(schema) => follow(field, schema, false).map(Some),
+            None => Tokens { rest: field }.name(false).map(|_| None),
+        };
+        let found = match followed {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
             Err(problem) => {
                 errors.invalid(path, *field, format!("is an invalid path: {problem}"));
                 continue;
@@ -68,20 +73,9 @@ pub struct Followed<'s, 'v> {
 pub fn follow<'s, 'v>(text: &str, schema: &'s Props<'v>, brackets: bool) -> Result<Followed<'s, 'v>, String> {
     let mut tokens = Tokens { rest: text };
     let mut found = Followed { path: String::new(), root: None, schema: Some(schema) };
-    while let Some(token) = tokens.next() {
-        let name = match token {
-            "[" if !brackets => return Err("array notation is not allowed".to_owned()),
-            "[" => {
-                let token = tokens.next().ok_or("unexpected end of JSON path")?;
-                let inner = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-                let Some(inner) = inner else { return Err(format!("expected single quoted string but got {token}")) };
-                unquoted(inner)?
-            }
-            "." => tokens.next().ok_or("unexpected end of JSON path")?.to_owned(),
-            other => return Err(format!("expected [ or . but got: {other}")),
-        };
+    while let Some((name, is_in_brackets)) = tokens.name(brackets)? {
         step(&mut found, &name)?;
-        if token == "[" {
+        if is_in_brackets {
             match tokens.next() {
                 Some("]") => {}
                 Some(other) => return Err(format!("expected ] but got {other}")),
@@ -117,6 +111,25 @@ fn step(found: &mut Followed, name: &str) -> Result<(), String> {
 /// Splits a path at `.`, `[` and `]`, outside of quotes.
 struct Tokens<'t> {
     rest: &'t str,
+}
+
+impl Tokens<'_> {
+    /// The next name, and whether it is in brackets; `None` at the end.
+    fn name(&mut self, brackets: bool) -> Result<Option<(String, bool)>, String> {
+        const END: &str = "unexpected end of JSON path";
+        match self.next() {
+            None => Ok(None),
+            Some("[") if !brackets => Err("array notation is not allowed".to_owned()),
+            Some("[") => {
+                let token = self.next().ok_or(END)?;
+                let inner = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+                let Some(inner) = inner else { return Err(format!("expected single quoted string but got {token}")) };
+                Ok(Some((unquoted(inner)?, true)))
+            }
+            Some(".") => Ok(Some((self.next().ok_or(END)?.to_owned(), false))),
+            Some(other) => Err(format!("expected [ or . but got: {other}")),
+        }
+    }
 }
 
 impl<'t> Iterator for Tokens<'t> {

@@ -243,3 +243,18 @@ fn a_stored_version_has_to_stay() {
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("status.storedVersions[0]: Invalid value: \"v1alpha1\": missing from spec.versions;"));
 }
+
+/// Without a structural schema the server says of a path only what is wrong before its first name.
+#[test]
+fn paths_into_no_schema_are_read_as_far_as_the_server_reads_them() {
+    let of = |path: &str| {
+        let mut crd = crd(json!({"type": "object", "properties": {"x": {"type": "string", "additionalItems": {}}}}));
+        crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": path}]);
+        let all = errors(&crd, None).into_iter();
+        all.filter_map(|error| Some(error.strip_prefix("spec.selectableFields[0].jsonPath: ")?.to_owned()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("."), ["Invalid value: \".\": is an invalid path: unexpected end of JSON path"]);
+    assert_eq!(of("spec.a"), ["Invalid value: \"spec.a\": is an invalid path: expected [ or . but got: spec"]);
+    assert_eq!(of(".spec.a"), [""; 0]);
+}
