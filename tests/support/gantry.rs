@@ -187,6 +187,7 @@ impl Running {
         let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
         let output = Output { code: status.code(), stdout, stderr, command: self.command.clone() };
         assert!(ended, "no end after {DEADLINE:?}\n{output}");
+        super::record::output(&output);
         output
     }
 }

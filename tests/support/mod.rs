@@ -13,6 +13,7 @@ mod bed;
 mod gantry;
 mod mock;
 mod proxy;
+mod record;
 pub mod rights;
 mod samples;
 #[cfg(unix)]
