@@ -17,6 +17,9 @@ pub fn is_unknown(schema: &Value) -> bool {
     std::ptr::eq(schema, &*ANY)
 }
 
+/// Any text: kinds and API versions that no schema names.
+pub static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
+
 /// A schema that says nothing: values pass, and fields inside of them are pruned.
 pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
 

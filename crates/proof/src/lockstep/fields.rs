@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::words::shown;
 use super::{Effect, Lockstep, Place, Step, Trail, plain};
 use crate::facts::{Facts, Part};
-use crate::keywords::{self as kw, ANY, EMPTY};
+use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::solve::is_meta;
 
 /// So many schemas that a field is looked up in cost a step.
@@ -204,7 +204,6 @@ impl<'s> Lockstep<'_, 's> {
     }
 }
 
-static TEXT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({"type": "string"}));
 static METADATA: std::sync::LazyLock<Value> =
     std::sync::LazyLock::new(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
 

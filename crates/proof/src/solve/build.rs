@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, LARGEST, Pin, Solver, embedded, is_meta};
+use super::{Answer, LARGEST, Pin, Solver, is_meta};
 use crate::facts::{Facts, Leaf, Part};
-use crate::keywords::{self as kw, ANY};
+use crate::keywords::{self as kw, ANY, TEXT};
 
 /// Fields, and items that take some thought, that are made up at most to reach a bound.
 const MADE_UP: i64 = 64;
@@ -150,11 +150,13 @@ impl<'s> Solver<'s> {
         let mut weight: u64 = 0;
         let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
         // What is filled in has to fit, too; else something else is written.
-        let misfits = defaults.iter().filter(|(name, default)| {
-            let kid = self.kid(leaf, structure, name);
-            kid.is_some_and(|kid| self.fits(&kid, &self.defaulted(&kid, default), 0) == Some(false))
-        });
-        wanted.extend(misfits.map(|(name, _)| name.as_str()));
+        let misfits = self.misfits(structure);
+        let is_misfit = |name: &String, default: &Value| match leaf.kids.contains_key(name) {
+            true => self.kid(leaf, structure, name).is_some_and(|kid| self.is_refused(&kid, default)),
+            false => misfits.contains(name),
+        };
+        wanted
+            .extend(defaults.iter().filter(|(name, default)| is_misfit(name, default)).map(|(name, _)| name.as_str()));
         if let Some(Pin::Field(name, _)) = pin {
             if leaf.absent.contains(name) {
                 return Answer::default();
@@ -269,9 +271,8 @@ impl<'s> Solver<'s> {
     fn kid(&self, leaf: &Leaf<'s>, structure: &Part<'s>, name: &str) -> Option<Facts<'s>> {
         let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
         let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)));
-        let own = own.or_else(|| {
-            (kw::embedded(structure) && name != "metadata" && is_meta(name)).then(|| Part::Ref(&embedded::TEXT))
-        })?;
+        let own =
+            own.or_else(|| (kw::embedded(structure) && name != "metadata" && is_meta(name)).then(|| Part::Ref(&TEXT)))?;
         let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
         let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
         Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })

@@ -4,9 +4,6 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-/// The structure of a kind and an API version that the schema does not name.
-pub static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
-
 /// Whatever the server takes as an embedded resource passes this. Not all that passes is taken: lengths in bytes,
 /// labels and annotations are left to the validator, which sees every witness.
 ///

@@ -91,6 +91,7 @@ pub struct Solver<'s> {
     /// What the answers in `simplest` weigh, and the schemas in `compiled`.
     remembered: Cell<u64>,
     defaults: RefCell<HashMap<*const Value, Defaults>>,
+    misfits: RefCell<HashMap<*const Value, Rc<[String]>>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
     /// Invariant: a schema that is asked about may not live shorter than those that were.
@@ -118,6 +119,7 @@ impl<'s> Solver<'s> {
             simplest: RefCell::default(),
             remembered: Cell::new(0),
             defaults: RefCell::default(),
+            misfits: RefCell::default(),
             subsets: RefCell::default(),
             patterns: patterns.clone(),
             schemas: PhantomData,
@@ -384,6 +386,34 @@ impl<'s> Solver<'s> {
                 Rc::clone(known.entry(std::ptr::from_ref(*schema)).or_insert_with(|| read(schema)))
             }
         }
+    }
+
+    /// The fields that are filled in with what their own schemas refuse.
+    fn misfits(&self, structure: &Part<'s>) -> Rc<[String]> {
+        let is_misfit = |name: &str, default: &Value| {
+            structure.property(name).is_some_and(|own| {
+                let field = Facts { null: kw::flag(&own, "nullable"), holds: vec![own], ..Facts::default() };
+                self.is_refused(&field, default)
+            })
+        };
+        let read = || {
+            let defaults = self.defaults(structure);
+            let misfits = defaults.iter().filter(|(name, default)| is_misfit(name, default));
+            misfits.map(|(name, _)| name.clone()).collect::<Rc<[String]>>()
+        };
+        let Part::Ref(schema) = structure else { return read() };
+        let key = std::ptr::from_ref::<Value>(schema);
+        if let Some(known) = self.misfits.borrow().get(&key) {
+            return Rc::clone(known);
+        }
+        let misfits = read();
+        self.misfits.borrow_mut().insert(key, Rc::clone(&misfits));
+        misfits
+    }
+
+    /// Whether a default does not fit what is known of its field.
+    fn is_refused(&self, field: &Facts<'s>, default: &Value) -> bool {
+        self.fits(field, &self.defaulted(field, default), 0) == Some(false)
     }
 
     /// The value with the defaults of its own fields, which are there when it is judged.

@@ -12,7 +12,7 @@ use crate::keywords as kw;
 use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
 use gantry_schema::cel::{parse_rule, unescape};
 use normal::normal;
-use place::{Place, is_absent, item, kind, plain, text_schema, value};
+use place::{Place, is_absent, item, kind, plain, value};
 use shape::{is_of_each, is_paired, mentions, uncounted};
 
 /// What an expression is, as far as it matters here.
@@ -423,7 +423,7 @@ impl<'a> Looker<'a, '_> {
             "array" => item(target.clone()),
             _ => value(target.clone()).map(|_| Place {
                 way: target.way.iter().cloned().chain([Key::Name]).collect(),
-                schema: text_schema(),
+                schema: &kw::TEXT,
                 desired: None,
                 keeps: false,
             }),

@@ -134,11 +134,6 @@ pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
     entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
 }
 
-pub(super) fn text_schema() -> &'static Value {
-    static TEXT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| serde_json::json!({"type": "string"}));
-    &TEXT
-}
-
 /// What stands for all places that no object of live has.
 static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
 
