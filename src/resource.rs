@@ -36,6 +36,12 @@ impl ObjectRef {
         self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
     }
 
+    /// The CustomResourceDefinition of this name.
+    pub fn crd(name: &str) -> Self {
+        let Resource { group, version, kind, .. } = Resource::crd();
+        ObjectRef { api_version: format!("{group}/{version}"), kind, namespace: None, name: name.to_owned() }
+    }
+
     /// Whether this is a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
     pub fn is_crd(&self) -> bool {
         self.kind == "CustomResourceDefinition" && self.group() == "apiextensions.k8s.io"

@@ -44,6 +44,13 @@ pub struct Wanted {
     pub object: Arc<ObjectRef>,
 }
 
+impl Wanted {
+    /// The CustomResourceDefinition of this name.
+    pub fn crd(name: &str) -> Self {
+        Wanted { resource: Resource::crd().into(), object: ObjectRef::crd(name).into() }
+    }
+}
+
 /// What the caller knows of the live object. Apply refuses when it no longer holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pin {

@@ -28,7 +28,7 @@ impl Ahead {
         if names.is_empty() {
             return Ahead::none();
         }
-        let wanted: Vec<Wanted> = names.iter().map(|name| wanted(crd(name).into())).collect();
+        let wanted: Vec<Wanted> = names.iter().map(|name| Wanted::crd(name)).collect();
         let read = target.read_each(&wanted, on_read).await;
         Ahead { names, read }
     }
@@ -61,15 +61,6 @@ impl Ahead {
 
 /// At which CRDs are read ahead.
 const VERSION: &str = "v1";
-
-fn crd(name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: format!("apiextensions.k8s.io/{VERSION}"),
-        kind: "CustomResourceDefinition".into(),
-        namespace: None,
-        name: name.to_owned(),
-    }
-}
 
 fn wanted(object: Arc<ObjectRef>) -> Wanted {
     Wanted { resource: Resource::crd().into(), object }

@@ -247,19 +247,7 @@ impl Kinds {
                 }
             }
         }
-        let wanted: Vec<Wanted> = missing
-            .keys()
-            .map(|name| Wanted {
-                resource: Resource::crd().into(),
-                object: ObjectRef {
-                    api_version: "apiextensions.k8s.io/v1".into(),
-                    kind: "CustomResourceDefinition".into(),
-                    namespace: None,
-                    name: name.clone(),
-                }
-                .into(),
-            })
-            .collect();
+        let wanted: Vec<Wanted> = missing.keys().map(|name| Wanted::crd(name)).collect();
         let live = target.read(&wanted, &|_, _| ()).await.unwrap_or_default();
         for ((_, resources), live) in missing.iter().zip(live) {
             for resource in resources {

@@ -260,12 +260,7 @@ mod tests {
     }
 
     fn crd_ref() -> ObjectRef {
-        ObjectRef {
-            api_version: "apiextensions.k8s.io/v1".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespace: None,
-            name: "samples.test.example.com".into(),
-        }
+        ObjectRef::crd("samples.test.example.com")
     }
 
     #[tokio::test]

@@ -332,16 +332,6 @@ mod tests {
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-    fn crd(name: &str) -> Wanted {
-        let object = ObjectRef {
-            api_version: "apiextensions.k8s.io/v1".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespace: None,
-            name: name.into(),
-        };
-        Wanted { resource: Resource::crd().into(), object: object.into() }
-    }
-
     fn pod(namespace: Option<&str>, name: &str) -> Wanted {
         let resource = Resource {
             group: String::new(),
@@ -356,7 +346,7 @@ mod tests {
     }
 
     fn many() -> Vec<Wanted> {
-        (0..=FEW_CRDS).rev().map(|number| crd(&format!("c{number:03}"))).collect()
+        (0..=FEW_CRDS).rev().map(|number| Wanted::crd(&format!("c{number:03}"))).collect()
     }
 
     fn item(name: &str) -> Value {
@@ -387,7 +377,14 @@ mod tests {
             "unrouted" => stand_in::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
             name => stand_in::json(200, item(name)),
         });
-        let wanted = [pod(Some("a"), "z"), crd("x"), pod(None, "gone"), crd("unrouted"), pod(None, "b"), crd("x")];
+        let wanted = [
+            pod(Some("a"), "z"),
+            Wanted::crd("x"),
+            pod(None, "gone"),
+            Wanted::crd("unrouted"),
+            pod(None, "b"),
+            Wanted::crd("x"),
+        ];
         let counts = Mutex::new(Vec::new());
         let on_read = |done: usize, total: Option<usize>| counts.lock().unwrap().push((done, total));
         let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
@@ -410,8 +407,8 @@ mod tests {
         });
         let mut wanted = many();
         wanted.push(pod(None, "p"));
-        wanted.push(crd("absent"));
-        wanted.push(crd("c007"));
+        wanted.push(Wanted::crd("absent"));
+        wanted.push(Wanted::crd("c007"));
         let last = AtomicUsize::new(0);
         let on_read = |done: usize, _: Option<usize>| last.store(done, Ordering::Relaxed);
         let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
@@ -470,7 +467,7 @@ mod tests {
             status(403, "Forbidden", &message, json!({}))
         });
         let error = target
-            .read(&[pod(None, "a"), crd("a"), pod(None, "b"), crd("b")], &|_, _| ())
+            .read(&[pod(None, "a"), Wanted::crd("a"), pod(None, "b"), Wanted::crd("b")], &|_, _| ())
             .await
             .and_then(all)
             .unwrap_err();

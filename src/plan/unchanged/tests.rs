@@ -112,12 +112,7 @@ fn a_selector_that_the_manifest_no_longer_has_is_a_change_but_for_the_kinds_that
 
 #[test]
 fn a_zero_that_means_something_in_a_crd_is_a_change() {
-    let crd = ObjectRef {
-        api_version: "apiextensions.k8s.io/v1".into(),
-        kind: "CustomResourceDefinition".into(),
-        namespace: None,
-        name: "x".into(),
-    };
+    let crd = ObjectRef::crd("x");
     let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply",
         "apiVersion": "apiextensions.k8s.io/v1", "fieldsV1": {"f:spec": {"f:versions": {}}}}]},
         "spec": {"versions": [{"name": "v1", "schema": {"type": "object"}}]}});

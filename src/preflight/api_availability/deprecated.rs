@@ -10,7 +10,7 @@ use crate::cluster::Wanted;
 use crate::plan::{Change, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
-use crate::resource::{ObjectRef, RawObject, Resource, Step};
+use crate::resource::{RawObject, Step};
 
 pub async fn check(context: &Context<'_>) -> Found {
     let mut found = Found { violations: of_kubernetes(context).await, ..Found::default() };
@@ -70,7 +70,7 @@ async fn of_crds(context: &Context<'_>) -> Found {
             judge(&change.desired.raw, indices);
         }
     }
-    let wanted: Vec<Wanted> = objects.keys().map(|name| crd(name)).collect();
+    let wanted: Vec<Wanted> = objects.keys().map(|name| Wanted::crd(name)).collect();
     match context.target.read_each(&wanted, &|_, _| ()).await {
         Ok(live) => {
             let mut unread: Vec<Problem> = Vec::new();
@@ -96,16 +96,6 @@ async fn of_crds(context: &Context<'_>) -> Found {
         })),
     }
     found
-}
-
-fn crd(name: &str) -> Wanted {
-    let object = ObjectRef {
-        api_version: "apiextensions.k8s.io/v1".into(),
-        kind: "CustomResourceDefinition".into(),
-        namespace: None,
-        name: name.to_owned(),
-    };
-    Wanted { resource: Resource::crd().into(), object: object.into() }
 }
 
 /// Each deprecated version with its own warning, which may be empty.

@@ -289,13 +289,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
     Change {
         action: Action::Update,
         desired: Manifest {
-            object: ObjectRef {
-                api_version: "apiextensions.k8s.io/v1".into(),
-                kind: "CustomResourceDefinition".into(),
-                namespace: None,
-                name: name.into(),
-            }
-            .into(),
+            object: ObjectRef::crd(name).into(),
             raw: RawObject::new(desired),
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         },

@@ -16,7 +16,7 @@ use crate::plan::{Change, is_built_in};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
-use crate::resource::{ObjectRef, RawObject, Resource, Step};
+use crate::resource::{RawObject, Resource, Step};
 use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 use gantry_schema::{FieldError, gotext};
 
@@ -263,18 +263,7 @@ async fn live_crds(
     context: &Context<'_>,
     names: impl Iterator<Item = &String>,
 ) -> Result<Vec<Option<RawObject>>, Vec<CouldNotCheck>> {
-    let wanted: Vec<Wanted> = names
-        .map(|name| Wanted {
-            resource: Resource::crd().into(),
-            object: ObjectRef {
-                api_version: "apiextensions.k8s.io/v1".into(),
-                kind: "CustomResourceDefinition".into(),
-                namespace: None,
-                name: name.clone(),
-            }
-            .into(),
-        })
-        .collect();
+    let wanted: Vec<Wanted> = names.map(|name| Wanted::crd(name)).collect();
     match context.target.read(&wanted, &|_, _| ()).await {
         Ok(live) => Ok(live.into_iter().map(|live| live.map(|live| live.raw)).collect()),
         Err(error) => Err(error
