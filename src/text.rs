@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use gantry_schema::Step;
 use unicode_width::UnicodeWidthStr;
 
 /// Makes text fit to be part of one line: line breaks and tabs are escaped too.
@@ -23,6 +24,19 @@ pub fn sanitize_line(text: &str) -> Cow<'_, str> {
 /// Makes text of several lines harmless: newlines and tabs stay, all else is escaped as in [`sanitize_line`].
 pub fn sanitize_block(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t') || !is_hostile(c))
+}
+
+/// A field as people write it: `spec.ports[0].port`.
+pub fn field(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) if text.is_empty() => text.push_str(key),
+            Step::Key(key) => text.push_str(&format!(".{key}")),
+            Step::Index(index) => text.push_str(&format!("[{index}]")),
+        }
+    }
+    text
 }
 
 fn escape(text: &str, harmless: impl Fn(char) -> bool) -> Cow<'_, str> {

@@ -151,6 +151,11 @@ pub fn immutable_help(object: &ObjectRef) -> String {
     format!("take the change back, or delete and create the object: kubectl delete {object}, then deploy again")
 }
 
+/// Whether the server says of a field that the schema does not have it: in server-side apply, or when it decodes strictly.
+pub fn is_undeclared(said: &str) -> bool {
+    ["field not declared in schema", ": unknown field"].iter().any(|words| said.ends_with(words))
+}
+
 /// Whether the server says of a field that it cannot change once the object is there, in the words of Kubernetes'
 /// validations of updates.
 pub fn is_immutable(said: &str) -> bool {

@@ -5,6 +5,7 @@
 
 mod action;
 mod check;
+mod complaint;
 mod evidence;
 pub mod redact;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::problem::Location;
 use crate::resource::ObjectRef;
 pub use action::{Action, ApplyResult};
 pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
+pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use witness::{Witness, WitnessVerdict};
 pub use wording::ForVersions;
@@ -118,11 +120,10 @@ pub struct Finding {
     #[serde(skip)]
     #[schemars(skip)]
     pub fact: Option<String>,
-    /// The message with all values, where `message` is without some for `--redact`. Findings of two checks are compared
-    /// by it; nothing writes it down.
+    /// What the API server says, where the finding is about that. Nothing writes it down.
     #[serde(skip)]
     #[schemars(skip)]
-    pub unredacted: Option<String>,
+    pub complaint: Option<Complaint>,
     /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documented: Option<String>,
@@ -157,14 +158,6 @@ pub struct Finding {
     /// Why it may pass, for a finding of severity waived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<Waived>,
-}
-
-impl Finding {
-    /// What is wrong with all values, whatever `--redact` takes out of `message`: findings are compared by it, so that
-    /// redaction does not change which there are.
-    pub fn whole_message(&self) -> &str {
-        self.unredacted.as_ref().unwrap_or(&self.message)
-    }
 }
 
 /// The waiver that lets a finding pass.

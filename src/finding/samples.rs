@@ -34,7 +34,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         path: None,
         message: message.into(),
         fact: None,
-        unredacted: None,
+        complaint: None,
         documented: None,
         verdict: None,
         semantic: None,

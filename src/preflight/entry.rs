@@ -3,7 +3,6 @@
 use super::Check;
 use super::rule::RuleDoc;
 use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
-use crate::finding::Finding;
 
 /// A check as the rest of the program knows it.
 #[derive(Debug, Clone, Copy)]
@@ -34,10 +33,8 @@ pub struct CheckEntry {
 #[derive(Debug, Clone, Copy)]
 pub struct Superseded {
     pub check: &'static str,
-    /// The rule of that check.
+    /// The rule of that check. Its findings and ours are compared by their [`Complaint`](crate::finding::Complaint).
     pub rule: &'static str,
-    /// Whether two findings of one object at one place say the same: ours, then theirs.
-    pub is_same: fn(&Finding, &Finding) -> bool,
 }
 
 impl CheckEntry {

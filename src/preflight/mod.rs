@@ -29,7 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::rule::RuleDoc;
 use crate::cluster::Target;
 use crate::date::Date;
-use crate::finding::{Affected, Breaks, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness};
+use crate::finding::{
+    Affected, Breaks, Complaint, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness,
+};
 use crate::parallel::apart;
 use crate::plan::Plan;
 use crate::problem::Problem;
@@ -124,8 +126,8 @@ pub struct Violation {
     pub message: String,
     /// See [`crate::finding::Finding::fact`].
     pub fact: Option<String>,
-    /// See [`crate::finding::Finding::unredacted`].
-    pub unredacted: Option<String>,
+    /// See [`crate::finding::Finding::complaint`].
+    pub complaint: Option<Complaint>,
     /// See [`crate::finding::Finding::documented`].
     pub documented: Option<String>,
     pub breaks: Vec<Breaks>,
@@ -192,7 +194,7 @@ impl Violation {
             path: None,
             message,
             fact: None,
-            unredacted: None,
+            complaint: None,
             documented: None,
             breaks: doc.breaks.to_vec(),
             verdict: None,

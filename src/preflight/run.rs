@@ -218,7 +218,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             path: violation.path,
             message: violation.message,
             fact: violation.fact,
-            unredacted: violation.unredacted,
+            complaint: violation.complaint,
             documented: violation.documented,
             verdict: violation.verdict,
             breaks: violation.breaks,

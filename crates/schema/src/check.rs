@@ -55,12 +55,11 @@ impl Checker {
         let open = self.undecided.len();
         if self.steps == 0 {
             let reason = "the limit of steps is reached".to_owned();
-            self.undecided.push(Undecided { path: path.field(), rule: String::new(), reason });
+            self.undecided.push(Undecided { path: path.field(), at: path.steps(), rule: String::new(), reason });
             return Found::default();
         }
         self.steps -= 1;
         let mut found = self.all_keywords(node, value, path, old);
-        found.place(path);
         if (!found.is_valid() || self.undecided.len() > open) && old.is_some_and(Correlated::is_unchanged) {
             found.clear();
             self.undecided.truncate(open);
@@ -73,7 +72,7 @@ impl Checker {
         let has_type_check = node.types != Types::Any || node.format.is_some();
         let Some((kind, implied_format)) = kind_of(value) else {
             if !node.is_of_null() && !node.nullable {
-                found.add(wrong_type(path, node.type_names(), "null"));
+                found.add(wrong_type(path, "type", node.type_names(), "null"));
             } else {
                 found.matches += 1;
             }
@@ -82,7 +81,7 @@ impl Checker {
         };
         if has_type_check {
             match type_mismatch(node, value, kind, implied_format) {
-                Some((wanted, got)) => found.add(wrong_type(path, wanted, got)),
+                Some(Mismatch { keyword, wanted, got }) => found.add(wrong_type(path, keyword, wanted, got)),
                 None => found.matches += 1,
             }
             found.matches += 1;
@@ -106,7 +105,7 @@ impl Checker {
             }
             Value::Number(number) => {
                 if let Some(rules) = &node.number {
-                    rules.check(Num::of(number), &|| path.openapi(), &mut found);
+                    rules.check(Num::of(number), path, &mut found);
                 }
                 found.matches += 2;
             }
@@ -135,24 +134,27 @@ impl Checker {
             let unit = if max == 1 { "byte" } else { "bytes" };
             let detail =
                 if max < 0 { "value is too long".to_owned() } else { format!("may not be more than {max} {unit}") };
-            found.add(FieldError::named(&path.openapi(), Kind::TooLong, None, detail));
+            found.add(FieldError::openapi(path, "maxLength", Kind::TooLong, None, detail));
         } else if let Some(min) = rules.min_length
             && length() < min
         {
-            let path = path.openapi();
-            let detail = format!("{path} in body should be at least {min} chars long");
-            found.add(FieldError::named(&path, Kind::Invalid, Some(json!(text)), detail));
+            let detail = format!("{} in body should be at least {min} chars long", path.openapi());
+            found.add(FieldError::openapi(path, "minLength", Kind::Invalid, Some(json!(text)), detail));
         } else if let Some(pattern) = &rules.pattern {
             match pattern.is_match(text) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let path = path.openapi();
-                    let detail = format!("{path} in body should match '{}'", pattern.source());
-                    found.add(FieldError::named(&path, Kind::Invalid, Some(json!(text)), detail));
+                    let detail = format!("{} in body should match '{}'", path.openapi(), pattern.source());
+                    found.add(FieldError::openapi(path, "pattern", Kind::Invalid, Some(json!(text)), detail));
                 }
                 Err(reason) => {
                     let rule = format!("pattern: {}", pattern.source());
-                    self.undecided.push(Undecided { path: path.field(), rule, reason: reason.to_owned() });
+                    self.undecided.push(Undecided {
+                        path: path.field(),
+                        at: path.steps(),
+                        rule,
+                        reason: reason.to_owned(),
+                    });
                 }
             }
         }
@@ -168,17 +170,15 @@ impl Checker {
         }
         let count = items.len() as i64;
         if let Some(min) = node.item_count.min.filter(|min| count < *min) {
-            let path = path.openapi();
-            let detail = format!("{path} in body should have at least {min} items");
-            found.add(FieldError::named(&path, Kind::Invalid, Some(json!(count)), detail));
+            let detail = format!("{} in body should have at least {min} items", path.openapi());
+            found.add(FieldError::openapi(path, "minItems", Kind::Invalid, Some(json!(count)), detail));
         }
         if let Some(max) = node.item_count.max.filter(|max| count > *max) {
-            found.add(too_many(path, count, max));
+            found.add(too_many(path, "maxItems", count, max));
         }
         if node.unique_items && has_duplicates(items) {
-            let path = path.openapi();
-            let detail = format!("{path} in body shouldn't contain duplicates");
-            found.add(FieldError::named(&path, Kind::Invalid, Some(json!("")), detail));
+            let detail = format!("{} in body shouldn't contain duplicates", path.openapi());
+            found.add(FieldError::openapi(path, "uniqueItems", Kind::Invalid, Some(json!("")), detail));
         }
     }
 
@@ -192,20 +192,24 @@ impl Checker {
     ) {
         let count = map.len() as i64;
         if let Some(min) = node.property_count.min.filter(|min| count < *min) {
-            let path = path.openapi();
-            let detail = format!("{path} in body should have at least {min} properties");
-            found.add(FieldError::named(&path, Kind::Invalid, Some(json!(count)), detail));
+            let detail = format!("{} in body should have at least {min} properties", path.openapi());
+            found.add(FieldError::openapi(path, "minProperties", Kind::Invalid, Some(json!(count)), detail));
         }
         if let Some(max) = node.property_count.max.filter(|max| count > *max) {
-            found.add(too_many(path, count, max));
+            found.add(too_many(path, "maxProperties", count, max));
         }
         match &node.additional {
             Additional::Absent | Additional::Any => {}
             Additional::Forbidden => {
                 for key in sorted_keys(map).filter(|key| !node.properties.contains_key(*key)) {
-                    let path = path.openapi();
-                    let detail = format!("{path}.{key} in body is a forbidden property");
-                    found.add(FieldError::named(&path, Kind::Invalid, Some(json!(key)), detail));
+                    let detail = format!("{}.{key} in body is a forbidden property", path.openapi());
+                    found.add(FieldError::openapi(
+                        path,
+                        "additionalProperties",
+                        Kind::Invalid,
+                        Some(json!(key)),
+                        detail,
+                    ));
                 }
             }
             Additional::Schema(entry) => {
@@ -227,9 +231,7 @@ impl Checker {
             }
         }
         for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
-            let at = Some(Path::Name(path, name).steps());
-            let error = FieldError::named(&format!("{}.{name}", path.openapi()), Kind::Required, None, String::new());
-            found.add(FieldError { at, ..error });
+            found.add(FieldError::missing(path, name));
         }
     }
 
@@ -261,23 +263,23 @@ impl Checker {
         }
         if !combined.all_of.is_empty() {
             let mut valid = 0;
-            for branch in &combined.all_of {
-                let of_branch = self.value(branch, value, path, None);
+            for (at, branch) in combined.all_of.iter().enumerate() {
+                let of_branch = self.value(branch, value, &Path::Branch(path, "allOf", Some(at)), None);
                 valid += usize::from(of_branch.is_valid());
                 found.merge(of_branch);
             }
             if valid < combined.all_of.len() {
                 let none = if valid == 0 { ". None validated" } else { "" };
-                let path = gotext::quote(&path.openapi());
-                found.add_unplaced(format!("{path} must validate all the schemas (allOf){none}"));
+                let detail = format!("{} must validate all the schemas (allOf){none}", gotext::quote(&path.openapi()));
+                found.add(FieldError::unplaced(path, "allOf", detail));
             }
         }
         if let Some(not) = &combined.not {
             let open = self.undecided.len();
-            match self.branch(not, value, path) {
+            match self.branch(not, value, &Path::Branch(path, "not", None)) {
                 (_, Some(true)) => {
-                    let path = gotext::quote(&path.openapi());
-                    found.add_unplaced(format!("{path} must not validate the schema (not)"));
+                    let detail = format!("{} must not validate the schema (not)", gotext::quote(&path.openapi()));
+                    found.add(FieldError::unplaced(path, "not", detail));
                 }
                 (_, Some(false)) => self.undecided.truncate(open),
                 (_, None) => {}
@@ -304,8 +306,8 @@ impl Checker {
     fn any_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
         let open = self.undecided.len();
         let mut best: Option<Found> = None;
-        for branch in branches {
-            let (of_branch, verdict) = self.branch(branch, value, path);
+        for (at, branch) in branches.iter().enumerate() {
+            let (of_branch, verdict) = self.branch(branch, value, &Path::Branch(path, "anyOf", Some(at)));
             match verdict {
                 Some(true) => {
                     self.undecided.truncate(open);
@@ -321,7 +323,8 @@ impl Checker {
         if self.undecided.len() > open {
             return;
         }
-        found.add_unplaced(format!("{} must validate at least one schema (anyOf)", gotext::quote(&path.openapi())));
+        let detail = format!("{} must validate at least one schema (anyOf)", gotext::quote(&path.openapi()));
+        found.add(FieldError::unplaced(path, "anyOf", detail));
         if let Some(best) = best {
             found.merge(best);
         }
@@ -331,8 +334,8 @@ impl Checker {
         let open = self.undecided.len();
         let (mut best, mut first): (Option<Found>, Option<Found>) = (None, None);
         let mut valid = 0;
-        for branch in branches {
-            let (of_branch, verdict) = self.branch(branch, value, path);
+        for (at, branch) in branches.iter().enumerate() {
+            let (of_branch, verdict) = self.branch(branch, value, &Path::Branch(path, "oneOf", Some(at)));
             if verdict == Some(true) {
                 valid += 1;
                 best = None;
@@ -356,7 +359,8 @@ impl Checker {
         }
         let why = if valid == 0 { "Found none valid".to_owned() } else { format!("Found {valid} valid alternatives") };
         let quoted = gotext::quote(&path.openapi());
-        found.add_unplaced(format!("{quoted} must validate one and only one schema (oneOf). {why}"));
+        let detail = format!("{quoted} must validate one and only one schema (oneOf). {why}");
+        found.add(FieldError::unplaced(path, "oneOf", detail));
         if let Some(best) = best {
             found.merge(best);
         }
@@ -381,7 +385,7 @@ impl Checker {
             .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
             .collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        found.add(FieldError::named(&path.openapi(), Kind::NotSupported, Some(value.clone()), detail));
+        found.add(FieldError::openapi(path, "enum", Kind::NotSupported, Some(value.clone()), detail));
     }
 }
 
@@ -402,8 +406,15 @@ fn sorted_keys(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     keys.into_iter()
 }
 
-/// The wanted and the found type, where they do not fit.
-fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str) -> Option<(&'n str, &'n str)> {
+/// A value of another type.
+struct Mismatch<'n> {
+    /// `type`, or the `format` that stands for it.
+    keyword: &'static str,
+    wanted: &'n str,
+    got: &'n str,
+}
+
+fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str) -> Option<Mismatch<'n>> {
     let integral = matches!(value, Value::Number(n) if matches!(Num::of(n), Num::Float(f) if is_integral(f)));
     let fits = node.types.contains(kind)
         || integral && node.types.contains(Type::Integer)
@@ -415,26 +426,25 @@ fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str
                 return None;
             }
         } else if !fits && format.name() != implied {
-            return Some((format.name(), implied));
+            return Some(Mismatch { keyword: "format", wanted: format.name(), got: implied });
         }
     }
-    if fits { None } else { Some((node.type_names(), kind.name())) }
+    (!fits).then(|| Mismatch { keyword: "type", wanted: node.type_names(), got: kind.name() })
 }
 
-fn wrong_type(path: &Path, wanted: &str, got: &str) -> FieldError {
-    let path = path.openapi();
-    let detail = format!("{path} in body must be of type {wanted}: {}", gotext::quote(got));
-    FieldError::named(&path, Kind::TypeInvalid, Some(json!(got)), detail)
+fn wrong_type(path: &Path, keyword: &str, wanted: &str, got: &str) -> FieldError {
+    let detail = format!("{} in body must be of type {wanted}: {}", path.openapi(), gotext::quote(got));
+    FieldError::openapi(path, keyword, Kind::TypeInvalid, Some(json!(got)), detail)
 }
 
 fn check_format(format: &Format, text: &str, path: &Path, found: &mut Found) {
     if !format.accepts(text) {
-        found.add(wrong_type(path, format.name(), text));
+        found.add(wrong_type(path, "format", format.name(), text));
     }
 }
 
-fn too_many(path: &Path, count: i64, max: i64) -> FieldError {
+fn too_many(path: &Path, keyword: &str, count: i64, max: i64) -> FieldError {
     let unit = if max == 1 { "item" } else { "items" };
     let detail = if max < 0 { "has too many items".to_owned() } else { format!("must have at most {max} {unit}") };
-    FieldError::named(&path.openapi(), Kind::TooMany, Some(json!(count)), detail)
+    FieldError::openapi(path, keyword, Kind::TooMany, Some(json!(count)), detail)
 }

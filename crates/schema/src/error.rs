@@ -62,14 +62,32 @@ impl Kind {
     }
 }
 
+/// What refuses a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RefusedBy {
+    /// A keyword, by the steps from the root of the schema: `properties`, `size`, `maximum`. A rule is named by its index:
+    /// …, `x-kubernetes-validations`, 2.
+    Keyword(Vec<Step>),
+    /// What the API asks of metadata and of embedded resources, in words that show no value of the object.
+    ObjectMeta(String),
+    /// The scale subresource, which reads the value: what it has to be.
+    Scale(&'static str),
+    /// What the API asks of a CustomResourceDefinition.
+    Definition,
+    /// Nothing: the server adds that it did not evaluate the rules, since other errors come first.
+    RulesNotEvaluated,
+}
+
 /// One refusal. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
     /// As the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
     pub path: String,
-    /// Where the refused value is, as steps: keys may hold dots and brackets, so that the text does not always tell. It is
-    /// known for `allOf` and its kin, too, whose `path` is `<nil>`. None where the error is about no value.
-    pub at: Option<Vec<Step>>,
+    /// The steps to the refused value, or to the field that is missing. The text does not always tell: keys may hold dots
+    /// and brackets, and errors of `allOf` and its kin have the path `<nil>`.
+    pub at: Vec<Step>,
+    /// What refuses it.
+    pub by: RefusedBy,
     /// What kind of refusal it is.
     pub kind: Kind,
     /// What the server shows as the value: for a wrong type, the name of the type that was found.
@@ -79,15 +97,40 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// An error about the value at `path`.
-    pub(super) fn new(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
-        Self { at: Some(path.steps()), path: path.field(), kind, bad_value, detail }
+    /// An error about the value at `path`, by a keyword of the schema node there.
+    pub(super) fn keyword(path: &Path, keyword: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+        Self {
+            at: path.steps(),
+            path: path.field(),
+            by: RefusedBy::Keyword(path.keyword(keyword)),
+            kind,
+            bad_value,
+            detail,
+        }
     }
 
-    /// An error of the OpenAPI layer, whose names may begin with a dot and whose root has no name.
-    pub(super) fn named(name: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
-        let path = if name.is_empty() || name == "." { "<nil>" } else { name.strip_prefix('.').unwrap_or(name) };
-        Self { at: None, path: path.to_owned(), kind, bad_value, detail }
+    /// The same from the OpenAPI layer, whose paths have no brackets around keys.
+    pub(super) fn openapi(path: &Path, keyword: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+        Self { path: named(&path.openapi()), ..Self::keyword(path, keyword, kind, bad_value, detail) }
+    }
+
+    /// An error that the server attributes to no field.
+    pub(super) fn unplaced(path: &Path, keyword: &str, detail: String) -> Self {
+        let bad_value = Some(Value::String(String::new()));
+        Self { path: "<nil>".to_owned(), ..Self::keyword(path, keyword, Kind::Invalid, bad_value, detail) }
+    }
+
+    /// A field that is missing in the object at `path`.
+    pub(super) fn missing(path: &Path, name: &str) -> Self {
+        let by = RefusedBy::Keyword(path.keyword("required"));
+        let (at, text) = (Path::Name(path, name).steps(), named(&format!("{}.{name}", path.openapi())));
+        Self { at, path: text, by, kind: Kind::Required, bad_value: None, detail: String::new() }
+    }
+
+    /// An error about the metadata, kind or version of an object; `detail` shows no value of it.
+    pub(super) fn object_meta(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+        let by = RefusedBy::ObjectMeta(detail.clone());
+        Self { at: path.steps(), path: path.field(), by, kind, bad_value, detail }
     }
 
     /// The text without the path, as in a status's `details.causes[].message`.
@@ -117,11 +160,19 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// The OpenAPI layer's names may begin with a dot, and its root has none.
+fn named(path: &str) -> String {
+    let path = if path.is_empty() || path == "." { "<nil>" } else { path.strip_prefix('.').unwrap_or(path) };
+    path.to_owned()
+}
+
 /// A question that this validator leaves open: a pattern or rule that it cannot evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecided {
     /// Where in the object.
     pub path: String,
+    /// The steps to it.
+    pub at: Vec<Step>,
     /// The pattern or rule, as written.
     pub rule: String,
     /// Why it could not be evaluated.

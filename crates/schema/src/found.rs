@@ -6,10 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use serde_json::Value;
-
-use super::error::{FieldError, Kind};
-use super::path::Path;
+use super::error::FieldError;
 
 /// So many errors are compared with each other; of more, their hashes.
 const FEW: usize = 16;
@@ -54,12 +51,6 @@ impl Found {
         self.known.clear();
     }
 
-    /// Adds an error that the server attributes to no field.
-    pub fn add_unplaced(&mut self, detail: String) {
-        let bad_value = Some(Value::String(String::new()));
-        self.add(FieldError { at: None, path: "<nil>".to_owned(), kind: Kind::Invalid, bad_value, detail });
-    }
-
     pub fn merge(&mut self, other: Found) {
         self.matches += other.matches;
         if self.errors.is_empty() {
@@ -68,13 +59,6 @@ impl Found {
         }
         for error in other.errors {
             self.add(error);
-        }
-    }
-
-    /// Gives the errors that have none yet the steps to their place.
-    pub fn place(&mut self, path: &Path) {
-        for error in self.errors.iter_mut().filter(|error| error.at.is_none()) {
-            error.at = Some(path.steps());
         }
     }
 
@@ -95,10 +79,12 @@ fn same_text(a: &FieldError, b: &FieldError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::Kind;
+    use super::super::path::Path;
     use super::*;
 
     fn error(detail: usize) -> FieldError {
-        FieldError { at: None, path: "a".to_owned(), kind: Kind::Invalid, bad_value: None, detail: detail.to_string() }
+        FieldError::keyword(&Path::Name(&Path::Root, "a"), "pattern", Kind::Invalid, None, detail.to_string())
     }
 
     #[test]

@@ -66,7 +66,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use compile::CompileError;
-pub use error::{FieldError, Kind, Undecided};
+pub use error::{FieldError, Kind, RefusedBy, Undecided};
 pub use number::as_stored;
 pub use prune::{Defaulted, Pruned};
 pub use re2::Patterns;
@@ -297,8 +297,9 @@ impl Schema {
         if self.root.has_rules {
             if rules_wait && errors.iter().any(|error| blocks_rules(error.kind)) {
                 errors.push(FieldError {
-                    at: None,
+                    at: Vec::new(),
                     path: "<nil>".to_owned(),
+                    by: RefusedBy::RulesNotEvaluated,
                     kind: Kind::Invalid,
                     bad_value: Some(Value::Null),
                     detail:

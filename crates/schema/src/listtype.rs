@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::error::{FieldError, Kind};
+use super::error::{FieldError, Kind, RefusedBy};
 use super::gotext;
 use super::node::{Additional, ListType, Node};
 use super::number::Num;
@@ -41,7 +41,7 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
                 ListType::Atomic => {}
                 ListType::Set => {
                     for at in repeated(items.iter().map(identity)) {
-                        errors.push(duplicate(&Path::Index(path, at), items[at].clone()));
+                        errors.push(duplicate(path, at, items[at].clone()));
                     }
                 }
                 ListType::Map => check_map(items, &node.map_keys, path, errors),
@@ -59,10 +59,10 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
 fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<FieldError>) {
     if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null()) {
         let detail = "must be an object for an array of list-type map".to_owned();
-        errors.push(FieldError::new(&Path::Index(path, at), Kind::Invalid, Some(item.clone()), detail));
+        errors.push(of_item(path, at, Kind::Invalid, item.clone(), detail));
         return;
     }
-    let of_item: Vec<Value> = items
+    let keys_of: Vec<Value> = items
         .iter()
         .map(|item| {
             let key = |name: &String| Some((name.clone(), item.get(name)?.clone()));
@@ -71,16 +71,23 @@ fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<Fie
         .collect();
     let identities: Vec<String> = match keys {
         // A single key is compared as a scalar is in a set.
-        [key] => of_item.iter().map(|k| k.get(key).map_or_else(String::new, identity)).collect(),
-        _ => of_item.iter().map(identity).collect(),
+        [key] => keys_of.iter().map(|k| k.get(key).map_or_else(String::new, identity)).collect(),
+        _ => keys_of.iter().map(identity).collect(),
     };
     for at in repeated(identities.into_iter()) {
-        errors.push(duplicate(&Path::Index(path, at), of_item[at].clone()));
+        errors.push(duplicate(path, at, keys_of[at].clone()));
     }
 }
 
-fn duplicate(path: &Path, value: Value) -> FieldError {
-    FieldError::new(path, Kind::Duplicate, Some(value), String::new())
+fn duplicate(list: &Path, at: usize, value: Value) -> FieldError {
+    of_item(list, at, Kind::Duplicate, value, String::new())
+}
+
+/// An error about an item, by the type of its list.
+fn of_item(list: &Path, at: usize, kind: Kind, value: Value, detail: String) -> FieldError {
+    let by = RefusedBy::Keyword(list.keyword("x-kubernetes-list-type"));
+    let item = Path::Index(list, at);
+    FieldError { at: item.steps(), path: item.field(), by, kind, bad_value: Some(value), detail }
 }
 
 /// A text that equal values share. Scalars of different types never are equal, while inside of lists and objects an

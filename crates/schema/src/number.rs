@@ -8,6 +8,7 @@ use serde_json::{Number, Value, json};
 use super::error::{FieldError, Kind};
 use super::found::Found;
 use super::gotext;
+use super::path::Path;
 
 /// A JSON number after decoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,59 +128,61 @@ pub fn to_int(f: f64) -> i64 {
 }
 
 impl NumberRules {
-    /// Adds what `value` breaks. `path` is asked for only then.
-    pub fn check(&self, value: Num, path: &dyn Fn() -> String, found: &mut Found) {
+    /// Adds what `value` breaks.
+    pub fn check(&self, value: Num, path: &Path, found: &mut Found) {
         if !self.range.contains(value) {
-            found.add_unplaced(self.out_of_range("Checked", path));
+            found.add(FieldError::unplaced(path, "format", self.out_of_range("Checked", path)));
         }
         if let Some(factor) = self.multiple_of {
-            let native = self.bound_fits("MultipleOf", factor, path, found);
+            let native = self.bound_fits("multipleOf", "MultipleOf", factor, path, found);
             check_multiple(value, factor, native, path, found);
         }
         // Minimum before maximum, as the server merges them.
         if let Some(minimum) = self.minimum {
-            let native = self.bound_fits("Minimum boundary", minimum, path, found);
+            let native = self.bound_fits("minimum", "Minimum boundary", minimum, path, found);
             check_bound(value, minimum, self.exclusive_minimum, native, Side::Minimum, path, found);
         }
         if let Some(maximum) = self.maximum {
-            let native = self.bound_fits("Maximum boundary", maximum, path, found);
+            let native = self.bound_fits("maximum", "Maximum boundary", maximum, path, found);
             check_bound(value, maximum, self.exclusive_maximum, native, Side::Maximum, path, found);
         }
     }
 
-    fn out_of_range(&self, what: &str, path: &dyn Fn() -> String) -> String {
-        format!("{what} value must be of type {} in {}", self.range.requirement(), path())
+    fn out_of_range(&self, what: &str, path: &Path) -> String {
+        format!("{what} value must be of type {} in {}", self.range.requirement(), path.openapi())
     }
 
-    fn bound_fits(&self, what: &str, bound: f64, path: &dyn Fn() -> String, found: &mut Found) -> bool {
+    fn bound_fits(&self, keyword: &str, what: &str, bound: f64, path: &Path, found: &mut Found) -> bool {
         let fits = self.range.contains(Num::Float(bound));
         if !fits {
-            found.add_unplaced(self.out_of_range(what, path));
+            found.add(FieldError::unplaced(path, keyword, self.out_of_range(what, path)));
         }
         fits
     }
 }
 
-fn check_multiple(value: Num, factor: f64, native: bool, path: &dyn Fn() -> String, found: &mut Found) {
-    let invalid = |bad: Value, detail: String| FieldError::named(&path(), Kind::Invalid, Some(bad), detail);
+fn check_multiple(value: Num, factor: f64, native: bool, path: &Path, found: &mut Found) {
+    let name = || path.openapi();
+    let invalid =
+        |bad: Value, detail: String| FieldError::openapi(path, "multipleOf", Kind::Invalid, Some(bad), detail);
     match value {
         Num::Int(i) if native => {
             let factor = to_int(factor);
             if factor <= 0 {
-                let detail = format!("factor MultipleOf declared for {} must be positive: {factor}", path());
+                let detail = format!("factor MultipleOf declared for {} must be positive: {factor}", name());
                 found.add(invalid(json!(factor), detail));
             } else if i % factor != 0 {
-                found.add(invalid(json!(i), format!("{} in body should be a multiple of {factor}", path())));
+                found.add(invalid(json!(i), format!("{} in body should be a multiple of {factor}", name())));
             }
         }
         _ => {
             let data = value.as_f64();
             if factor <= 0.0 {
                 let shown = gotext::float(factor);
-                let detail = format!("factor MultipleOf declared for {} must be positive: {shown}", path());
+                let detail = format!("factor MultipleOf declared for {} must be positive: {shown}", name());
                 found.add(invalid(json!(factor), detail));
             } else if !is_integral(if factor < 1.0 { 1.0 / factor * data } else { data / factor }) {
-                let detail = format!("{} in body should be a multiple of {}", path(), gotext::float(factor));
+                let detail = format!("{} in body should be a multiple of {}", name(), gotext::float(factor));
                 found.add(invalid(json!(data), detail));
             }
         }
@@ -192,15 +195,7 @@ enum Side {
     Maximum,
 }
 
-fn check_bound(
-    value: Num,
-    bound: f64,
-    exclusive: bool,
-    native: bool,
-    side: Side,
-    path: &dyn Fn() -> String,
-    found: &mut Found,
-) {
+fn check_bound(value: Num, bound: f64, exclusive: bool, native: bool, side: Side, path: &Path, found: &mut Found) {
     let (order, shown, bad) = match value {
         Num::Int(i) if native => (i.partial_cmp(&to_int(bound)), to_int(bound).to_string(), json!(i)),
         _ => (value.as_f64().partial_cmp(&bound), gotext::float(bound), json!(value.as_f64())),
@@ -216,9 +211,9 @@ fn check_bound(
             (Side::Maximum, false) => "less than or equal to",
             (Side::Maximum, true) => "less than",
         };
-        let path = path();
-        let detail = format!("{path} in body should be {wanted} {shown}");
-        found.add(FieldError::named(&path, Kind::Invalid, Some(bad), detail));
+        let keyword = if side == Side::Minimum { "minimum" } else { "maximum" };
+        let detail = format!("{} in body should be {wanted} {shown}", path.openapi());
+        found.add(FieldError::openapi(path, keyword, Kind::Invalid, Some(bad), detail));
     }
 }
 
@@ -228,7 +223,7 @@ mod tests {
 
     fn broken(rules: NumberRules, value: Num) -> Vec<String> {
         let mut found = Found::default();
-        rules.check(value, &|| "x".to_owned(), &mut found);
+        rules.check(value, &Path::Name(&Path::Root, "x"), &mut found);
         found.errors.iter().map(ToString::to_string).collect()
     }
 

@@ -11,6 +11,8 @@ pub enum Path<'a> {
     /// A key of a map (`additionalProperties`).
     Key(&'a Path<'a>, &'a str),
     Index(&'a Path<'a>, usize),
+    /// The same value, judged by a branch of `allOf` or its kin: a step in the schema alone.
+    Branch(&'a Path<'a>, &'static str, Option<usize>),
 }
 
 impl Path<'_> {
@@ -23,7 +25,7 @@ impl Path<'_> {
 
     /// The form of field errors: map keys in brackets, the root is `<nil>`.
     pub fn field(&self) -> String {
-        if matches!(self, Path::Root) {
+        if self.is_root() {
             return "<nil>".to_owned();
         }
         let mut out = String::new();
@@ -31,7 +33,16 @@ impl Path<'_> {
         out
     }
 
-    /// From the root down.
+    /// Whether this is the object itself.
+    pub fn is_root(&self) -> bool {
+        match self {
+            Path::Root => true,
+            Path::Branch(of, ..) => of.is_root(),
+            _ => false,
+        }
+    }
+
+    /// From the root of the object down.
     pub fn steps(&self) -> Vec<Step> {
         match self {
             Path::Root => Vec::new(),
@@ -44,6 +55,38 @@ impl Path<'_> {
                 let mut steps = parent.steps();
                 steps.push(Step::Index(*index));
                 steps
+            }
+            Path::Branch(of, ..) => of.steps(),
+        }
+    }
+
+    /// From the root of the schema to a keyword of the node here.
+    pub fn keyword(&self, keyword: &str) -> Vec<Step> {
+        let mut steps = Vec::new();
+        self.schema(&mut steps);
+        steps.push(Step::from(keyword));
+        steps
+    }
+
+    fn schema(&self, steps: &mut Vec<Step>) {
+        match self {
+            Path::Root => {}
+            Path::Name(parent, key) => {
+                parent.schema(steps);
+                steps.extend([Step::from("properties"), Step::from(*key)]);
+            }
+            Path::Key(parent, _) => {
+                parent.schema(steps);
+                steps.push(Step::from("additionalProperties"));
+            }
+            Path::Index(parent, _) => {
+                parent.schema(steps);
+                steps.push(Step::from("items"));
+            }
+            Path::Branch(of, keyword, index) => {
+                of.schema(steps);
+                steps.push(Step::from(*keyword));
+                steps.extend(index.map(Step::Index));
             }
         }
     }
@@ -71,6 +114,7 @@ impl Path<'_> {
                 parent.push(out, bracketed_keys);
                 out.push_str(&format!("[{index}]"));
             }
+            Path::Branch(of, ..) => of.push(out, bracketed_keys),
         }
     }
 }

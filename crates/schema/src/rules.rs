@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::cel::FieldPath;
 use super::correlate::Correlated;
-use super::error::{FieldError, Kind, Undecided};
+use super::error::{FieldError, Kind, RefusedBy, Undecided};
 use super::node::{Node, Type, Types};
 use super::path::Path;
 use crate::Step;
@@ -44,7 +44,7 @@ pub enum Verdict {
 
 /// The rules of one schema node, compiled.
 pub trait Rules: fmt::Debug + Send + Sync {
-    /// The source and the verdict of each rule, in order. `budget` is what is left of the object's cost budget.
+    /// The source and the verdict of each rule, in their order, none left out. `budget` is what is left of the object's cost budget.
     fn evaluate(&self, this: &Value, old: Option<&Value>, budget: &mut u64) -> Vec<(&str, Verdict)>;
 }
 
@@ -138,9 +138,9 @@ impl RuleWalk {
             self.own(rules.as_ref(), spine, new, old.filter(|o| !o.is_null()), path, ratchet);
         }
         if let Some(combined) = &node.combined {
-            for branch in &combined.all_of {
+            for (at, branch) in combined.all_of.iter().enumerate() {
                 let ratchet = Ratchet { current: None, nearest: ratchet.nearest };
-                self.value(branch, spine, new, old, path, ratchet);
+                self.value(branch, spine, new, old, &Path::Branch(path, "allOf", Some(at)), ratchet);
             }
         }
         match new {
@@ -198,7 +198,12 @@ impl RuleWalk {
         path: &Path,
         ratchet: Ratchet,
     ) {
-        for (rule, verdict) in rules.evaluate(new, old, &mut self.budget) {
+        for (index, (rule, verdict)) in rules.evaluate(new, old, &mut self.budget).into_iter().enumerate() {
+            let by = || {
+                let mut steps = path.keyword("x-kubernetes-validations");
+                steps.push(index.into());
+                RefusedBy::Keyword(steps)
+            };
             match verdict {
                 Verdict::Holds | Verdict::NotApplicable => {}
                 Verdict::Fails { message, kind, field_path, is_transition } => {
@@ -208,7 +213,7 @@ impl RuleWalk {
                     let mut text = path.field();
                     let mut at = path.steps();
                     if let Some(field) = field_path {
-                        if matches!(path, Path::Root) {
+                        if path.is_root() {
                             text.clear();
                         } else {
                             text.push('.');
@@ -221,15 +226,21 @@ impl RuleWalk {
                     let bad_value = shown.then(|| new.clone());
                     // The server drops the text of a duplicate.
                     let detail = if kind == Kind::Duplicate { String::new() } else { message };
-                    self.errors.push(FieldError { at: Some(at), path: text, kind, bad_value, detail });
+                    self.errors.push(FieldError { at, path: text, by: by(), kind, bad_value, detail });
                 }
                 Verdict::Errs { message, type_name } => {
                     let bad_value = Some(Value::String(type_name));
-                    self.errors.push(FieldError::new(path, Kind::Invalid, bad_value, message));
+                    let (at, path, kind) = (path.steps(), path.field(), Kind::Invalid);
+                    self.errors.push(FieldError { at, path, by: by(), kind, bad_value, detail: message });
                 }
                 Verdict::Undecided(reason) => {
                     if !ratchet.forgives() {
-                        self.undecided.push(Undecided { path: path.field(), rule: rule.to_owned(), reason });
+                        self.undecided.push(Undecided {
+                            path: path.field(),
+                            at: path.steps(),
+                            rule: rule.to_owned(),
+                            reason,
+                        });
                     }
                 }
             }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::error::{FieldError, Kind};
+use super::error::{FieldError, Kind, RefusedBy};
 use super::gotext;
 use super::number::Num;
 use crate::Step;
@@ -92,10 +92,10 @@ impl Scale {
         if let Some(path) = &self.label_selector {
             let wrong = match reach(object, path) {
                 Ok(None | Some(Value::String(_))) => None,
-                Ok(Some(other)) => Some(mistyped(path, other, "string")),
-                Err(detail) => Some(detail),
+                Ok(Some(other)) => Some((STRING, mistyped(path, other, "string"))),
+                Err(detail) => Some((WITHIN, detail)),
             };
-            errors.extend(wrong.map(|detail| invalid(path, Value::String(String::new()), detail)));
+            errors.extend(wrong.map(|(wanted, detail)| invalid(path, wanted, Value::String(String::new()), detail)));
         }
         errors
     }
@@ -105,15 +105,15 @@ fn check_replicas(object: &Value, path: &str) -> Option<FieldError> {
     let replicas = match reach(object, path) {
         Ok(None) => return None,
         Ok(Some(Value::Number(n))) if matches!(Num::of(n), Num::Int(_)) => n.as_i64()?,
-        Ok(Some(other)) => return Some(invalid(path, 0.into(), mistyped(path, other, "int64"))),
-        Err(detail) => return Some(invalid(path, 0.into(), detail)),
+        Ok(Some(other)) => return Some(invalid(path, INTEGER, 0.into(), mistyped(path, other, "int64"))),
+        Err(detail) => return Some(invalid(path, WITHIN, 0.into(), detail)),
     };
     let detail = match replicas {
-        ..0 => "should be a non-negative integer".to_owned(),
-        _ if replicas > i64::from(i32::MAX) => format!("should be less than or equal to {}", i32::MAX),
+        ..0 => "should be a non-negative integer",
+        _ if replicas > i64::from(i32::MAX) => "should be less than or equal to 2147483647",
         _ => return None,
     };
-    Some(invalid(path, replicas.into(), detail))
+    Some(invalid(path, detail, replicas.into(), detail.to_owned()))
 }
 
 fn steps(path: &str) -> impl Iterator<Item = &str> {
@@ -155,9 +155,14 @@ fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
     format!("{dot}{path} accessor error: {} is of the type {own}, expected {wanted}", gotext::plain(value))
 }
 
-fn invalid(path: &str, bad_value: Value, detail: String) -> FieldError {
-    let at = Some(steps(path).map(Step::from).collect());
-    FieldError { at, path: path.to_owned(), kind: Kind::Invalid, bad_value: Some(bad_value), detail }
+/// What the value has to be.
+const INTEGER: &str = "must be an integer";
+const STRING: &str = "must be a string";
+const WITHIN: &str = "must be within an object";
+
+fn invalid(path: &str, wanted: &'static str, bad_value: Value, detail: String) -> FieldError {
+    let (at, by) = (steps(path).map(Step::from).collect(), RefusedBy::Scale(wanted));
+    FieldError { at, path: path.to_owned(), by, kind: Kind::Invalid, bad_value: Some(bad_value), detail }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::preflight::objects::place::{resolve, value_at};
+use crate::preflight::objects::place::value_at;
 use crate::resource::Step;
 
 /// The steps to a field, as far as they can be told. The server writes it as its validation does (`spec.ports[0].port`,
@@ -15,7 +15,7 @@ pub fn steps(field: &str, object: &Value) -> Vec<Step> {
         rest = of_crd(&rest, object);
     }
     while let Some((before, keys, behind)) = selector(&rest) {
-        let found = resolve(before, &Value::Null, value).steps;
+        let found = plain(before, value);
         let Some(list) = value_at(value, &found).and_then(Value::as_array) else {
             steps.extend(found);
             return steps;
@@ -26,8 +26,44 @@ pub fn steps(field: &str, object: &Value) -> Vec<Step> {
         value = &list[index];
         rest = behind.trim_start_matches('.').to_owned();
     }
-    let last = resolve(&rest, &Value::Null, value).steps;
+    let last = plain(&rest, value);
     steps.extend(singular(last, value));
+    steps
+}
+
+/// The steps of a path without selectors: `a.key.x[0]` or `a[key].x[0]`. Keys of maps may hold anything, so that the object
+/// decides where one ends.
+fn plain(text: &str, object: &Value) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = text;
+    let mut value = Some(object);
+    while !rest.is_empty() {
+        let bracket = rest.starts_with('[');
+        let from = if bracket { &rest[1..] } else { rest.strip_prefix('.').unwrap_or(rest) };
+        let index = bracket.then(|| from.split_once(']')).flatten();
+        let index = index.and_then(|(number, behind)| Some((number.parse::<usize>().ok()?, behind)));
+        if let (Some((index, behind)), true) = (index, value.is_some_and(Value::is_array)) {
+            steps.push(Step::Index(index));
+            value = value.and_then(|value| value.get(index));
+            rest = behind;
+            continue;
+        }
+        let ends =
+            |rest: &str| if bracket { rest.starts_with(']') } else { rest.is_empty() || rest.starts_with(['.', '[']) };
+        let fits = |key: &&String| !key.is_empty() && from.strip_prefix(key.as_str()).is_some_and(ends);
+        let keys = value.and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
+        let known = keys.filter(fits).max_by_key(|key| key.len()).map(|key| &from[..key.len()]);
+        let key = known.unwrap_or_else(|| {
+            let end = if bracket { from.find(']') } else { from.find(['.', '[']) };
+            &from[..end.unwrap_or(from.len())]
+        });
+        steps.push(Step::from(key));
+        value = value.and_then(|value| value.get(key));
+        rest = &from[key.len()..];
+        if bracket {
+            rest = rest.strip_prefix(']').unwrap_or(rest);
+        }
+    }
     steps
 }
 
@@ -130,7 +166,8 @@ mod tests {
     #[test]
     fn both_notations_lead_to_the_place() {
         let object = json!({"spec": {"clusterIP": "10.0.0.1", "finalizers": ["a", "b"],
-            "ports": [{"port": 80, "name": "x"}, {"port": 443, "protocol": "UDP", "name": "a]b: c"}]}, "data": {"a=b.c": "x"}});
+            "ports": [{"port": 80, "name": "x"}, {"port": 443, "protocol": "UDP", "name": "a]b: c"}]},
+            "data": {"a=b.c": "x", "a": "y"}});
         for (field, place) in [
             ("spec.ports[1].port", "spec/ports/1/port"),
             (".spec.ports[port=443,protocol=\"UDP\"].port", "spec/ports/1/port"),
@@ -140,6 +177,8 @@ mod tests {
             (".spec.finalizers[=\"b\"]", "spec/finalizers/1"),
             ("spec.clusterIPs[0]", "spec/clusterIP"),
             ("data[a=b.c]", "data/a=b.c"),
+            ("data.a=b.c", "data/a=b.c"),
+            ("data[a]", "data/a"),
             ("spec.unknown.deep", "spec/unknown/deep"),
             ("", ""),
             ("[]", ""),

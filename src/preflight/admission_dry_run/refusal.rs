@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::depend::Dependence;
 use super::{awaited, place, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
-use crate::finding::Severity;
+use crate::finding::{Complaint, Severity};
 use crate::plan::{Action, Plan};
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
@@ -31,12 +31,16 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
     let object = change.desired.raw.value();
     let awaited = awaited::awaited(plan, index, refusal);
     let is_update = change.action == Action::Update;
-    let mut say = |doc: &'static RuleDoc, field: Option<&str>, message: String, help: String| {
+    let mut say = |doc: &'static RuleDoc, field: Option<&str>, said: &str, message: String, help: String| {
         let at = match field {
             Some(field) if !field.is_empty() => place::steps(field, &object),
             _ => the_object(&object),
         };
         let mut violation = Violation::of(doc, index, None, message, help, at);
+        violation.complaint = Some(match cluster::is_undeclared(said) {
+            true => Complaint::UnknownField,
+            false => Complaint::Refused(said.to_owned()),
+        });
         violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
         if let Some(awaited) = awaited {
             violation.severity = Severity::Warning;
@@ -51,7 +55,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
             for cause in &refusal.causes {
                 let colon = if cause.field.is_empty() { "" } else { ": " };
                 let field = cause.field.trim_start_matches('.');
-                let message = format!("the server refuses it: {field}{colon}{}", cause.message);
+                let said = format!("{field}{colon}{}", cause.message);
                 let doc = if is_update && cluster::is_immutable(&cause.message) {
                     &rules::IMMUTABLE
                 } else {
@@ -61,14 +65,15 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                     true => cluster::immutable_help(&change.desired.object),
                     false => "correct the manifest here".to_owned(),
                 };
-                say(doc, Some(&cause.field), message, help);
+                say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);
             }
         }
         // A webhook says of each field what it does not like; a policy speaks of the object.
         Refuser::Policy if !refusal.causes.is_empty() => {
             for cause in &refusal.causes {
                 let help = help.clone().unwrap_or_else(|| DENIED_HELP.to_owned());
-                say(&rules::DENIED, Some(&cause.field), format!("the server refuses it: {}", cause.message), help);
+                let message = format!("the server refuses it: {}", cause.message);
+                say(&rules::DENIED, Some(&cause.field), &cause.message, message, help);
             }
         }
         by => {
@@ -85,12 +90,11 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                 }
                 Refuser::Lookup | Refuser::Other => (&rules::REFUSED, "look at what the server says"),
             };
-            let message = match refusal.causes.first().filter(|_| by == Refuser::Admission) {
-                Some(cause) => format!("the server refuses it: {}", cause.message),
-                None => refusal.problem.message.clone(),
-            };
-            let field = refusal.causes.first().map(|cause| cause.field.as_str()).filter(|_| by == Refuser::Admission);
-            say(doc, field, message, help.unwrap_or_else(|| what.to_owned()));
+            let cause = refusal.causes.first().filter(|_| by == Refuser::Admission);
+            let said = cause.map_or(&refusal.problem.message, |cause| &cause.message);
+            let message = if cause.is_some() { format!("the server refuses it: {said}") } else { said.clone() };
+            let field = cause.map(|cause| cause.field.as_str());
+            say(doc, field, said, message, help.unwrap_or_else(|| what.to_owned()));
         }
     }
 }

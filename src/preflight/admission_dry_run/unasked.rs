@@ -49,9 +49,8 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
 
 /// What the validator says, under a rule of this check.
 fn as_ours(fault: Fault) -> Violation {
-    let ours = |said: &str| format!("gantry's own validator, as the server cannot be asked yet: {said}");
-    let (message, unredacted) = (ours(&fault.message), fault.unredacted.as_deref().map(ours));
-    Fault { message, unredacted, ..fault }.under(&rules::INVALID)
+    let message = format!("gantry's own validator, as the server cannot be asked yet: {}", fault.message);
+    Fault { message, ..fault }.under(&rules::INVALID)
 }
 
 /// Holds objects of built-in kinds against their schemas, and answers which of them have one.
@@ -79,7 +78,7 @@ async fn built_in(
             misfits.extend(shape);
         }
         violations.extend(misfits.into_iter().map(|misfit| {
-            let path = path(&misfit.at);
+            let path = text::field(&misfit.at);
             let message =
                 format!("gantry's own validator, as the server cannot be asked yet: {path}: {}", misfit.message);
             let help = "correct the manifest here".to_owned();
@@ -88,18 +87,6 @@ async fn built_in(
         }));
     }
     described
-}
-
-fn path(steps: &[Step]) -> String {
-    let mut path = String::new();
-    for step in steps {
-        match step {
-            Step::Key(key) if path.is_empty() => path.push_str(key),
-            Step::Key(key) => path.push_str(&format!(".{key}")),
-            Step::Index(index) => path.push_str(&format!("[{index}]")),
-        }
-    }
-    path
 }
 
 /// Of each namespace and CRD of the deploy: how many objects wait for it, and how they were judged.

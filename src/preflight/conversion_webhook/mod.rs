@@ -89,7 +89,7 @@ fn violation(
         path: None,
         message,
         fact: None,
-        unredacted: None,
+        complaint: None,
         documented: None,
         breaks: doc.breaks.to_vec(),
         verdict: None,

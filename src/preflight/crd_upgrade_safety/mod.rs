@@ -371,7 +371,7 @@ impl CrdUpgradeSafety {
             path,
             message: said.message.for_versions(&named),
             fact: said.fact,
-            unredacted: None,
+            complaint: None,
             documented,
             breaks,
             verdict,
@@ -418,7 +418,7 @@ impl CrdUpgradeSafety {
             // crdify's line names the place, kapp's text does by itself.
             message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
             fact: None,
-            unredacted: None,
+            complaint: None,
             documented: Some(flagged.documented),
             breaks: Vec::new(),
             verdict: None,

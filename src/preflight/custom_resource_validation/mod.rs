@@ -45,7 +45,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
         options(reader);
     },
     build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
-    supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid", is_same: rules::is_refused_by_server }],
+    supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid" }],
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

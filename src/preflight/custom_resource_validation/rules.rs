@@ -5,7 +5,7 @@ mod manifest;
 mod versions;
 
 pub use existing::{DATA_PRUNED, DEFAULTED, REFUSED, REFUSED_ON_UPDATE, REFUSED_WHEN_TOUCHED};
-pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD, is_refused_by_server};
+pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD};
 pub use versions::{NOT_CONVERTED, NOT_JUDGED, REMOVED_VERSION};
 
 use crate::preflight::rule::RuleDoc;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::place::{self, Place};
 use crate::resource::Step;
-use gantry_schema::{FieldError, Kind};
+use gantry_schema::{FieldError, Kind, RefusedBy};
 
 /// Values are shown up to this many characters.
 const LONGEST_VALUE: usize = 100;
@@ -26,144 +26,57 @@ pub struct Keyword {
 
 /// What in `schema` refuses, by the server's error about a value at `place`.
 pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
-    let node = place::value_at(schema, &place.schema).filter(|_| place.is_described).unwrap_or(&Value::Null);
-    let keyword = |name: &str, words: String| Keyword { at: below(place, &[name.into()]), words };
-    let text = |name: &str| node.get(name).map(|value| shown(value, false)).unwrap_or_default();
-    match error.kind {
-        Kind::Required => {
-            // A field that is missing needs no words; a rule that says so has some.
-            if let Some(keyword) = rule_of(error, place, schema).filter(|_| !error.detail.is_empty()) {
-                return keyword;
-            }
-            // Not the missing field asks for it, but what it is missing in.
-            let mut at = place.schema.clone();
-            if place.is_described && at.len() >= 2 {
-                at.truncate(at.len() - if at[at.len() - 2] == "properties".into() { 2 } else { 1 });
-            }
-            at.push("required".into());
-            Keyword { at, words: "Required value".into() }
-        }
-        Kind::NotSupported => {
-            keyword("enum", format!("Unsupported value: supported values: {}", list(node.get("enum"))))
-        }
-        Kind::TooLong => {
-            keyword("maxLength", format!("Too long: may not be more than {} characters", text("maxLength")))
-        }
-        Kind::TooMany if node.get("maxItems").is_some() => {
-            keyword("maxItems", format!("Too many: must have at most {} items", text("maxItems")))
-        }
-        Kind::TooMany => {
-            keyword("maxProperties", format!("Too many: must have at most {} entries", text("maxProperties")))
-        }
-        Kind::Duplicate => keyword("x-kubernetes-list-type", "Duplicate value".into()),
-        Kind::TypeInvalid => {
-            let wanted = error.detail.split_once("must be of type ").map_or("another type", |(_, rest)| rest);
-            let wanted = wanted.split_once(": \"").map_or(wanted, |(wanted, _)| wanted);
-            let is_type = node.get("type").and_then(Value::as_str).is_none_or(|own| wanted == own);
-            keyword(if is_type { "type" } else { "format" }, format!("Invalid value: must be of type {wanted}"))
-        }
-        Kind::Invalid | Kind::Forbidden | Kind::Internal => invalid(error, place, schema, node),
-    }
-}
-
-fn below(place: &Place, steps: &[Step]) -> Vec<Step> {
-    place.schema.iter().chain(steps).cloned().collect()
-}
-
-fn invalid(error: &FieldError, place: &Place, schema: &Value, node: &Value) -> Keyword {
-    let keyword = |name: &str, words: String| Keyword { at: below(place, &[name.into()]), words };
-    let text = |name: &str| node.get(name).map(|value| shown(value, false)).unwrap_or_default();
-    // Nothing else writes a path with a dot before it.
-    if error.path.starts_with('.') {
-        let wrong = match error.detail.rsplit_once(", expected ") {
-            Some((_, "int64")) => "must be an integer",
-            Some((_, "string")) => "must be a string",
-            Some(_) => "must be within an object",
-            None => &error.detail,
-        };
-        let words = format!("Invalid value: {wrong}, since the scale subresource reads it");
-        return Keyword { at: place.schema.clone(), words };
-    }
-    // What the OpenAPI layer says stands behind `in body`; rules come in their author's words.
-    let said = error.detail.split_once(" in body ").map_or("", |(_, said)| said);
-    for (start, name) in [
-        ("should match", "pattern"),
-        ("should be at least", "minLength"),
-        ("should have at least", if node.get("minItems").is_some() { "minItems" } else { "minProperties" }),
-        ("should be greater than", "minimum"),
-        ("should be less than", "maximum"),
-        ("should be a multiple of", "multipleOf"),
-    ] {
-        if said.starts_with(start) && node.get(name).is_some() {
-            return keyword(name, format!("Invalid value: {name} is {}", text(name)));
-        }
-    }
-    for (name, mark) in [("anyOf", "(anyOf)"), ("oneOf", "(oneOf)"), ("allOf", "(allOf)"), ("not", "(not)")] {
-        if error.detail.contains(mark) && error.path == "<nil>" {
-            return keyword(name, format!("Invalid value: does not fit {name}"));
-        }
-    }
-    if let Some(keyword) = rule_of(error, place, schema) {
-        return keyword;
-    }
-    // Metadata, embedded resources, keywords below allOf: the words before any value.
-    let said = if said.is_empty() { error.detail.as_str() } else { said };
-    let said = said.split_once(['"', '\'']).map_or(said, |(words, _)| words.trim_end_matches([':', ' ']));
-    Keyword { at: place.schema.clone(), words: format!("Invalid value: {}", crate::text::cut(said, LONGEST_RULE)) }
-}
-
-/// The rule that the error comes from: of the node itself, or of one above whose `fieldPath` leads to it. One with a
-/// message of its own making cannot be told by it; where only one such rule is there it is that.
-fn rule_of(error: &FieldError, place: &Place, schema: &Value) -> Option<Keyword> {
-    let mut rules = Vec::new();
-    rules_on_the_way(schema, &place.schema, &mut Vec::new(), &mut rules);
-    rules.sort_by_key(|rule| rule.above);
-    let text = |rule: &OnTheWay<'_>, key: &str| {
-        rule.rule.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
+    let here = |words: &str| {
+        let words = format!("{}: {}", error.kind.words(), crate::text::cut(words, LONGEST_RULE));
+        Keyword { at: place.schema.clone(), words }
     };
-    let said = error.detail.trim();
-    let by_words = rules.iter().position(|rule| {
-        let (message, source) = (text(rule, "message"), text(rule, "rule"));
-        (!message.is_empty() && said == message) || said.contains(&source) && !source.is_empty()
-    });
-    let index = by_words.or_else(|| rules.iter().position(|rule| !text(rule, "messageExpression").is_empty()))?;
-    let rule = rules.swap_remove(index);
-    let words = match text(&rule, "message") {
+    match &error.by {
+        RefusedBy::Keyword(at) => Keyword { at: at.clone(), words: words(error, at, schema) },
+        RefusedBy::ObjectMeta(words) if words.is_empty() => {
+            Keyword { at: place.schema.clone(), words: error.kind.words().to_owned() }
+        }
+        RefusedBy::ObjectMeta(words) => here(words),
+        RefusedBy::Scale(wanted) => here(&format!("{wanted}, since the scale subresource reads it")),
+        RefusedBy::Definition | RefusedBy::RulesNotEvaluated => here(&error.detail),
+    }
+}
+
+/// What the keyword at these steps says, as far as the schema tells.
+fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
+    let found = place::value_at(schema, at);
+    let text = || found.map(|value| shown(value, false)).unwrap_or_default();
+    let own = |kind: Kind, words: String| format!("{}: {words}", kind.words());
+    let Some(Step::Key(keyword)) = at.iter().rfind(|step| matches!(step, Step::Key(_))) else {
+        return error.kind.words().to_owned();
+    };
+    match keyword.as_str() {
+        "x-kubernetes-validations" => own(error.kind, rule(found)),
+        "required" => Kind::Required.words().to_owned(),
+        "x-kubernetes-list-type" if error.kind == Kind::Duplicate => Kind::Duplicate.words().to_owned(),
+        "x-kubernetes-list-type" => own(error.kind, "must be an object for an array of list-type map".to_owned()),
+        "enum" => own(Kind::NotSupported, format!("supported values: {}", list(found))),
+        "maxLength" => own(Kind::TooLong, format!("may not be more than {} characters", text())),
+        "maxItems" => own(Kind::TooMany, format!("must have at most {} items", text())),
+        "maxProperties" => own(Kind::TooMany, format!("must have at most {} entries", text())),
+        "type" | "format" => own(Kind::Invalid, format!("must be of type {}", wanted(found))),
+        "anyOf" | "oneOf" | "allOf" | "not" => own(Kind::Invalid, format!("does not fit {keyword}")),
+        _ => own(Kind::Invalid, format!("{keyword} is {}", text())),
+    }
+}
+
+/// A type or a format. What has none of its own is an int-or-string.
+fn wanted(found: Option<&Value>) -> &str {
+    found.and_then(Value::as_str).unwrap_or("integer,string")
+}
+
+/// The message of a rule, or the rule where it has none, or makes one from values.
+fn rule(found: Option<&Value>) -> String {
+    let text = |key: &str| found.and_then(|rule| rule.get(key)?.as_str()).unwrap_or_default().trim().to_owned();
+    let words = match text("message") {
         message if !message.is_empty() => message,
-        _ => format!("failed rule: {}", text(&rule, "rule")),
+        _ => format!("failed rule: {}", text("rule")),
     };
-    Some(Keyword { at: rule.at, words: format!("{}: {}", error.kind.words(), crate::text::cut(&words, LONGEST_RULE)) })
-}
-
-/// A rule that may have refused a value.
-struct OnTheWay<'s> {
-    /// How far above the value's node; 0 is the node itself.
-    above: usize,
-    at: Vec<Step>,
-    rule: &'s Value,
-}
-
-/// Gathers the rules along `rest`, the way from `node`, which stands at `at`, down to the value's own.
-fn rules_on_the_way<'s>(node: &'s Value, rest: &[Step], at: &mut Vec<Step>, found: &mut Vec<OnTheWay<'s>>) {
-    let each = |name: &str| node.get(name).and_then(Value::as_array).into_iter().flatten().enumerate();
-    for (index, rule) in each("x-kubernetes-validations") {
-        if rest.is_empty() || rule.get("fieldPath").is_some() {
-            let at = at.iter().cloned().chain(["x-kubernetes-validations".into(), index.into()]).collect();
-            found.push(OnTheWay { above: rest.len(), at, rule });
-        }
-    }
-    for (index, branch) in each("allOf") {
-        at.extend(["allOf".into(), index.into()]);
-        rules_on_the_way(branch, rest, at, found);
-        at.truncate(at.len() - 2);
-    }
-    if let Some((step, rest)) = rest.split_first()
-        && let Some(below) = place::value_at(node, std::slice::from_ref(step))
-    {
-        at.push(step.clone());
-        rules_on_the_way(below, rest, at, found);
-        at.pop();
-    }
+    crate::text::cut(&words, LONGEST_RULE).into_owned()
 }
 
 fn list(values: Option<&Value>) -> String {
@@ -223,7 +136,7 @@ mod tests {
         let object = json!({"metadata": {"name": "x"}, "spec": spec});
         let outcome = Schema::compile(&schema).unwrap().validate(&object, None);
         let say = |error: &FieldError| {
-            let place = place::of(error, &schema, &object);
+            let place = place::at(&error.at, &schema);
             let keyword = of(error, &place, &schema);
             let at: Vec<String> = keyword
                 .at
@@ -280,6 +193,24 @@ mod tests {
         ] {
             assert_eq!(cause(schema, spec), (at.to_owned(), words.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_keyword_below_all_of_is_found_in_its_branch() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^s"}},
+            "allOf": [{}, {"properties": {"a": {"pattern": "^a"}}, "required": ["b"]}],
+            "anyOf": [{"required": ["c"]}]});
+        let found = causes(schema, json!({"a": "s3"}));
+        let wanted = [
+            ("^/allOf/1/properties/a/pattern", "Invalid value: pattern is \"^a\""),
+            ("^/allOf/1/required", "Required value"),
+            ("^/allOf", "Invalid value: does not fit allOf"),
+            ("^/anyOf", "Invalid value: does not fit anyOf"),
+            ("^/anyOf/0/required", "Required value"),
+        ];
+        let mut found: Vec<(&str, &str)> = found.iter().map(|(at, words)| (at.as_str(), words.as_str())).collect();
+        found.sort_unstable_by_key(|(at, _)| wanted.iter().position(|(wanted, _)| wanted == at));
+        assert_eq!(found, wanted);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::merge;
 use crate::resource::{RawObject, Step};
 use gantry_schema::FieldError;
-use gantry_schema::crd::{self, Refusal};
+use gantry_schema::crd;
 
 /// More refusals of one CRD than this are counted and not told one by one.
 const MOST: usize = 50;
@@ -52,7 +52,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Re
         .take(MOST)
         .map(|refusal| {
             let Place { version, path, at } = Place::of(&refusal, &desired);
-            let message = format!("the API server refuses this CRD: {}", text(&refusal.error));
+            let message = format!("the API server refuses this CRD: {}", text(&refusal));
             Refused { version, path, at, message }
         })
         .collect();
@@ -142,17 +142,10 @@ struct Place {
 
 impl Place {
     /// What all versions have in common stands at the top for the server; here it is shown in the first version.
-    fn of(refusal: &Refusal, desired: &Value) -> Self {
-        let steps: Vec<Step> = refusal
-            .at
-            .iter()
-            .map(|step| match step {
-                crd::Step::Key(key) => key.as_str().into(),
-                crd::Step::Index(index) => (*index).into(),
-            })
-            .collect();
+    fn of(refusal: &FieldError, desired: &Value) -> Self {
+        let steps = refusal.at.clone();
         let key = |at: usize| match refusal.at.get(at) {
-            Some(crd::Step::Key(key)) => key.as_str(),
+            Some(Step::Key(key)) => key.as_str(),
             _ => "",
         };
         let of_all = match (key(0), key(1)) {

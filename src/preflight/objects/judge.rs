@@ -22,7 +22,8 @@ use super::place::{self, Place};
 use super::question::Ask;
 use super::ratchet::{self, Refusal};
 use crate::resource::Step;
-use gantry_schema::{FieldError, Outcome, Pruned, Undecided};
+use crate::text;
+use gantry_schema::{FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
 /// What happens to an object, worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,7 +248,7 @@ impl Judge {
                     version: desired.name.clone(),
                     pattern: changed.pattern.clone(),
                     keyword: Keyword { at: changed.at.clone(), words },
-                    path: path_beside(&text_of(&place), &changed.pattern),
+                    path: path_beside(&text::field(&place), &changed.pattern),
                     value: cause::shown(&changed.live, self.redact),
                     steps: place,
                     lost: None,
@@ -259,7 +260,7 @@ impl Judge {
 
     /// The server can neither read nor write the object at the version.
     fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
-        let place = place::of(error, &version.raw, object);
+        let place = place::at(&error.at, &version.raw);
         let keyword = cause::of(error, &place, &version.raw);
         effects.push(self.effect(Harm::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
     }
@@ -318,7 +319,7 @@ impl Judge {
             Today { live, old, new, outcome }
         });
         for error in &outcome.errors {
-            let place = place::of(error, &version.raw, &new);
+            let place = place::at(&error.at, &version.raw);
             let keyword = cause::of(error, &place, &version.raw);
             let refusal = ratchet::refusal(version, error, &place, &new, &old);
             if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refusal)) {
@@ -326,12 +327,12 @@ impl Judge {
             }
             effects.push(self.effect(Harm::Refused(refusal), version, &place, &error.path, keyword, &new));
         }
-        for Undecided { path, rule, reason } in &outcome.undecided {
-            let known = |known: &Undecided| known.path == *path && known.rule == *rule;
+        for Undecided { path, at, rule, reason } in &outcome.undecided {
+            let known = |known: &Undecided| known.at == *at && known.rule == *rule;
             if today.as_ref().is_some_and(|today| today.outcome.undecided.iter().any(known)) {
                 continue;
             }
-            let place = place::resolve(path, &version.raw, &new);
+            let place = place::at(at, &version.raw);
             let keyword = Keyword { at: place.schema.clone(), words: rule.clone() };
             effects.push(self.effect(Harm::Undecided(reason.clone()), version, &place, path, keyword, &new));
         }
@@ -473,9 +474,9 @@ impl Today<'_> {
         self.outcome
             .errors
             .iter()
-            .filter(|known| known.path == error.path && known.at == error.at && known.kind == error.kind)
+            .filter(|known| known.at == error.at && known.path == error.path && known.kind == error.kind)
             .any(|known| {
-                let place = place::of(known, &self.live.raw, &self.new);
+                let place = place::at(&known.at, &self.live.raw);
                 let cause = cause::of(known, &place, &self.live.raw);
                 let same_words = is_rule(keyword) && cause.words == keyword.words;
                 let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
@@ -500,7 +501,7 @@ fn judged(version: &Compiled, new: &Value, old: &Value) -> Outcome {
 
 /// The server adds it to say that it left rules out. It refuses nothing by itself.
 pub fn is_notice(error: &FieldError) -> bool {
-    error.path == "<nil>" && error.detail.starts_with("some validation rules were not checked")
+    error.by == RefusedBy::RulesNotEvaluated
 }
 
 fn is_rule(keyword: &Keyword) -> bool {
@@ -511,16 +512,4 @@ fn path_beside(path: &str, pattern: &str) -> Option<String> {
     // What the scale subresource reads is written with a dot before it.
     let path = path.strip_prefix('.').unwrap_or(path);
     (path != pattern && path != "<nil>").then(|| path.to_owned())
-}
-
-fn text_of(steps: &[Step]) -> String {
-    let mut text = String::new();
-    for step in steps {
-        match step {
-            Step::Key(key) if text.is_empty() => text.push_str(key),
-            Step::Key(key) => text.push_str(&format!(".{key}")),
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    text
 }

@@ -10,7 +10,7 @@ use super::crd::{Compiled, Conversion, Crd};
 use super::judge::is_notice;
 use super::{cause, merge, place, question};
 use crate::cluster::Wanted;
-use crate::finding::Breaks;
+use crate::finding::{Breaks, Complaint};
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::rule::RuleDoc;
@@ -18,7 +18,7 @@ use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{RawObject, Resource, Step};
 use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
-use gantry_schema::{FieldError, gotext};
+use gantry_schema::{FieldError, Pruned, gotext};
 
 /// Metadata that a manifest may set.
 const METADATA: [&str; 7] =
@@ -53,8 +53,8 @@ pub struct Fault {
     /// The field, for example `spec.list[*].x`.
     pub path: Option<String>,
     pub message: String,
-    /// The message with all values, where `message` is without some.
-    pub unredacted: Option<String>,
+    /// What the server would say.
+    pub complaint: Complaint,
     pub help: String,
     /// Where in the manifest.
     pub at: Vec<Step>,
@@ -66,7 +66,7 @@ impl Fault {
     pub fn under(self, doc: &RuleDoc) -> Violation {
         Violation {
             path: self.path,
-            unredacted: self.unredacted,
+            complaint: Some(self.complaint),
             label: Some(self.label),
             breaks: self.wrong.breaks().to_vec(),
             ..Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at)
@@ -251,8 +251,8 @@ fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
         wrong: Wrong::Refused,
         version: version.to_owned(),
         path: None,
+        complaint: Complaint::Refused(message.clone()),
         message,
-        unredacted: None,
         help,
         at: vec!["apiVersion".into()],
         label: format!("{version} is not served once the CRD is written"),
@@ -300,9 +300,9 @@ impl Judging {
         let mut found = Found::default();
         let manifest = self.change.desired.raw.value();
         match self.version.schema.fit(&mut manifest.clone()) {
-            Ok(pruned) => found.faults.extend(pruned.iter().map(|lost| self.unknown(&lost.path, &manifest))),
+            Ok(pruned) => found.faults.extend(pruned.iter().map(|lost| self.unknown(lost))),
             Err(error) => {
-                found.faults.push(self.refused(&error, &manifest));
+                found.faults.push(self.refused(&error));
                 return found;
             }
         }
@@ -316,13 +316,12 @@ impl Judging {
         }
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
         let errors: Vec<FieldError> = outcome.errors.into_iter().filter(|error| !is_notice(error)).collect();
-        let mut told: Vec<Vec<Step>> =
-            errors.iter().map(|error| place::of(error, &self.version.raw, &manifest).steps).collect();
+        let mut told: Vec<Vec<Step>> = errors.iter().map(|error| error.at.clone()).collect();
         // The server reads a manifest before it looks at what is live, so that nothing of this is forgiven.
         let unreadable = self.unreadable(&manifest, Duplicates::Refused, &told);
         told.extend(unreadable.iter().map(Unreadable::steps));
         found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Manifest)));
-        found.faults.extend(errors.iter().map(|error| self.refused(error, &manifest)));
+        found.faults.extend(errors.iter().map(|error| self.refused(error)));
         if let Some((live, _)) = &old {
             let unreadable = self.unreadable(live, Duplicates::Allowed, &told);
             found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Live)));
@@ -358,14 +357,14 @@ impl Judging {
         read.is_ok().then_some((raw, old))
     }
 
-    fn refused(&self, error: &FieldError, manifest: &Value) -> Fault {
-        let (place, words, said) = self.said(error, manifest);
-        let refuses = |said: &str| format!("{} refuses it: {said}", self.definition.whose);
-        let message = refuses(&said);
-        let unredacted = self.redact.then(|| refuses(&error.to_string()));
+    fn refused(&self, error: &FieldError) -> Fault {
+        let place = place::at(&error.at, &self.version.raw);
+        let words = cause::of(error, &place, &self.version.raw).words;
+        let said = if self.redact { format!("{}: {words}", error.path) } else { error.to_string() };
+        let message = format!("{} refuses it: {said}", self.definition.whose);
         let help =
             format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
-        Fault { unredacted, ..self.fault(Wrong::Refused, message, help, &place, words) }
+        self.fault(Wrong::Refused, Complaint::Refused(error.to_string()), message, help, &place, words)
     }
 
     /// What a server-side apply cannot read, without what is reported already, there or below. Unknown fields are reported as such.
@@ -389,27 +388,14 @@ impl Judging {
                 "repair the live object first, by an update that is no apply: kubectl patch --type merge".to_owned(),
             ),
         };
-        let whole = format!("{says}{}: {}", unreadable.path, gotext::without_types(&unreadable.message));
-        let (message, unredacted) =
-            if self.redact { (format!("{says}{}: {words}", place.pattern), Some(whole)) } else { (whole, None) };
-        let words = words.to_owned();
-        Fault { unredacted, ..self.fault(Wrong::Refused, message, help, &place, words) }
+        let whole = format!("{}: {}", unreadable.path, gotext::without_types(&unreadable.message));
+        let message = if self.redact { format!("{says}{}: {words}", place.pattern) } else { format!("{says}{whole}") };
+        self.fault(Wrong::Refused, Complaint::Refused(whole), message, help, &place, words.to_owned())
     }
 
-    /// Where it is, the cause in words, and the server's words.
-    fn said(&self, error: &FieldError, object: &Value) -> (place::Place, String, String) {
-        let place = place::of(error, &self.version.raw, object);
-        let words = cause::of(error, &place, &self.version.raw).words;
-        let said = if self.redact {
-            format!("{}: {words}", if place.pattern.is_empty() { "<nil>" } else { &error.path })
-        } else {
-            error.to_string()
-        };
-        (place, words, said)
-    }
-
-    fn unknown(&self, path: &str, manifest: &Value) -> Fault {
-        let place = place::resolve(path, &self.version.raw, manifest);
+    fn unknown(&self, lost: &Pruned) -> Fault {
+        let path = lost.path.as_str();
+        let place = place::at(&lost.at, &self.version.raw);
         let (name, parent) = match place.steps.split_last() {
             Some((Step::Key(name), parent)) => (name.as_str(), parent),
             _ => (path, &[][..]),
@@ -423,7 +409,7 @@ impl Judging {
             None => "take it out, or add it to the CRD first".to_owned(),
         };
         let label = near.map_or_else(|| "unknown field".to_owned(), |near| format!("did you mean {near:?}?"));
-        self.fault(Wrong::UnknownField, message, help, &place, label)
+        self.fault(Wrong::UnknownField, Complaint::UnknownField, message, help, &place, label)
     }
 
     /// The fields that could stand where an unknown one does.
@@ -445,14 +431,22 @@ impl Judging {
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
 
-    fn fault(&self, wrong: Wrong, message: String, help: String, place: &place::Place, label: String) -> Fault {
+    fn fault(
+        &self,
+        wrong: Wrong,
+        complaint: Complaint,
+        message: String,
+        help: String,
+        place: &place::Place,
+        label: String,
+    ) -> Fault {
         Fault {
             change: self.index,
             wrong,
             version: self.version.name.to_string(),
             path: (!place.pattern.is_empty()).then(|| place.pattern.clone()),
             message,
-            unredacted: None,
+            complaint,
             help,
             at: place.steps.clone(),
             label,

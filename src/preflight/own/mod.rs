@@ -153,7 +153,7 @@ impl Own {
             path: None,
             message,
             fact: None,
-            unredacted: None,
+            complaint: None,
             documented: None,
             breaks: Vec::new(),
             verdict: None,

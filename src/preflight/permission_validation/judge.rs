@@ -225,7 +225,7 @@ fn violation(
         path: None,
         message,
         fact: None,
-        unredacted: None,
+        complaint: None,
         documented: None,
         breaks: rule.breaks.to_vec(),
         verdict: None,

@@ -46,8 +46,7 @@ impl Tally {
         let judgement = judge(new, old).unwrap_or_else(|problem| panic!("{problem}: {new}"));
         self.undecided += usize::from(!judgement.undecided.is_empty());
         let mut balances: BTreeMap<(String, String, String), i32> = BTreeMap::new();
-        for refusal in &judgement.refusals {
-            let error = &refusal.error;
+        for error in &judgement.refusals {
             let key = (error.path.clone(), error.kind.reason().to_owned(), comparable(&error.body()));
             let balance = balances.entry(key).or_default();
             // Of an update the server says what is wrong with its metadata several times.

@@ -113,9 +113,9 @@ impl Judges<'_> {
         let judged = self.process(solver, &self.target, &mut there, old, via_status);
         let errors = &judged.outcome.errors;
         let (desired, message, at) = if let Some(first) = errors.first() {
-            let is_at_end = |error: &&FieldError| error.at.as_ref().is_some_and(|at| way.leads_to(at));
+            let is_at_end = |error: &&FieldError| way.leads_to(&error.at);
             let error = errors.iter().find(is_at_end).unwrap_or(first);
-            (Difference::Refused, error.to_string(), error.at.clone())
+            (Difference::Refused, error.to_string(), Some(error.at.clone()))
         } else if let Some(undecided) = judged.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
         } else if let Some(first) = judged.pruned.first() {

@@ -1,6 +1,6 @@
 //! What the rules of a schema may cost together, and what the server says if that is too much.
 
-use super::found::{Errors, Refusal};
+use super::found::{self, Errors};
 use super::props::Props;
 use crate::error::{FieldError, Kind};
 use crate::path::Path;
@@ -27,7 +27,7 @@ pub fn parts(schema: &Props) -> Option<u64> {
 pub struct Costs {
     total: u64,
     /// The most expensive ones, the most expensive first, with what is said of each if the total is too much.
-    most: Vec<(u64, Refusal)>,
+    most: Vec<(u64, FieldError)>,
 }
 
 impl Costs {
@@ -38,15 +38,9 @@ impl Costs {
             return;
         }
         let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let error = FieldError {
-            at: None,
-            path: path.field(),
-            kind: Kind::Forbidden,
-            bad_value: None,
-            detail: detail.to_owned(),
-        };
+        let error = found::error(path, Kind::Forbidden, None, detail.to_owned());
         let at = self.most.partition_point(|(before, _)| *before >= cost);
-        self.most.insert(at, (cost, Refusal::of(path, error)));
+        self.most.insert(at, (cost, error));
         self.most.truncate(NAMED);
     }
 
@@ -55,7 +49,7 @@ impl Costs {
         if self.total <= SCHEMA_LIMIT {
             return;
         }
-        errors.list.extend(self.most.into_iter().map(|(_, refusal)| refusal));
+        errors.list.extend(self.most.into_iter().map(|(_, error)| error));
         let of = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         errors.forbidden(path, too_much(of, self.total, SCHEMA_LIMIT));
     }

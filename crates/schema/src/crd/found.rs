@@ -2,42 +2,30 @@
 
 use serde_json::Value;
 
-use crate::error::{FieldError, Kind, Undecided};
+use crate::Step;
+use crate::error::{FieldError, Kind, RefusedBy, Undecided};
 use crate::gotext;
 use crate::path::Path;
 
-/// A step from the root of a CRD, as the server counts: what is common to all versions stands at the top.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A field, or the key of a map.
-    Key(String),
-    /// An item, counted from 0.
-    Index(usize),
-}
-
-/// One thing that the server refuses in a CRD.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// What the server says.
-    pub error: FieldError,
-    /// Where, as far as it is a part of the CRD.
-    pub at: Vec<Step>,
-}
-
-impl Refusal {
-    /// An error about something at or below `path`.
-    pub(super) fn of(path: &Path, error: FieldError) -> Self {
-        let mut at = Vec::new();
-        steps(path, &mut at);
-        Refusal { error, at }
-    }
+/// An error about something at or below `path`, by the rules for CRDs. `at` is counted as the server counts: what is common
+/// to all versions stands at the top.
+pub(super) fn refusal(path: &Path, error: FieldError) -> FieldError {
+    let mut at = Vec::new();
+    steps(path, &mut at);
+    FieldError { at, by: RefusedBy::Definition, ..error }
 }
 
 /// Refusals, in the order in which they are found.
 #[derive(Debug, Default)]
 pub struct Errors {
-    pub list: Vec<Refusal>,
+    pub list: Vec<FieldError>,
     pub undecided: Vec<Undecided>,
+}
+
+/// An error about what is at `path`.
+pub(super) fn error(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> FieldError {
+    let at = Vec::new();
+    refusal(path, FieldError { at, path: path.field(), by: RefusedBy::Definition, kind, bad_value, detail })
 }
 
 fn steps(path: &Path, out: &mut Vec<Step>) {
@@ -56,17 +44,18 @@ fn steps(path: &Path, out: &mut Vec<Step>) {
             steps(parent, out);
             out.push(Step::Index(*index));
         }
+        Path::Branch(of, ..) => steps(of, out),
     }
 }
 
 impl Errors {
     fn push(&mut self, path: &Path, kind: Kind, bad_value: Option<Value>, detail: impl Into<String>) {
-        self.add(path, FieldError { at: None, path: path.field(), kind, bad_value, detail: detail.into() });
+        self.list.push(error(path, kind, bad_value, detail.into()));
     }
 
     /// An error about something at or below `path`.
     pub fn add(&mut self, path: &Path, error: FieldError) {
-        self.list.push(Refusal::of(path, error));
+        self.list.push(refusal(path, error));
     }
 
     pub fn append(&mut self, other: Errors) {
@@ -76,7 +65,9 @@ impl Errors {
 
     /// What nobody here can decide.
     pub fn open(&mut self, path: &Path, rule: &str, reason: &str) {
-        self.undecided.push(Undecided { path: path.field(), rule: rule.to_owned(), reason: reason.to_owned() });
+        let mut at = Vec::new();
+        steps(path, &mut at);
+        self.undecided.push(Undecided { path: path.field(), at, rule: rule.to_owned(), reason: reason.to_owned() });
     }
 
     pub fn required(&mut self, path: &Path, detail: impl Into<String>) {

@@ -39,10 +39,9 @@ use std::fmt;
 use serde_json::Value;
 
 use self::found::Errors;
-pub use self::found::{Refusal, Step};
 use self::model::Crd;
 use self::options::Options;
-use super::error::Undecided;
+use super::error::{FieldError, Undecided};
 use super::objectmeta;
 use super::path::Path;
 
@@ -64,8 +63,9 @@ impl fmt::Display for Undecodable {
 /// What the server says of a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// In a stable order; the server's own order changes from one answer to the next.
-    pub refusals: Vec<Refusal>,
+    /// In a stable order; the server's own order changes from one answer to the next. Their steps begin at the root of the
+    /// CRD and count as the server does: what is common to all versions stands at the top.
+    pub refusals: Vec<FieldError>,
     /// What could not be decided. Where there is something, no errors do not mean that the server takes the CRD.
     pub undecided: Vec<Undecided>,
 }

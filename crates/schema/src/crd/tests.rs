@@ -19,7 +19,7 @@ fn crd(spec: Value) -> Value {
 fn errors(new: &Value, old: Option<&Value>) -> Vec<String> {
     let judgement = judge(new, old).expect("a CRD that can be read");
     assert_eq!(judgement.undecided, []);
-    judgement.refusals.iter().map(|refusal| refusal.error.to_string()).collect()
+    judgement.refusals.iter().map(ToString::to_string).collect()
 }
 
 fn errors_of(spec: Value) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::super::error::{FieldError, Kind};
+use super::super::error::{FieldError, Kind, RefusedBy};
 use super::super::node::Node;
 use super::super::path::Path;
 use super::super::{gotext, names};
@@ -38,7 +38,7 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
         }
     } else {
         let detail = "name or generateName is required".to_owned();
-        errors.push(FieldError::new(&Path::Name(&path, "name"), Kind::Required, None, detail));
+        errors.push(FieldError::object_meta(&Path::Name(&path, "name"), Kind::Required, None, detail));
     }
     if let Some(metadata) = object.get("metadata") {
         common(metadata, &path, &mut errors);
@@ -88,11 +88,12 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
     for key in ["apiVersion", "kind"] {
         let path = Path::Name(path, key);
         match map.get(key) {
-            None => errors.push(FieldError::new(&path, Kind::Required, None, String::new())),
+            None => errors.push(FieldError::object_meta(&path, Kind::Required, None, String::new())),
             Some(Value::String(text)) if text.is_empty() => errors.push(invalid(&path, json!(""), "must not be empty")),
             Some(Value::String(text)) if key == "apiVersion" => {
                 if text.matches('/').count() > 1 {
-                    errors.push(invalid(&path, json!(text), &format!("unexpected GroupVersion string: {text}")));
+                    let error = invalid(&path, json!(text), &format!("unexpected GroupVersion string: {text}"));
+                    errors.push(said(error, "unexpected GroupVersion string"));
                 }
             }
             Some(Value::String(text)) => {
@@ -154,7 +155,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     const LARGEST: usize = 256 << 10;
     if size > LARGEST {
         let detail = format!("may not be more than {LARGEST} bytes");
-        errors.push(FieldError::new(&annotations, Kind::TooLong, None, detail));
+        errors.push(FieldError::object_meta(&annotations, Kind::TooLong, None, detail));
     }
     owners(metadata, &Path::Name(path, "ownerReferences"), errors);
     finalizers(metadata, &Path::Name(path, "finalizers"), errors);
@@ -196,7 +197,8 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         }
         if (group, version, kind) == ("", "v1", "Event") {
             let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
-            errors.push(FieldError::new(path, Kind::Invalid, None, detail));
+            let error = FieldError::object_meta(path, Kind::Invalid, None, detail);
+            errors.push(said(error, "an Event is disallowed from being an owner"));
         }
         if owner.get("controller") == Some(&json!(true)) {
             let name = format!("{kind}/{}", text("name"));
@@ -210,9 +212,15 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
                  {name}",
                 all.join(",")
             );
-            errors.push(FieldError::new(path, Kind::Invalid, None, detail));
+            let error = FieldError::object_meta(path, Kind::Invalid, None, detail);
+            errors.push(said(error, "Only one reference can have Controller set to true"));
         }
     }
+}
+
+/// The error with words for what shows no value of the object, where the server's show one.
+fn said(error: FieldError, words: &str) -> FieldError {
+    FieldError { by: RefusedBy::ObjectMeta(words.to_owned()), ..error }
 }
 
 /// An owner as the server prints it: in the order of its own declaration, not sorted as other objects are.
@@ -225,7 +233,7 @@ fn owner_text(owner: &Value) -> String {
 
 fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let too_long = |path: &Path, max: usize| {
-        FieldError::new(path, Kind::TooLong, None, format!("may not be more than {max} bytes"))
+        FieldError::object_meta(path, Kind::TooLong, None, format!("may not be more than {max} bytes"))
     };
     let entries = metadata.get("managedFields").and_then(Value::as_array);
     for (at, entry) in entries.into_iter().flatten().enumerate() {
@@ -245,7 +253,7 @@ fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         }
         for (position, c) in manager.char_indices().filter(|(_, c)| !gotext::is_printable(*c)) {
             let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
-            errors.push(invalid(&manager_path, json!(manager), &detail));
+            errors.push(said(invalid(&manager_path, json!(manager), &detail), "invalid character"));
         }
         if text("subresource").len() > 256 {
             errors.push(too_long(&Path::Name(&path, "subresource"), 256));

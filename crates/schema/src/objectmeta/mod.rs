@@ -278,7 +278,7 @@ impl Coercion {
 }
 
 fn invalid(path: &Path, value: Value, detail: &str) -> FieldError {
-    FieldError::new(path, Kind::Invalid, Some(value), detail.to_owned())
+    FieldError::object_meta(path, Kind::Invalid, Some(value), detail.to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What is wrong with custom resources among the manifests.
 
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::preflight::objects::manifests::Wrong;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -44,15 +44,3 @@ spec: {replcas: 3}
     breaks: Wrong::UnknownField.breaks(),
     severity: Severity::Error,
 };
-
-/// Whether what the server's dry run refuses is what is told here: the server's words are in ours.
-pub fn is_refused_by_server(ours: &Finding, server: &Finding) -> bool {
-    let (said, told) = (server.whole_message(), ours.whole_message());
-    if ours.rule == MANIFEST_REFUSED.name {
-        let words = told.split_once(" refuses it: ").map_or(told, |(_, words)| words);
-        // The words of a server are on one line.
-        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        return line(said).ends_with(&line(words));
-    }
-    ours.rule == MANIFEST_UNKNOWN_FIELD.name && (said.ends_with(told) || said.ends_with("field not declared in schema"))
-}
