@@ -3,58 +3,33 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
+use jiff::civil;
+use jiff::tz::Offset;
+
 /// A day of the Gregorian calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Date {
-    year: u16,
-    month: u8,
-    day: u8,
-}
+pub struct Date(civil::Date);
 
 impl Date {
     /// Reads `2026-11-21`.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split('-');
-        let mut number = |digits: usize| -> Option<u16> {
-            let part = parts.next()?;
-            let fits = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
-            fits.then(|| part.parse().ok()).flatten()
-        };
-        let (year, month, day) = (number(4)?, u8::try_from(number(2)?).ok()?, u8::try_from(number(2)?).ok()?);
-        let exists = parts.next().is_none() && day >= 1 && day <= days(year, month)?;
-        exists.then_some(Date { year, month, day })
+        // Other forms of ISO 8601 are read as well, but are not written that way.
+        text.parse().ok().map(Date).filter(|date| date.0.year() >= 0 && date.to_string() == text)
     }
 
     /// The day of this moment in UTC.
     pub fn of(time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let mut left = since.as_secs() / (24 * 60 * 60);
-        let mut date = Date { year: 1970, month: 1, day: 1 };
-        while let Some(length) = days(date.year, date.month).map(u64::from).filter(|length| *length <= left) {
-            left -= length;
-            date = match date.month {
-                12 => Date { year: date.year.saturating_add(1), month: 1, day: 1 },
-                month => Date { month: month + 1, ..date },
-            };
-        }
-        Date { day: date.day + u8::try_from(left).unwrap_or_default(), ..date }
-    }
-}
-
-/// How many days a month has; `None` where there is no such month.
-fn days(year: u16, month: u8) -> Option<u8> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        4 | 6 | 9 | 11 => Some(30),
-        2 => Some(if leap { 29 } else { 28 }),
-        1..=12 => Some(31),
-        _ => None,
+        let seconds = i64::try_from(since.as_secs()).ok();
+        let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX);
+        Date(Offset::UTC.to_datetime(time).date())
     }
 }
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+        self.0.fmt(f)
     }
 }
 
@@ -76,6 +51,9 @@ mod tests {
             "26-1-1",
             "2026-01-01T00",
             "+026-01-01",
+            "-002026-01-01",
+            "20260101",
+            "2026-01-01 ",
             "",
         ] {
             assert_eq!(Date::parse(text), None, "{text}");

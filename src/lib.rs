@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod config;
 pub mod date;
 pub mod finding;
+mod hash;
 pub mod manifest;
 mod mask;
 pub mod options;

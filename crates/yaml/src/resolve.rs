@@ -5,7 +5,12 @@
 //! own number syntax; this file states them as they are, oddities included.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use jiff::civil::Date;
 use serde_json::{Number, Value};
 
 const BOOL: &str = "tag:yaml.org,2002:bool";
@@ -196,18 +201,8 @@ fn is_timestamp(text: &str) -> bool {
     let (Some(year), Some(month), Some(day)) = (parts.next(), parts.next(), parts.next()) else {
         return false;
     };
-    let (Some(year), Some(month), Some(day)) = (small(year, 4), small(month, 2), small(day, 2)) else {
-        return false;
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    if day < 1 || day > days {
+    let date = || Date::new(small(year, 4)?, small(month, 2)?, small(day, 2)?).ok();
+    if date().is_none() {
         return false;
     }
     match time {
@@ -220,8 +215,8 @@ fn is_timestamp(text: &str) -> bool {
                     && time[at + 1..].split_once(':').is_some_and(|(hours, minutes)| {
                         hours.len() == 2
                             && minutes.len() == 2
-                            && small(hours, 2).is_some_and(|hours| hours <= 24)
-                            && small(minutes, 2).is_some_and(|minutes| minutes < 60)
+                            && small(hours, 2).is_some_and(|hours: u8| hours <= 24)
+                            && small(minutes, 2).is_some_and(|minutes: u8| minutes < 60)
                     })
             }),
         },
@@ -237,55 +232,30 @@ fn is_time_of_day(time: &str) -> bool {
     let [hours, minutes, seconds] = parts[..] else {
         return false;
     };
-    small(hours, 2).is_some_and(|hours| hours < 24)
-        && [minutes, seconds].iter().all(|part| small(part, 2).is_some_and(|number| number < 60))
+    small(hours, 2).is_some_and(|hours: u8| hours < 24)
+        && [minutes, seconds].iter().all(|part| small(part, 2).is_some_and(|number: u8| number < 60))
         && fraction.is_none_or(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn small(digits: &str, most: usize) -> Option<u32> {
+fn small<T: FromStr>(digits: &str, most: usize) -> Option<T> {
     let fits = !digits.is_empty() && digits.len() <= most && digits.bytes().all(|byte| byte.is_ascii_digit());
     if fits { digits.parse().ok() } else { None }
 }
 
+/// Go minds no bits behind the last byte.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
 /// `!!binary`: padded standard base64, line breaks allowed. JSON has only text, so bytes that are no UTF-8 become
 /// U+FFFD one by one, as Go writes them.
 fn decode_base64(text: &str) -> Result<String, String> {
-    let invalid = || "a !!binary value must be base64".to_owned();
-    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    if !symbols.len().is_multiple_of(4) {
-        return Err(invalid());
-    }
-    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
-    let quads = symbols.len() / 4;
-    for (at, quad) in symbols.chunks_exact(4).enumerate() {
-        let padding = quad.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 2 || (padding > 0 && at + 1 != quads) {
-            return Err(invalid());
-        }
-        let mut bits = 0u32;
-        for symbol in &quad[..4 - padding] {
-            bits = bits << 6 | u32::from(base64_digit(*symbol).ok_or_else(invalid)?);
-        }
-        bits <<= 6 * padding;
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
-    }
+    let bytes = BASE64.decode(text.replace(['\r', '\n'], "")).map_err(|_| "a !!binary value must be base64")?;
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
         out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
     Ok(out)
-}
-
-fn base64_digit(symbol: u8) -> Option<u8> {
-    Some(match symbol {
-        b'A'..=b'Z' => symbol - b'A',
-        b'a'..=b'z' => symbol - b'a' + 26,
-        b'0'..=b'9' => symbol - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    })
 }
 
 impl Scalar<'_> {

@@ -12,7 +12,6 @@ mod crd;
 mod document;
 mod emit;
 mod files;
-mod hash;
 mod index;
 mod kinds;
 mod list;
@@ -20,6 +19,7 @@ mod merge;
 mod names;
 mod secret;
 mod state;
+mod uid;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,6 +33,7 @@ use self::files::Readers;
 pub use self::list::DirPages;
 use self::state::{Identity, State};
 use super::{Apply, ApplyError, Gvk, Pin, Wanted};
+use crate::hash::fnv128;
 use crate::manifest::Manifest;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
@@ -209,10 +210,10 @@ fn first_refusal(error: Error) -> ApplyError {
 /// then nobody counts.
 fn live(manifest: &Manifest) -> Live {
     let json = manifest.raw.json();
-    let hash = hash::fnv128(json.as_bytes());
+    let hash = fnv128(json.as_bytes());
     let mut value = manifest.raw.value();
     let uid = match crd::text(&value, "/metadata/uid") {
-        "" => hash::uid(manifest.object.identity()),
+        "" => uid::uid(manifest.object.identity()),
         uid => uid.to_owned(),
     };
     let counted = crd::text(&value, "/metadata/resourceVersion");
@@ -289,7 +290,7 @@ fn stamp(object: &mut Value, old: Option<&Value>, before: Option<&Live>, identit
     }
     let uid = before
         .map(|live| live.uid.clone())
-        .unwrap_or_else(|| hash::uid((&identity.group, &identity.kind, identity.namespace.as_deref(), &identity.name)));
+        .unwrap_or_else(|| uid::uid((&identity.group, &identity.kind, identity.namespace.as_deref(), &identity.name)));
     metadata.insert("uid".into(), uid.into());
     let counted =
         metadata.get("resourceVersion").and_then(Value::as_str).and_then(|version| version.parse::<u64>().ok());

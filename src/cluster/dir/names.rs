@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::hash::fnv128;
+use crate::hash::fnv128;
 use crate::resource::ObjectRef;
 
 /// Many file systems end at 255 bytes.

@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 use kube::core::Status;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::cluster::Impersonate;
 use crate::problem::Problem;
@@ -95,15 +96,12 @@ pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> 
     resource.path(namespace.map(encode).as_deref(), Some(&encode(name)))
 }
 
-/// Percent-encodes all but the unreserved characters.
+/// Percent-encodes all but the unreserved characters, and dots where there is nothing else.
 pub fn encode(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
-            b'.' if !text.trim_matches('.').is_empty() => ".".to_owned(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
+    const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    const WITH_DOTS: AsciiSet = UNRESERVED.remove(b'.');
+    let is_dots = text.bytes().all(|byte| byte == b'.');
+    utf8_percent_encode(text, if is_dots { &UNRESERVED } else { &WITH_DOTS }).to_string()
 }
 
 /// A good answer.

@@ -7,6 +7,7 @@ use super::held::Held;
 use super::needs::{Need, Right, atom, in_go};
 use super::roles::{Granted, RoleRef};
 use super::rules;
+use crate::hash::fnv128;
 use crate::plan::Plan;
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
@@ -255,10 +256,6 @@ fn name_for(atom: &Atom, grants: &Grants) -> String {
         }
         Atom::Url { .. } => "urls".to_owned(),
     };
-    format!("gantry-{about}-{:08x}", fnv(&grants.yaml("", &[])))
-}
-
-/// FNV-1a, as the hashes in the names of Pods: the same on every machine.
-fn fnv(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    // As short as the hashes in the names of Pods.
+    format!("gantry-{about}-{:08x}", fnv128(grants.yaml("", &[]).as_bytes()) >> 96)
 }

@@ -97,7 +97,7 @@ fn a_request_is_told_in_kapps_words_and_one_cause_once() {
             "verbs": ["create", "patch"]})]
     );
     assert!(
-        missing[0].help.contains("kind: Role\nmetadata: {name: gantry-configmaps-e34dcb14, namespace: a}"),
+        missing[0].help.contains("kind: Role\nmetadata: {name: gantry-configmaps-201bb1fb, namespace: a}"),
         "{}",
         missing[0].help
     );
