@@ -2,67 +2,12 @@
 
 use std::time::Duration;
 
-const UNITS: [(&str, u64); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000), // the micro sign
-    ("μs", 1_000), // the Greek letter
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
+use gantry_schema::golang::duration;
 
-/// Go's largest duration: 2⁶³−1 nanoseconds, about 292 years.
-const MAX_NANOS: u128 = i64::MAX as u128;
-
-/// The duration that `text` names; `None` where it is none, is negative, or is longer than 292 years.
+/// The duration that `text` names; `None` where it is none, has a sign, or is longer than 292 years.
 pub fn parse(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    let mut rest = text;
-    let mut nanos: u128 = 0;
-    if text.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let number = take(&mut rest, |c| c.is_ascii_digit());
-        let fraction = match rest.strip_prefix('.') {
-            Some(behind) => {
-                rest = behind;
-                take(&mut rest, |c| c.is_ascii_digit())
-            }
-            None => "",
-        };
-        let unit = take(&mut rest, |c| !c.is_ascii_digit() && c != '.');
-        if number.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        let whole: u128 = if number.is_empty() { 0 } else { number.parse().ok()? };
-        nanos = nanos.checked_add(whole.checked_mul(u128::from(*unit))?)?;
-        nanos = nanos.checked_add(part(fraction, *unit))?;
-    }
-    let nanos = (nanos <= MAX_NANOS).then_some(nanos)?;
-    Some(Duration::from_nanos(u64::try_from(nanos).ok()?))
-}
-
-/// The first characters that `belongs` holds for; `rest` goes on behind them.
-fn take<'a>(rest: &mut &'a str, belongs: impl Fn(char) -> bool) -> &'a str {
-    let (taken, left) = rest.split_at(rest.find(|c| !belongs(c)).unwrap_or(rest.len()));
-    *rest = left;
-    taken
-}
-
-/// The digits behind the point, in nanoseconds, rounded down. No unit has use for more than 18 of them.
-fn part(digits: &str, unit: u64) -> u128 {
-    let (mut sum, mut scale) = (0u128, 1u128);
-    for digit in digits.bytes().take(18) {
-        sum = sum * 10 + u128::from(digit - b'0');
-        scale *= 10;
-    }
-    sum * u128::from(unit) / scale
+    let nanos = if text.starts_with(['+', '-']) { None } else { duration::parse(text) };
+    Some(Duration::from_nanos(nanos?.try_into().ok()?))
 }
 
 #[cfg(test)]

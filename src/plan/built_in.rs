@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine;
 
-use gantry_schema::cel::{Timestamp, go_duration};
+use gantry_schema::golang::{Timestamp, duration};
 use gantry_schema::json::Json;
 use gantry_schema::quantity::Quantity;
 
@@ -208,5 +208,5 @@ pub fn may_mean_the_same(a: &Json<'_>, b: &Json<'_>) -> bool {
     fn same<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
         a.is_some() && a == b
     }
-    same(time(a), time(b)) || same(go_duration(a), go_duration(b)) || same(bytes(a), bytes(b))
+    same(time(a), time(b)) || same(duration::parse(a), duration::parse(b)) || same(bytes(a), bytes(b))
 }

@@ -42,6 +42,7 @@ mod error;
 mod focus;
 mod formats;
 mod found;
+pub mod golang;
 pub mod gotext;
 pub mod json;
 pub mod keywords;

@@ -9,9 +9,9 @@ use serde_json::Value as Json;
 
 use super::budget::Budget;
 use super::fault::{Fault, Result};
-use super::time::{Timestamp, format_duration};
 use super::types::{Kind, Type};
 use super::value::{Items, List, Map, Text, Value};
+use crate::golang::{Timestamp, duration};
 
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
@@ -73,7 +73,7 @@ fn string<'a>(text: Text<'a>, kind: &Kind) -> Result<Value<'a>> {
             .decode(text.replace(['\r', '\n'], ""))
             .map(|bytes| Value::Bytes(bytes.into()))
             .map_err(|_| Fault::error(format!("Invalid byte formatted string {text}: illegal base64 data"))),
-        Kind::Duration => format_duration(text)
+        Kind::Duration => duration::parse_worded(text)
             .map(Value::Duration)
             .ok_or_else(|| Fault::error(format!("Invalid duration {text}: unable to parse {text} as duration"))),
         Kind::Date => Timestamp::from_date(text)

@@ -3,8 +3,9 @@
 use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::library::Function;
-use super::time::{MAX_SECONDS, MIN_SECONDS, Timestamp, duration_text, go_duration};
 use super::value::Value;
+use crate::golang::time::{MAX_SECONDS, MIN_SECONDS};
+use crate::golang::{Timestamp, duration};
 use crate::gotext::float;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
@@ -127,7 +128,7 @@ pub(crate) fn text(value: &Value) -> Option<String> {
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => go_double(*value),
         Value::String(value) => value.to_string(),
-        Value::Duration(nanos) => duration_text(*nanos),
+        Value::Duration(nanos) => duration::in_seconds(*nanos),
         Value::Timestamp(time) => time.to_string(),
         Value::Ip(ip) => ip.to_string(),
         Value::Cidr(cidr) => cidr.to_string(),
@@ -172,7 +173,7 @@ fn duration<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
         // Declared, but not there.
         [Value::Int(_)] => Err(Fault::error("type conversion error from 'int' to 'google.protobuf.Duration'")),
         [Value::String(text)] => {
-            go_duration(text).map(Value::Duration).ok_or_else(|| unconvertible("google.protobuf.Duration"))
+            duration::parse(text).map(Value::Duration).ok_or_else(|| unconvertible("google.protobuf.Duration"))
         }
         _ => return None,
     })

@@ -2,10 +2,10 @@
 
 use super::budget::Budget;
 use super::fault::Result;
-use super::lib_url::check_request;
 use super::library::Function;
-use super::time::Timestamp;
 use super::value::Value;
+use crate::formats::{is_base64, is_date, is_date_time, is_uuid};
+use crate::golang::url::check_request;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("format.named", 1, named),
@@ -191,64 +191,6 @@ fn label_value(text: &str) -> Vec<String> {
     problems
 }
 
-fn is_uuid(text: &str) -> bool {
-    let mut rest = text;
-    for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-        if index > 0 {
-            rest = rest.strip_prefix('-').unwrap_or(rest);
-        }
-        let Some((group, tail)) = rest.split_at_checked(length) else { return false };
-        if !group.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return false;
-        }
-        rest = tail;
-    }
-    rest.is_empty()
-}
-
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    let padding = text.len() - digits.len();
-    !text.is_empty()
-        && text.len().is_multiple_of(4)
-        && padding <= 2
-        && digits.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
-}
-
-fn is_date_time(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let mut parts = lower.split('t');
-    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
-    let Some((clock, mut rest)) = time.split_at_checked(8) else { return false };
-    let clock = clock.as_bytes();
-    let two = |at: usize, limit: &[u8]| clock[at..at + 2].iter().all(u8::is_ascii_digit) && &clock[at..at + 2] <= limit;
-    if Timestamp::from_date(date).is_none() || !two(0, b"23") || !two(3, b"59") || !two(6, b"59") {
-        return false;
-    }
-    if clock[2] != b':' || clock[5] != b':' {
-        return false;
-    }
-    // Any character may stand before the fraction.
-    let mut chars = rest.chars();
-    if chars.next().is_some_and(|c| c != '\n') {
-        let tail = chars.as_str();
-        let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
-        let fraction = &tail[digits..];
-        if digits > 0 && is_zone(fraction) {
-            rest = fraction;
-        }
-    }
-    is_zone(rest)
-}
-
-fn is_zone(text: &str) -> bool {
-    match text.as_bytes() {
-        b"z" => true,
-        [b'+' | b'-', a, b, b':', c, d] => [a, b, c, d].iter().all(|b| b.is_ascii_digit()),
-        _ => false,
-    }
-}
-
 impl NamedFormat {
     fn problems(self, text: &str) -> Vec<String> {
         let unless = |valid: bool, problem: &str| if valid { Vec::new() } else { vec![problem.to_owned()] };
@@ -262,9 +204,9 @@ impl NamedFormat {
             NamedFormat::QualifiedName => qualified_name(text),
             NamedFormat::LabelValue => label_value(text),
             NamedFormat::Uri => check_request(text).err().into_iter().collect(),
-            NamedFormat::Uuid => unless(is_uuid(text), "does not match the UUID format"),
+            NamedFormat::Uuid => unless(is_uuid(text, None), "does not match the UUID format"),
             NamedFormat::Byte => unless(is_base64(text), "invalid base64"),
-            NamedFormat::Date => unless(Timestamp::from_date(text).is_some(), "invalid date"),
+            NamedFormat::Date => unless(is_date(text), "invalid date"),
             NamedFormat::DateTime => unless(is_date_time(text), "invalid datetime"),
         }
     }

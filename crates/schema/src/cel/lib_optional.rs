@@ -40,7 +40,7 @@ fn of_non_zero<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
         Value::String(value) => value.is_empty(),
         Value::Bytes(value) => value.is_empty(),
         Value::Duration(value) => *value == 0,
-        Value::Timestamp(value) => value.seconds == super::time::MIN_SECONDS && value.nanos == 0,
+        Value::Timestamp(value) => value.is_zero(),
         // Lists and objects of the validated object never count as empty, on the server neither.
         Value::List(List { kind: None, .. }) | Value::Map(Map::Values(_) | Map::Plain(_)) => match value {
             Value::List(list) => list.len() == 0,

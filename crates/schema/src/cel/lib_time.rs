@@ -3,8 +3,8 @@
 use super::budget::Budget;
 use super::fault::{Fault, Result};
 use super::library::Function;
-use super::time::{Parts, Timestamp};
 use super::value::Value;
+use crate::golang::time::{Parts, Timestamp};
 use crate::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[

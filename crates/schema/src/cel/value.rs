@@ -13,12 +13,13 @@ use serde_json::Value as Json;
 use super::convert::{native, read, typed};
 use super::fault::Result;
 use super::lib_format::NamedFormat;
-use super::lib_net::{Cidr, Ip};
+use super::lib_net::Cidr;
 use super::lib_quantity::Quantity;
 use super::lib_semver::Version;
-use super::lib_url::Url;
-use super::time::Timestamp;
 use super::types::{Kind, ListKind, Type};
+use crate::golang::Timestamp;
+use crate::golang::ip::Ip;
+use crate::golang::url::Url;
 
 /// A value.
 #[derive(Debug, Clone)]

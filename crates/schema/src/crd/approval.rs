@@ -2,7 +2,7 @@
 
 use super::found::Errors;
 use super::model::Crd;
-use crate::cel::is_absolute_url;
+use crate::golang::url::is_absolute_url;
 use crate::gotext;
 use crate::path::Path;
 

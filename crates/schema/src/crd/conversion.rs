@@ -7,7 +7,7 @@ use super::found::Errors;
 use super::model::{ClientConfig, Conversion, Service};
 use super::options::Options;
 use super::show;
-use crate::cel::ParsedUrl;
+use crate::golang::url::Url;
 use crate::names as texts;
 use crate::path::Path;
 
@@ -55,7 +55,7 @@ fn client(config: &ClientConfig, options: &Options, path: &Path, errors: &mut Er
 
 fn url(text: &str, path: &Path, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let url = match ParsedUrl::parse(text) {
+    let url = match Url::parse(text) {
         Ok(url) => url,
         Err(problem) => return errors.required(path, format!("url must be a valid URL: {problem}{FORM}")),
     };

@@ -6,12 +6,13 @@
 mod email;
 mod net;
 mod time;
-mod uri;
 
 use std::sync::LazyLock;
 
 use regex::Regex;
+pub use time::{is_date, is_date_time};
 
+use super::golang::{duration, url};
 use super::node::{Type, Types};
 
 /// A format that has an effect.
@@ -59,7 +60,7 @@ impl Format {
 fn check_of(name: &str) -> Option<fn(&str) -> bool> {
     Some(match name {
         "bsonobjectid" => |s| s.len() == 24 && s.bytes().all(|b| b.is_ascii_hexdigit()),
-        "uri" => uri::is_request_uri,
+        "uri" => |s| url::check_request(s).is_ok(),
         "email" => email::is_email,
         "hostname" => is_hostname,
         "ipv4" => net::is_ipv4,
@@ -79,9 +80,9 @@ fn check_of(name: &str) -> Option<fn(&str) -> bool> {
         "rgbcolor" => |s| matches(&RGB, s),
         "byte" => is_base64,
         "password" => |_| true,
-        "date" => time::is_date,
-        "duration" => time::is_duration,
-        "datetime" => time::is_date_time,
+        "date" => is_date,
+        "duration" => |s| duration::parse_worded(s).is_some(),
+        "datetime" => is_date_time,
         "k8sshortname" => |s| s.len() <= 63 && is_label(s),
         "k8slongname" => |s| s.len() <= 253 && s.split('.').all(is_label),
         _ => return None,
@@ -129,7 +130,7 @@ pub fn is_label(text: &str) -> bool {
 }
 
 /// Hexadecimal groups of 8-4-4-4-12 with optional dashes; a version fixes the third group's first digit.
-fn is_uuid(text: &str, version: Option<u8>) -> bool {
+pub fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text.as_bytes();
     for (group, size) in [8usize, 4, 4, 4, 12].into_iter().enumerate() {
         if group > 0 {
@@ -197,7 +198,7 @@ fn is_hex_color(text: &str) -> bool {
 }
 
 /// Standard base64 with its padding; the empty string is none.
-fn is_base64(text: &str) -> bool {
+pub fn is_base64(text: &str) -> bool {
     let body = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !body.is_empty()
         && text.len().is_multiple_of(4)

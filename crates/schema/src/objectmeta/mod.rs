@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 pub use check::{check_embedded, check_root};
 
-use super::cel::Timestamp;
 use super::error::{FieldError, Kind};
+use super::golang::Timestamp;
 use super::gotext;
 use super::node::Node;
 use super::path::Path;

@@ -1,4 +1,10 @@
-//! Points in time and durations, read and written as Go does.
+//! Points in time, read and written as Go does.
+
+use jiff::SignedDuration;
+use jiff::civil::{Date, date};
+
+const EPOCH: Date = date(1970, 1, 1);
+const DAYS_OF_400_YEARS: i64 = 146_097;
 
 /// A point in time, with the offset from UTC that it was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,13 +116,14 @@ impl Timestamp {
     pub(crate) fn parts(self, offset: i64) -> Parts {
         let local = self.seconds + offset;
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
-        let (year, month, day) = civil(days);
+        // The calendar repeats itself every 400 years; a clock east of UTC may be in the year 10000 already.
+        let date = EPOCH + SignedDuration::from_hours(days.rem_euclid(DAYS_OF_400_YEARS) * 24);
         Parts {
-            year,
-            month,
-            day,
-            day_of_year: days - days_from_civil(year, 1, 1),
-            weekday: (days + 4).rem_euclid(7),
+            year: i64::from(date.year()) + days.div_euclid(DAYS_OF_400_YEARS) * 400,
+            month: date.month().into(),
+            day: date.day().into(),
+            day_of_year: i64::from(date.day_of_year()) - 1,
+            weekday: date.weekday().to_sunday_zero_offset().into(),
             hour: second / 3_600,
             minute: second / 60 % 60,
             second: second % 60,
@@ -164,12 +171,11 @@ impl Scan<'_> {
     fn date(&mut self) -> Option<i64> {
         let year = self.number(4, 4)?;
         self.mark("-")?;
-        let month = self.number(2, 2).filter(|month| (1..=12).contains(month))?;
+        let month = self.number(2, 2)?;
         self.mark("-")?;
-        let day = self.number(2, 2).filter(|day| *day >= 1)?;
-        let days = days_from_civil(year, month, day);
-        // A day that the month does not have would be one of the next month.
-        (civil(days) == (year, month, day)).then_some(days)
+        let day = self.number(2, 2)?;
+        let date = Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()?;
+        Some(date.duration_since(EPOCH).as_hours() / 24)
     }
 
     /// A fraction of a second, if there is one, in nanoseconds.
@@ -186,147 +192,4 @@ impl Scan<'_> {
             .take(9)
             .fold(0, |sum, b| sum * 10 + u32::from(b - b'0'))
     }
-}
-
-/// Days since 1970 of a date of the Gregorian calendar.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years are counted from March, so that the leap day is the last of its year.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// The date that is `days` after 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day = days.rem_euclid(146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
-}
-
-/// Reads a duration such as `1h30m` in nanoseconds, as the function `duration` does.
-pub fn go_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let limit = 1u64 << 63;
-    let mut total: u64 = 0;
-    while !rest.is_empty() {
-        let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let mut value: u64 = if whole == 0 { 0 } else { rest[..whole].parse().ok().filter(|value| *value <= limit)? };
-        rest = &rest[whole..];
-        let mut fraction = "";
-        if let Some(tail) = rest.strip_prefix('.') {
-            let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
-            fraction = &tail[..digits];
-            rest = &tail[digits..];
-        }
-        if whole == 0 && fraction.is_empty() {
-            return None;
-        }
-        let length = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
-        let unit = go_unit(&rest[..length])?;
-        rest = &rest[length..];
-        value = value.checked_mul(unit).filter(|value| *value <= limit)?;
-        if !fraction.is_empty() {
-            value = value.checked_add(fraction_of(fraction, unit)).filter(|value| *value <= limit)?;
-        }
-        total = total.checked_add(value).filter(|total| *total <= limit)?;
-    }
-    match negative {
-        true => i64::try_from(-i128::from(total)).ok(),
-        false => i64::try_from(total).ok(),
-    }
-}
-
-/// `0.digits` of a unit.
-fn fraction_of(digits: &str, unit: u64) -> u64 {
-    let mut value: u64 = 0;
-    let mut scale = 1f64;
-    for digit in digits.bytes() {
-        // Digits beyond the precision are dropped.
-        let Some(next) = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0'))) else { break };
-        if next > 1 << 63 {
-            break;
-        }
-        value = next;
-        scale *= 10.0;
-    }
-    (value as f64 * (unit as f64 / scale)) as u64
-}
-
-fn go_unit(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "ns" => 1,
-        "us" | "µs" | "μs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return None,
-    })
-}
-
-/// Reads a field with `format: duration`, in which days, weeks and words are allowed too.
-pub(crate) fn format_duration(text: &str) -> Option<i64> {
-    if let Some(nanos) = go_duration(text) {
-        return Some(nanos);
-    }
-    let mut total: Option<i64> = None;
-    let mut rest = text;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let digits = rest[start..].bytes().take_while(u8::is_ascii_digit).count();
-        let (number, tail) = rest[start..].split_at(digits);
-        let tail = tail.trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']);
-        let letters: usize =
-            tail.chars().take_while(|c| c.is_ascii_alphabetic() || *c == 'µ').map(char::len_utf8).sum();
-        if letters > 0 {
-            let factor: i64 = number.parse().ok()?;
-            if let Some(unit) = format_unit(&tail[..letters].to_lowercase()) {
-                total = Some(total.unwrap_or(0).wrapping_add(factor.wrapping_mul(unit)));
-            }
-        }
-        rest = &tail[letters..];
-    }
-    total
-}
-
-fn format_unit(word: &str) -> Option<i64> {
-    // The last name of each unit is one that longer words may begin with.
-    const SECOND: i64 = 1_000_000_000;
-    const UNITS: &[(&[&str], i64)] = &[
-        (&["ns", "nano"], 1),
-        (&["us", "µs", "micro"], 1_000),
-        (&["ms", "milli"], 1_000_000),
-        (&["s", "sec"], SECOND),
-        (&["m", "min"], 60 * SECOND),
-        (&["h", "hr", "hour"], 3_600 * SECOND),
-        (&["d", "day"], 86_400 * SECOND),
-        (&["w", "wk", "week"], 604_800 * SECOND),
-    ];
-    UNITS
-        .iter()
-        .find(|(names, _)| names.contains(&word) || names.last().is_some_and(|last| word.starts_with(last)))
-        .map(|(_, nanos)| *nanos)
-}
-
-/// A duration in seconds, as `string()` writes it.
-pub(crate) fn duration_text(nanos: i64) -> String {
-    let seconds = (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9;
-    format!("{seconds}s")
 }
