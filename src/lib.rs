@@ -17,6 +17,7 @@ pub mod finding;
 mod hash;
 pub mod manifest;
 mod mask;
+mod merge;
 pub mod options;
 pub mod parallel;
 pub mod plan;

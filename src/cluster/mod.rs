@@ -6,7 +6,6 @@
 //! a check that needs a live server is skipped and never passed.
 
 pub mod dir;
-mod fields;
 pub mod kube;
 pub mod list;
 mod managers;

@@ -11,9 +11,9 @@ use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::ownership::{self, OBJECT_META, Owned, Schema};
 use super::{Action, Change, Plan, kinds};
 use crate::cluster::{FieldConflict, Operation, Target, client_side_tool};
+use crate::merge::{self, FieldSet, OBJECT_META, Owned};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
@@ -64,7 +64,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
         let schema = published(document, change)?;
         Some(Foreseen {
             change: *index,
-            conflicts: conflicts(change, &eyes.records(change, &live_json(change)), schema),
+            conflicts: conflicts(change, &eyes.records(change, &live_json(change)), Some(schema)),
         })
     });
     foreseen.extend(judged.into_iter().flatten());
@@ -77,9 +77,12 @@ fn version(change: &Change) -> (&str, &str) {
     (&change.resource.group, &change.resource.version)
 }
 
+/// A schema, and where its `$ref`s lead.
+type Schema<'s> = (&'s Json<'s>, Option<&'s Json<'s>>);
+
 /// The schema of the change's kind in an OpenAPI v3 document.
 fn published<'s>(document: &'s Json<'s>, change: &Change) -> Option<Schema<'s>> {
-    let definitions = document.map()?.get("components")?.map()?.get("schemas")?.map()?;
+    let definitions = document.map()?.get("components")?.map()?.get("schemas")?;
     let is_kind = |schema: &Json<'_>| {
         let kinds = schema.map().and_then(|schema| schema.get("x-kubernetes-group-version-kind")).and_then(Json::list);
         let text = |kind: &Map<'_>, key: &str| kind.get(key).and_then(Json::text).unwrap_or_default().to_owned();
@@ -90,8 +93,8 @@ fn published<'s>(document: &'s Json<'s>, change: &Change) -> Option<Schema<'s>> 
                 && text(kind, "version") == resource.version
         })
     };
-    let (_, schema) = definitions.iter().find(|(_, schema)| is_kind(schema))?;
-    Some(Schema::of(schema, Some(definitions)))
+    let (_, schema) = definitions.map()?.iter().find(|(_, schema)| is_kind(schema))?;
+    Some((schema, Some(definitions)))
 }
 
 /// The live object; empty where there is none.
@@ -120,7 +123,7 @@ impl Eyes<'_> {
         }
         // A folder knows no schemas, and merges so. In a CRD only lists are one value, among them all versions.
         if matches!(target, Target::Dir(_)) || change.desired.object.is_crd() {
-            return Look::Sure(conflicts(change, &records, Schema::Deduced));
+            return Look::Sure(conflicts(change, &records, None));
         }
         if !kinds::is_built_in(&change.resource.group) {
             // The CRD that the same deploy writes first says how the object will be merged.
@@ -130,11 +133,14 @@ impl Eyes<'_> {
                 let crd = crd.desired.raw.json();
                 let crd = Json::parse(&crd).ok();
                 let schema = crd.as_ref().and_then(|crd| schema_of(crd, &change.resource.version));
-                let conflicts = schema.map(|schema| conflicts(change, &records, Schema::of(schema, None)));
+                let conflicts = schema.map(|schema| conflicts(change, &records, Some((schema, None))));
                 return Look::Sure(conflicts.unwrap_or_default());
             }
         }
-        match each(change, &records, ownership::overlaps).into_iter().any(|(_, overlaps)| overlaps) {
+        match each(change, &records, |desired, live, owned| merge::overlaps(desired, live, owned))
+            .into_iter()
+            .any(|(_, overlaps)| overlaps)
+        {
             true => Look::NeedsSchema,
             false => Look::Sure(Vec::new()),
         }
@@ -178,23 +184,28 @@ impl Eyes<'_> {
             .filter(|entry| !ours(entry) && entry.api_version == change.desired.object.api_version)
             .filter_map(|entry| {
                 let operation = if entry.operation == "Apply" { Operation::Apply } else { Operation::Update };
-                let fields = Json::parse(entry.fields_v1?.get()).ok()?;
-                let at_stake = ownership::is_at_stake(fields.map()?);
-                at_stake.then_some(Record { manager: entry.manager, operation, fields: Some(fields) })
+                let fields = FieldSet::read(&Json::parse(entry.fields_v1?.get()).ok()?);
+                merge::is_at_stake(&fields).then_some(Record {
+                    manager: entry.manager,
+                    operation,
+                    fields: Some(fields),
+                })
             })
             .collect()
     }
 }
 
 /// What applying the change would take from the managers of these records.
-fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_>) -> Vec<FieldConflict> {
+fn conflicts(change: &Change, records: &[Record<'_>], schema: Option<Schema<'_>>) -> Vec<FieldConflict> {
     let object_meta = Json::parse(OBJECT_META).unwrap_or(Json::Null);
-    let lost =
-        each(change, records, |desired, live, owned| ownership::lost(desired, live, owned, schema, &object_meta));
+    let schema = schema.map_or(merge::Schema::Deduced, |(schema, definitions)| {
+        merge::Schema::of_object(schema, definitions, &object_meta)
+    });
+    let lost = each(change, records, |desired, live, owned| merge::lost(desired, live, owned, schema));
     let mut conflicts: Vec<FieldConflict> = lost
         .into_iter()
         .flat_map(|((manager, operation), fields)| {
-            fields.into_iter().map(move |field| FieldConflict::new(manager.clone(), operation, field))
+            fields.into_iter().map(move |path| FieldConflict::new(manager.clone(), operation, merge::path_text(&path)))
         })
         .collect();
     conflicts.sort();
@@ -221,19 +232,19 @@ fn each<T>(
         let owner = (text::sanitize(&record.manager).into_owned(), record.operation);
         let owned = match &record.fields {
             None => Owned::All,
-            Some(fields) => Owned::Fields(fields.map()?),
+            Some(fields) => Owned::Fields(fields),
         };
-        Some((owner, work(&desired, &live, owned)))
+        (owner, work(&desired, &live, owned))
     };
-    records.iter().filter_map(answer).collect()
+    records.iter().map(answer).collect()
 }
 
 /// What one manager is on record for in a live object.
 struct Record<'c> {
     manager: Cow<'c, str>,
     operation: Operation,
-    /// Its `fieldsV1`, a map; `None` for everything.
-    fields: Option<Json<'c>>,
+    /// Its `fieldsV1`; `None` for everything.
+    fields: Option<FieldSet>,
 }
 
 /// The schema of one version of a CRD.

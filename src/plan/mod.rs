@@ -6,7 +6,6 @@ pub mod conflicts;
 mod kinds;
 pub mod only_defaults;
 mod order;
-mod ownership;
 pub mod pin;
 pub mod refusals;
 mod settle;

@@ -266,6 +266,88 @@ fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
     bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("no server-side apply can read the live object");
 }
 
+/// What an apply leaves of the fields that its manager gives up is decided by the server: a rule for each field refuses
+/// everything, and its message says what there would be.
+#[test]
+fn what_a_manager_gives_up_goes_as_on_the_server() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let rules = [
+        ("items", "self.items.exists(item, item.name == 'X')"),
+        ("tags", "self.tags.exists(tag, tag == 'X')"),
+        ("plain", "self.plain.exists(text, text == 'X')"),
+        ("map", "'X' in self.map"),
+        ("whole", "'X' in self.whole"),
+        ("box", "has(self.box.X)"),
+        ("deep", "has(self.deep.tags) && self.deep.tags.exists(tag, tag == 'X')"),
+    ]
+    .map(|(field, has)| {
+        let letters = ["a", "b", "c", "d"].map(|letter| format!("({} ? '{letter}' : '')", has.replace('X', letter)));
+        let message = format!("'{field}: ' + (has(self.{field}) ? {} : 'gone')", letters.join(" + "));
+        json!({"rule": "!has(self.probe)", "messageExpression": message})
+    });
+    let text = json!({"type": "string", "maxLength": 9});
+    let list = |kind: &str| json!({"type": "array", "x-kubernetes-list-type": kind, "maxItems": 9, "items": text});
+    let map = |kind: &str| json!({"type": "object", "x-kubernetes-map-type": kind, "additionalProperties": text});
+    let items = json!({"type": "array", "maxItems": 9, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name", "kind"],
+        "items": {"type": "object", "required": ["name"],
+            "properties": {"name": text, "kind": {"type": "string", "default": "x"}}}});
+    let letters = json!({"a": text, "b": text, "c": text, "d": text});
+    let spec = json!({"type": "object", "x-kubernetes-validations": rules, "properties": {
+        "probe": {"type": "boolean"}, "items": items, "tags": list("set"), "plain": list("atomic"),
+        "map": map("granular"), "whole": map("atomic"), "box": {"type": "object", "properties": letters},
+        "deep": {"type": "object", "properties": {"tags": list("set")}}}});
+    cp.apply_yaml(&bed.crd(&spec.to_string()));
+
+    let name = |name: &str| json!({"name": name});
+    let ours = json!({"items": [name("a"), name("b")], "tags": ["a", "b"], "plain": ["a"], "map": {"a": ""},
+        "whole": {"a": ""}, "box": {"a": ""}, "deep": {"tags": ["a"]}});
+    let more = json!({"items": [name("a"), name("b"), name("c")], "tags": ["a", "b", "c"], "map": {"b": ""},
+        "box": {"b": ""}, "deep": {"tags": ["a", "b"]}});
+    let manifests = [
+        json!({}),
+        json!({"items": [name("b")], "tags": ["b"], "map": {"c": ""}, "whole": {"b": ""}, "deep": {"tags": null}}),
+        json!({"items": [name("d")], "tags": ["d"], "box": {"b": ""}, "deep": {"tags": ["d"]}}),
+    ];
+    let mut causes = Vec::new();
+    for on_record in ["nobody", "other"] {
+        let mut object = json!({"apiVersion": format!("{}/v1", bed.group), "kind": "Sample",
+            "metadata": {"name": on_record, "namespace": bed.namespace}, "spec": ours});
+        let path = bed.path("v1", on_record);
+        assert_eq!(cp.server_side_apply(&path, "gantry", &object).0, 201);
+        let (status, live) = cp.patch(&format!("{path}?fieldManager=other"), &json!({"spec": more}));
+        assert_eq!(status, 200, "{live}");
+        if on_record == "nobody" {
+            let records = live["metadata"]["managedFields"].as_array().unwrap();
+            let kept: Vec<&Value> = records.iter().filter(|entry| entry["manager"] == "gantry").collect();
+            let (status, live) = cp.patch(&path, &json!({"metadata": {"managedFields": kept}}));
+            assert_eq!((status, live["metadata"]["managedFields"].as_array().unwrap().len()), (200, 1));
+        }
+        for manifest in &manifests {
+            object["spec"] = manifest.clone();
+            object["spec"]["probe"] = json!(true);
+            let (status, refused) = cp.server_side_apply(&path, "gantry", &object);
+            assert_eq!(status, 422, "{refused}");
+            bed.write("object.json", &object.to_string());
+            let report = bed.gantry(&["check", "-f", "object.json", "-o", "json"]).code(3).report();
+            let found = findings(&report);
+            let messages: Vec<&str> = found.iter().map(|finding| finding["message"].as_str().unwrap()).collect();
+            for cause in refused["details"]["causes"].as_array().unwrap() {
+                let cause = cause["message"].as_str().unwrap();
+                causes.push(cause.to_owned());
+                let is_found = messages.iter().any(|message| message.contains(cause));
+                assert!(is_found, "{on_record} {manifest}\n{cause}\n{messages:#?}");
+            }
+        }
+    }
+    // A list of which nobody else owns an item goes with those that nobody owns; else only our items go.
+    for (cause, times) in [("items: gone", 1), ("items: c", 1), ("items: bc", 2), ("map: b", 2)] {
+        let seen = causes.iter().filter(|known| known.ends_with(cause)).count();
+        assert_eq!(seen, times, "{cause} of {causes:#?}");
+    }
+}
+
 /// A CRD of two versions, v1 with `size` and v2 with `count`, converted by a webhook.
 fn converted(bed: &Bed, conversion: &Value, limit: u64, versions: &[&str]) -> Value {
     let version = |name: &&str| {

@@ -8,20 +8,22 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cluster::fields::Fields;
 use crate::cluster::{FieldConflict, Operation, client_side_tool};
-use crate::resource::SERVER_METADATA;
+use crate::merge::{self, Emptied, FieldSet, Managers, Owned, Schema, Step};
+
+/// A folder knows no schemas.
+const SCHEMA: Schema<'static, Value> = Schema::Deduced;
 
 /// One entry of `metadata.managedFields`.
 struct Managed {
     entry: Map<String, Value>,
-    fields: Fields,
+    fields: FieldSet,
 }
 
 impl Managed {
     fn read(entry: &Value) -> Option<Self> {
         let entry = entry.as_object()?;
-        Some(Managed { fields: entry.get("fieldsV1").map(Fields::from_json).unwrap_or_default(), entry: entry.clone() })
+        Some(Managed { fields: entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default(), entry: entry.clone() })
     }
 
     fn text(&self, key: &str) -> &str {
@@ -37,29 +39,14 @@ impl Managed {
     }
 }
 
-/// The manifest without what is not its to say: server metadata, and `status` where that is a subresource.
-pub(super) fn intent(desired: &Value, status_is_subresource: bool) -> Value {
-    let mut intent = desired.clone();
-    if let Some(metadata) = intent.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
-    }
-    if let (true, Some(object)) = (status_is_subresource, intent.as_object_mut()) {
-        object.shift_remove("status");
-    }
-    intent
-}
-
 /// Applies `intent` to the live object (an empty object where there is none) and answers the object as it is then.
 pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) -> Result<Value, Vec<FieldConflict>> {
     let (mut others, before) = managers(live, manager);
 
     let mut conflicts = Vec::new();
     for other in &mut others {
-        let mut taken = Vec::new();
-        conflicting(live, intent, &other.fields, &mut Vec::new(), &mut taken);
-        for path in taken {
-            let field = format!(".{}", path.join("."));
-            conflicts.push(FieldConflict::new(other.text("manager"), other.operation(), field));
+        for path in merge::lost_below(intent, live, Owned::Fields(&other.fields), SCHEMA) {
+            conflicts.push(FieldConflict::new(other.text("manager"), other.operation(), merge::path_text(&path)));
             other.fields.remove(&path);
         }
     }
@@ -73,27 +60,27 @@ pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) ->
     }
     others.retain(|other| !other.fields.is_empty());
 
-    let mut merged = live.clone();
-    write(&mut merged, intent);
-    let held: Vec<&Fields> = others.iter().map(|other| &other.fields).collect();
-    if let (Some(before), Some(object)) = (&before, merged.as_object_mut()) {
-        remove_dropped(object, &before.fields, Some(intent), &held);
-    }
+    let managers = Managers {
+        before: before.as_ref().map(|before| &before.fields),
+        others: others.iter().map(|other| &other.fields).collect(),
+    };
+    let mut merged = merge::apply(live, intent, SCHEMA, &managers, Emptied::Empty);
     record(&mut merged, others, before, intent, manager);
     Ok(merged)
 }
 
 /// What the manager of a manifest is on record for.
-fn applied_fields(intent: &Value) -> Fields {
-    let mut fields = Fields::of(intent);
+fn applied_fields(intent: &Value) -> FieldSet {
+    let mut fields = FieldSet::of(intent);
     for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
-        fields.remove(path);
+        let path: Vec<Step> = path.iter().map(|name| Step::Field((*name).to_owned())).collect();
+        fields.remove(&path);
     }
     fields
 }
 
 /// Ends the joint ownership with the deploy tools that an object is taken over from: the next change is ours to make.
-fn release(others: &mut [Managed], ours: &Fields) {
+fn release(others: &mut [Managed], ours: &FieldSet) {
     for other in others.iter_mut().filter(|other| client_side_tool(other.text("manager"), other.operation()).is_some())
     {
         other.fields.subtract(ours);
@@ -107,61 +94,6 @@ fn managers(live: &Value, manager: &str) -> (Vec<Managed>, Option<Managed>) {
     let ours = others.iter().position(|managed| managed.is_apply_of(manager));
     let ours = ours.map(|index| others.remove(index));
     (others, ours)
-}
-
-/// The paths that the manifest would change and `held` has a claim on.
-fn conflicting<'a>(
-    live: &Value,
-    intent: &'a Value,
-    held: &Fields,
-    path: &mut Vec<&'a str>,
-    found: &mut Vec<Vec<&'a str>>,
-) {
-    match (live, intent) {
-        (Value::Object(live), Value::Object(intent)) => {
-            for (key, value) in intent {
-                if let (Some(live), Some(held)) = (live.get(key), held.field(key)) {
-                    path.push(key);
-                    conflicting(live, value, held, path, found);
-                    path.pop();
-                }
-            }
-        }
-        _ if live != intent && !held.is_empty() => found.push(path.clone()),
-        _ => {}
-    }
-}
-
-/// Writes what the manifest sets: mappings are merged, everything else is replaced.
-fn write(live: &mut Value, intent: &Value) {
-    match (live, intent) {
-        (Value::Object(live), Value::Object(intent)) => {
-            for (key, value) in intent {
-                write(live.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (live, intent) => *live = intent.clone(),
-    }
-}
-
-/// Removes what was applied before, is set no longer, and nobody else holds.
-fn remove_dropped(object: &mut Map<String, Value>, before: &Fields, intent: Option<&Value>, held: &[&Fields]) {
-    for (name, before) in before.fields() {
-        let intent = intent.and_then(|intent| intent.get(name));
-        let held: Vec<&Fields> = held.iter().filter_map(|held| held.field(name)).collect();
-        let nested = before.fields().next().is_some();
-        let emptied = match object.get_mut(name) {
-            Some(Value::Object(below)) if nested => {
-                remove_dropped(below, before, intent, &held);
-                below.is_empty()
-            }
-            Some(_) => !nested,
-            None => false,
-        };
-        if emptied && intent.is_none() && held.iter().all(|held| held.is_empty()) {
-            object.shift_remove(name);
-        }
-    }
 }
 
 /// Writes `metadata.managedFields`: the other managers as they were, then this one.
@@ -267,12 +199,5 @@ mod tests {
         let mut live = applied(&json!({}), &desired);
         live["metadata"]["managedFields"][0]["time"] = json!("2026-01-02T03:04:05Z");
         assert_eq!(applied(&live, &desired), live);
-    }
-
-    #[test]
-    fn exported_metadata_and_status_are_not_the_manifests_to_say() {
-        let desired = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": null}, "status": {"x": 1}});
-        assert_eq!(intent(&desired, true), json!({"metadata": {"name": "a"}}));
-        assert_eq!(intent(&desired, false)["status"], json!({"x": 1}));
     }
 }

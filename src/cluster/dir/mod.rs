@@ -260,7 +260,7 @@ fn stored(
         Some(custom) => custom.served.get(apply.object.version()).copied().unwrap_or(false),
         None => kinds::built_in(apply.object.group(), &apply.object.kind).is_some(),
     };
-    let intent = merge::intent(&desired, status_is_subresource);
+    let intent = crate::merge::intent(desired, status_is_subresource);
     let old = before.map(|live| live.raw.value());
     let empty = Value::Object(serde_json::Map::new());
     let mut object = merge::apply(old.as_ref().unwrap_or(&empty), &intent, apply.field_manager, apply.force_conflicts)

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::json;
 use super::request::{Call, Failure, Payload};
 use super::transport::Transport;
-use crate::cluster::fields::Fields;
 use crate::cluster::{Apply, Operation, client_side_tool};
+use crate::merge::FieldSet;
 use crate::resource::{Live, Resource};
 
 /// How often a record is written that moved in the meantime.
@@ -60,7 +60,7 @@ fn patch(live: &Live, field_manager: &str) -> Option<String> {
             && text(entry, "operation") == "Apply"
             && text(entry, "subresource").is_empty()
     })?;
-    let fields = Fields::from_json(&ours["fieldsV1"]);
+    let fields = FieldSet::read(&ours["fieldsV1"]);
     let mut changed = false;
     let kept: Vec<Value> = entries
         .iter()
@@ -70,7 +70,7 @@ fn patch(live: &Live, field_manager: &str) -> Option<String> {
             if !is_tool || entry["apiVersion"] != ours["apiVersion"] {
                 return Some(entry.clone());
             }
-            let mut theirs = Fields::from_json(&entry["fieldsV1"]);
+            let mut theirs = FieldSet::read(&entry["fieldsV1"]);
             changed |= theirs.subtract(&fields);
             let mut entry = entry.clone();
             entry["fieldsV1"] = theirs.to_json();

@@ -9,7 +9,8 @@ use super::crd::Conversion;
 use super::judge::{Fill, Harm, Judge};
 use super::object::Item;
 use super::tally::{Cause, Example, Fates, Tally};
-use super::{Upgrade, merge, question};
+use super::{Upgrade, question};
+use crate::merge;
 use crate::plan::{Action, Change};
 use crate::preflight::Context;
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::merge;
+use crate::merge;
 use crate::resource::{RawObject, Step};
 use gantry_schema::FieldError;
 use gantry_schema::crd;
@@ -68,18 +68,12 @@ fn applied(live: &Value, desired: Value, manager: &str) -> Value {
     merge::merge(live, &merge::intent(desired, true), &SHAPE, manager)
 }
 
-/// How a CRD is merged: its lists that are no single values, and the fields that go with all that is in them.
+/// How a CRD is merged: the fields that go with all that is in them.
 static SHAPE: LazyLock<Value> = LazyLock::new(|| {
     let client = json!({"properties": {"service": {}, "url": {}, "caBundle": {}}});
     let webhook = json!({"properties": {"clientConfig": client, "conversionReviewVersions": {}}});
     let conversion = json!({"properties": {"strategy": {}, "webhook": webhook}});
     json!({"properties": {
-        "metadata": {"properties": {
-            "finalizers": {"x-kubernetes-list-type": "set"},
-            "ownerReferences": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
-            "labels": {},
-            "annotations": {},
-        }},
         "spec": {"properties": {"conversion": conversion, "names": {}, "versions": {}}},
     }})
 });

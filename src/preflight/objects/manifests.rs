@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::crd::{Compiled, Conversion, Crd};
 use super::judge::is_notice;
-use super::{cause, merge, place, question};
+use super::{cause, place, question};
 use crate::cluster::Wanted;
 use crate::finding::{Breaks, Complaint};
+use crate::merge;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::rule::RuleDoc;

@@ -18,7 +18,6 @@ pub mod definition;
 pub mod group;
 pub mod judge;
 pub mod manifests;
-pub mod merge;
 pub mod object;
 pub mod pass;
 pub mod place;

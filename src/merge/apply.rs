@@ -1,0 +1,296 @@
+//! What becomes of a live object when a manifest is applied to it: what the manifest sets is written, what its manager set
+//! before, sets no longer and nobody else is on record for is removed, and everything else stays.
+
+use std::sync::LazyLock;
+
+use gantry_schema::same_value;
+use gantry_schema::tree::Tree as _;
+use serde_json::{Map, Value};
+
+use super::fields::{FieldSet, Item};
+use super::schema::{OBJECT_META, Schema, Shape};
+use crate::resource::SERVER_METADATA;
+
+/// The manifest without what is not its to say: server metadata, and `status` where that is a subresource.
+pub(crate) fn intent(mut manifest: Value, status_is_subresource: bool) -> Value {
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
+    }
+    if let (true, Some(object)) = (status_is_subresource, manifest.as_object_mut()) {
+        object.shift_remove("status");
+    }
+    manifest
+}
+
+/// Who is on record for what.
+#[derive(Debug, Default)]
+pub(crate) struct Managers<'f> {
+    /// What the manager that applies has applied before.
+    pub before: Option<&'f FieldSet>,
+    pub others: Vec<&'f FieldSet>,
+}
+
+/// What is left of a list or map that loses all that is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Emptied {
+    /// As the API server leaves it.
+    Null,
+    /// An empty one.
+    Empty,
+}
+
+/// The live object once `manager` has applied `intent` to it, by the `openAPIV3Schema` of its kind. Conflicts are not looked
+/// at: they are told when the manifest is applied.
+pub(crate) fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str) -> Value {
+    static METADATA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OBJECT_META).unwrap_or_default());
+    let records = live.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice);
+    let is_ours = |entry: &Value| {
+        entry["manager"] == manager && entry["operation"] == "Apply" && entry.get("subresource").is_none()
+    };
+    let (ours, others): (Vec<&Value>, Vec<&Value>) =
+        records.unwrap_or_default().iter().partition(|entry| is_ours(entry));
+    let sets = |entries: Vec<&Value>| -> Vec<FieldSet> {
+        entries.into_iter().filter_map(|entry| entry.get("fieldsV1")).map(FieldSet::read).collect()
+    };
+    let (ours, others) = (sets(ours), sets(others));
+    let managers = Managers { before: ours.first(), others: others.iter().collect() };
+    apply(live, intent, Schema::of_object(schema, None, &METADATA), &managers, Emptied::Null)
+}
+
+/// The live object once `intent` is applied to it.
+pub(crate) fn apply(
+    live: &Value,
+    intent: &Value,
+    schema: Schema<'_, Value>,
+    managers: &Managers<'_>,
+    emptied: Emptied,
+) -> Value {
+    let mut applied = live.clone();
+    write(&mut applied, intent, schema);
+    if let Some(before) = managers.before {
+        Given { emptied }.up(&mut applied, Some(intent), schema, before, &managers.others);
+    }
+    applied
+}
+
+/// Writes what the manifest sets. Objects are merged unless they are atomic, lists by what their type says.
+fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
+    match (live, intent, schema.shape(intent)) {
+        (Value::Object(live), Value::Object(intent), Shape::Map) => {
+            for (key, value) in intent {
+                let schema = schema.member(key).unwrap_or(Schema::Deduced);
+                write(live.entry(key).or_insert(Value::Null), value, schema);
+            }
+        }
+        // A null says nothing about the parts that there are.
+        (live, Value::Null, _) if schema.merges(live) => {}
+        (Value::Array(live), Value::Array(intent), Shape::Set) => {
+            for item in intent {
+                if !live.iter().any(|known| same_value(known, item)) {
+                    live.push(item.clone());
+                }
+            }
+        }
+        (Value::Array(live), Value::Array(intent), Shape::Keyed(keyed)) => {
+            for item in intent {
+                let key = keyed.key(item);
+                match live.iter_mut().find(|known| keyed.key(*known) == key) {
+                    Some(known) => write(known, item, keyed.items),
+                    None => live.push(item.clone()),
+                }
+            }
+        }
+        (live, intent, _) => *live = intent.clone(),
+    }
+}
+
+/// What its manager gives up.
+struct Given {
+    emptied: Emptied,
+}
+
+impl Given {
+    /// Removes what is in `before`, is set no longer, and nobody else is on record for. Answers whether anything went.
+    fn up(
+        &self,
+        live: &mut Value,
+        intent: Option<&Value>,
+        schema: Schema<'_, Value>,
+        before: &FieldSet,
+        others: &[&FieldSet],
+    ) -> bool {
+        match live {
+            Value::Object(map) => {
+                let mut went = false;
+                for (name, before) in before.fields() {
+                    let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.field(name)).collect();
+                    let intent = intent.and_then(|intent| intent.get(name));
+                    went |= self.field(map, name, intent, schema, before, &others);
+                }
+                went
+            }
+            Value::Array(list) => self.items(list, intent, schema, before, others),
+            _ => false,
+        }
+    }
+
+    fn field(
+        &self,
+        map: &mut Map<String, Value>,
+        name: &str,
+        intent: Option<&Value>,
+        schema: Schema<'_, Value>,
+        before: &FieldSet,
+        others: &[&FieldSet],
+    ) -> bool {
+        let Some(value) = map.get_mut(name) else { return false };
+        let child = schema.member(name).unwrap_or(Schema::Deduced);
+        // Of a whole that was once merged, the parts on record stand for the whole.
+        let has_below = before.has_below() && !matches!(child.shape(value), Shape::Atomic);
+        let some_went = has_below && self.up(value, intent, child, before, others);
+        let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+        // What the schema declares goes with all that is in it, such as what the server filled in.
+        let goes_whole = schema.declares(name) && (value.is_object() || value.is_array());
+        if intent.is_none() && others.iter().all(|other| other.is_empty()) && (!has_below || is_empty || goes_whole) {
+            map.shift_remove(name);
+            return true;
+        }
+        if some_went && is_empty && self.emptied == Emptied::Null {
+            *value = Value::Null;
+        }
+        some_went
+    }
+
+    fn items(
+        &self,
+        list: &mut Vec<Value>,
+        intent: Option<&Value>,
+        schema: Schema<'_, Value>,
+        before: &FieldSet,
+        others: &[&FieldSet],
+    ) -> bool {
+        let live = Value::Array(std::mem::take(list));
+        let shape = schema.shape(&live);
+        if let Value::Array(items) = live {
+            *list = items;
+        }
+        let wanted = intent.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut went = false;
+        for (item, before) in before.items() {
+            let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.item(item)).collect();
+            match (item, &shape) {
+                (Item::Keys(_), Shape::Keyed(keyed)) => {
+                    let is_it = |known: &Value| keyed.key(known).as_ref() == Some(item);
+                    let wanted = wanted.iter().find(|wanted| is_it(wanted));
+                    match list.iter().position(is_it) {
+                        Some(at) if wanted.is_none() && others.is_empty() => {
+                            list.remove(at);
+                            went = true;
+                        }
+                        Some(at) => went |= self.up(&mut list[at], wanted, keyed.items, before, &others),
+                        None => {}
+                    }
+                }
+                (Item::Value(text), _) => {
+                    let is_it = |known: &Value| known.written() == *text;
+                    if !wanted.iter().any(is_it) && others.is_empty() {
+                        let length = list.len();
+                        list.retain(|known| !is_it(known));
+                        went |= list.len() < length;
+                    }
+                }
+                _ => {}
+            }
+        }
+        went
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({"properties": {"spec": {"properties": {
+            "ports": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                "items": {"properties": {"protocol": {"default": "TCP"}}}},
+            "tags": {"x-kubernetes-list-type": "set"},
+            "selector": {"x-kubernetes-map-type": "atomic"}}}}})
+    }
+
+    #[test]
+    fn a_null_takes_the_place_of_all_but_an_object_with_fields_of_its_own() {
+        let live =
+            json!({"spec": {"object": {"a": 1}, "empty": {}, "text": "x", "plain": [1], "selector": {"x": "y"}}});
+        let intent = json!({"spec": {"object": null, "empty": null, "text": null, "plain": null, "new": null}});
+        let merged = merge(&live, &intent, &schema(), "gantry");
+        let expected = json!({"object": {"a": 1}, "empty": null, "text": null, "plain": null,
+            "selector": {"x": "y"}, "new": null});
+        assert_eq!(merged["spec"], expected);
+    }
+
+    #[test]
+    fn what_is_emptied_becomes_null() {
+        let ours = json!({"f:spec": {"f:map": {"f:a": {}}, "f:tags": {"v:\"a\"": {}}, "f:gone": {"f:a": {}}}});
+        let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply", "fieldsV1": ours}]},
+            "spec": {"map": {"a": 1}, "tags": ["a"], "gone": {"a": 1}}});
+        let merged = merge(&live, &json!({"spec": {"map": {}, "tags": []}}), &schema(), "gantry");
+        assert_eq!(merged["spec"], json!({"map": null, "tags": null}));
+    }
+
+    #[test]
+    fn a_declared_field_goes_with_what_the_server_filled_in() {
+        let ours =
+            json!({"f:spec": {"f:service": {"f:name": {}}, "f:loose": {"f:name": {}}, "f:held": {"f:name": {}}}});
+        let service = json!({"name": "a", "port": 443});
+        let live = json!({"metadata": {"managedFields": [
+                {"manager": "gantry", "operation": "Apply", "fieldsV1": ours},
+                {"manager": "other", "operation": "Update", "fieldsV1": {"f:spec": {"f:held": {"f:ca": {}}}}}]},
+            "spec": {"service": service, "loose": service, "held": {"name": "a", "port": 443, "ca": "x"}}});
+        let schema = json!({"properties": {"spec": {"properties": {"service": {}, "held": {}}}}});
+        let merged = merge(&live, &json!({"spec": {}}), &schema, "gantry");
+        assert_eq!(merged["spec"], json!({"loose": {"port": 443}, "held": {"port": 443, "ca": "x"}}));
+    }
+
+    #[test]
+    fn lists_and_maps_are_merged_as_their_type_says() {
+        let live = json!({"spec": {"ports": [{"port": 1, "protocol": "TCP", "name": "a"}, {"port": 2, "protocol": "TCP"}],
+            "tags": ["a"], "selector": {"x": "y"}, "plain": [1, 2], "kept": true}});
+        let intent = json!({"spec": {"ports": [{"port": 1, "weight": 3}], "tags": ["b", "a"], "selector": {"z": "y"}, "plain": [3]}});
+        let merged = merge(&live, &intent, &schema(), "gantry");
+        assert_eq!(
+            merged["spec"],
+            json!({"ports": [{"port": 1, "protocol": "TCP", "name": "a", "weight": 3}, {"port": 2, "protocol": "TCP"}],
+                "tags": ["a", "b"], "selector": {"z": "y"}, "plain": [3], "kept": true})
+        );
+    }
+
+    #[test]
+    fn what_the_manifest_no_longer_sets_goes_unless_somebody_else_holds_it() {
+        let entry =
+            |manager: &str, fields: Value| json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
+        let ours = json!({"f:spec": {"f:gone": {}, "f:shared": {}, "f:kept": {}, "f:map": {"f:a": {}},
+            "f:ports": {"k:{\"port\":2,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}},
+            "f:tags": {"v:\"a\"": {}}}});
+        let others = json!({"f:spec": {"f:shared": {}, "f:tags": {"v:\"c\"": {}},
+            "f:ports": {"k:{\"port\":3,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}});
+        let live = json!({
+            "metadata": {"managedFields": [entry("gantry", ours), entry("other", others)]},
+            "spec": {"gone": 1, "shared": 1, "kept": 1, "map": {"a": "b"}, "foreign": 1,
+                "ports": [{"port": 2, "protocol": "TCP"}, {"port": 3, "protocol": "TCP"}], "tags": ["a", "c"]}});
+        let merged = merge(&live, &json!({"spec": {"kept": 2}}), &schema(), "gantry");
+        assert_eq!(
+            merged["spec"],
+            json!({"shared": 1, "kept": 2, "foreign": 1, "ports": [{"port": 3, "protocol": "TCP"}], "tags": ["c"]})
+        );
+    }
+
+    #[test]
+    fn exported_metadata_and_status_are_not_the_manifests_to_say() {
+        let desired = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": null}, "status": {"x": 1}});
+        assert_eq!(intent(desired.clone(), true), json!({"metadata": {"name": "a"}}));
+        assert_eq!(intent(desired, false)["status"], json!({"x": 1}));
+    }
+}

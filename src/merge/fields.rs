@@ -1,0 +1,223 @@
+//! Sets of fields, as `metadata.managedFields` writes them (`fieldsV1`).
+//!
+//! `{"f:spec": {"f:replicas": {}}}` owns `.spec.replicas`; a `"."` owns the node that it stands in. `k:` leads to the item of
+//! a list with these keys, `v:` to the item of this value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gantry_schema::tree::{Tree, View};
+use serde_json::{Map, Value};
+
+/// One step of the path of a field.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    Field(String),
+    Item(Item),
+}
+
+/// Which item of a list. Values are in the text of [`Tree::written`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Item {
+    /// The one with these keys.
+    Keys(BTreeMap<String, String>),
+    /// The one that is this value.
+    Value(String),
+    /// A step of another kind, as it is written.
+    Other(String),
+}
+
+/// As the API server writes it in a conflict: `.image`, `[name="a"]`.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Field(name) => write!(f, ".{name}"),
+            Step::Item(Item::Keys(keys)) => {
+                let keys: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                write!(f, "[{}]", keys.join(","))
+            }
+            Step::Item(Item::Value(value)) => write!(f, "[={value}]"),
+            Step::Item(Item::Other(step)) => write!(f, "[{step}]"),
+        }
+    }
+}
+
+impl Item {
+    fn read(step: &str) -> Item {
+        let json = |text| serde_json::from_str::<Value>(text).ok();
+        let read = match step.split_once(':') {
+            Some(("k", keys)) => match json(keys) {
+                Some(Value::Object(keys)) => {
+                    Some(Item::Keys(keys.iter().map(|(name, value)| (name.clone(), value.written())).collect()))
+                }
+                _ => None,
+            },
+            Some(("v", value)) => json(value).map(|value| Item::Value(value.written())),
+            _ => None,
+        };
+        read.unwrap_or_else(|| Item::Other(step.to_owned()))
+    }
+
+    fn written(&self) -> String {
+        match self {
+            Item::Keys(keys) => {
+                let keys: Vec<String> =
+                    keys.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str()))).collect();
+                format!("k:{{{}}}", keys.join(","))
+            }
+            Item::Value(value) => format!("v:{value}"),
+            Item::Other(step) => step.clone(),
+        }
+    }
+}
+
+/// A set of field paths, as a tree. An empty tree that is not `own` holds nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FieldSet {
+    /// Whether this node itself is in the set.
+    own: bool,
+    fields: BTreeMap<String, FieldSet>,
+    items: BTreeMap<Item, FieldSet>,
+}
+
+impl FieldSet {
+    /// The fields that a manifest sets where nothing is known of its schema: every value that is not a mapping with
+    /// something in it. A list is one field.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Object(map) if !map.is_empty() => FieldSet {
+                fields: map.iter().map(|(key, value)| (key.clone(), FieldSet::of(value))).collect(),
+                ..FieldSet::default()
+            },
+            _ => FieldSet { own: true, ..FieldSet::default() },
+        }
+    }
+
+    /// Reads a `fieldsV1`. What does not look like one holds nothing.
+    pub fn read<T: Tree>(fields_v1: &T) -> Self {
+        let mut set = FieldSet::default();
+        let View::Map(is_empty) = fields_v1.view() else { return set };
+        set.own = is_empty || fields_v1.member(".").is_some();
+        fields_v1.all_members(&mut |step, below| {
+            let below = || FieldSet::read(below);
+            match step.strip_prefix("f:") {
+                _ if step == "." => {}
+                Some(name) => drop(set.fields.insert(name.to_owned(), below())),
+                None => drop(set.items.insert(Item::read(step), below())),
+            }
+            true
+        });
+        set
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        if self.own && self.has_below() {
+            map.insert(".".into(), Value::Object(Map::new()));
+        }
+        map.extend(self.fields.iter().map(|(name, below)| (format!("f:{name}"), below.to_json())));
+        map.extend(self.items.iter().map(|(item, below)| (item.written(), below.to_json())));
+        Value::Object(map)
+    }
+
+    /// Whether nothing at or below this node is in the set.
+    pub fn is_empty(&self) -> bool {
+        !self.own && self.fields.values().chain(self.items.values()).all(FieldSet::is_empty)
+    }
+
+    /// Whether the node itself is in the set, and not only something below it.
+    pub fn has_itself(&self) -> bool {
+        self.own
+    }
+
+    pub fn has_below(&self) -> bool {
+        !self.fields.is_empty() || !self.items.is_empty()
+    }
+
+    pub fn field(&self, name: &str) -> Option<&FieldSet> {
+        self.fields.get(name)
+    }
+
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldSet)> {
+        self.fields.iter().map(|(name, below)| (name.as_str(), below))
+    }
+
+    pub fn item(&self, item: &Item) -> Option<&FieldSet> {
+        self.items.get(item)
+    }
+
+    pub fn items(&self) -> impl Iterator<Item = (&Item, &FieldSet)> {
+        self.items.iter()
+    }
+
+    /// Takes every field out of the set that is in `other`, too. Answers whether there was one.
+    pub fn subtract(&mut self, other: &FieldSet) -> bool {
+        fn below<K: Ord>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>, changed: &mut bool) {
+            ours.retain(|step, below| {
+                *changed |= other.get(step).is_some_and(|other| below.subtract(other));
+                !below.is_empty()
+            });
+        }
+        let mut changed = self.own && other.own;
+        self.own &= !other.own;
+        below(&mut self.fields, &other.fields, &mut changed);
+        below(&mut self.items, &other.items, &mut changed);
+        changed
+    }
+
+    /// Takes the field at `path`, and everything below it, out of the set.
+    pub fn remove(&mut self, path: &[Step]) {
+        fn remove<K: Ord>(below: &mut BTreeMap<K, FieldSet>, step: &K, rest: &[Step]) {
+            let Some(set) = below.get_mut(step) else { return };
+            if !rest.is_empty() {
+                set.remove(rest);
+            }
+            if rest.is_empty() || set.is_empty() {
+                below.remove(step);
+            }
+        }
+        match path {
+            [] => {}
+            [Step::Field(name), rest @ ..] => remove(&mut self.fields, name, rest),
+            [Step::Item(item), rest @ ..] => remove(&mut self.items, item, rest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_manifest_sets_its_leaves_and_lists_whole() {
+        let fields = FieldSet::of(&json!({"data": {"x": "1", "y": null}, "list": [{"a": 1}], "none": {}}));
+        assert_eq!(fields.to_json(), json!({"f:data": {"f:x": {}, "f:y": {}}, "f:list": {}, "f:none": {}}));
+    }
+
+    #[test]
+    fn what_the_server_wrote_is_written_back_as_it_was() {
+        let written = json!({"f:labels": {".": {}, "f:k": {}}, "f:set": {"v:\"a\"": {}, "i:3": {}},
+                "f:list": {"k:{\"name\":\"c\",\"port\":80}": {".": {}, "f:image": {}}}});
+        assert_eq!(FieldSet::read(&written).to_json(), written);
+        assert!(FieldSet::read(&json!("nonsense")).is_empty());
+    }
+
+    #[test]
+    fn removing_leaves_no_empty_nodes() {
+        let mut fields = FieldSet::of(&json!({"data": {"x": 1}, "spec": {"y": 2}}));
+        fields.remove(&["data", "x"].map(|name| Step::Field(name.into())));
+        assert_eq!(fields.to_json(), json!({"f:spec": {"f:y": {}}}));
+        fields.remove(&[Step::Field("spec".into())]);
+        assert!(fields.is_empty());
+    }
+
+    #[test]
+    fn a_difference_keeps_what_only_one_holds() {
+        let mut theirs = FieldSet::read(&json!({"f:spec": {"f:a": {}, "f:b": {}}, "f:data": {".": {}, "f:x": {}}}));
+        let ours = FieldSet::read(&json!({"f:spec": {"f:b": {}, "f:c": {}}, "f:data": {"f:x": {}}}));
+        assert!(theirs.subtract(&ours));
+        assert_eq!(theirs.to_json(), json!({"f:spec": {"f:a": {}}, "f:data": {}}));
+        assert!(!theirs.subtract(&ours));
+    }
+}

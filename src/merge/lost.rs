@@ -1,0 +1,208 @@
+//! What a field manager loses when a manifest is applied over a live object: the fields that it is on record for in
+//! `metadata.managedFields` and whose values the manifest changes.
+
+use gantry_schema::tree::{Tree, View};
+
+use super::fields::{FieldSet, Item, Step};
+use super::schema::{Schema, Shape};
+
+/// What a manager is on record for.
+#[derive(Clone, Copy)]
+pub(crate) enum Owned<'r> {
+    /// Everything: an object without any record belongs as a whole to whoever wrote it before.
+    All,
+    Fields(&'r FieldSet),
+}
+
+impl Owned<'_> {
+    fn field(self, key: &str) -> Option<Self> {
+        match self {
+            Owned::All => Some(Owned::All),
+            Owned::Fields(fields) => fields.field(key).map(Owned::Fields),
+        }
+    }
+
+    fn item(self, item: &Item) -> Option<Self> {
+        match self {
+            Owned::All => Some(Owned::All),
+            Owned::Fields(fields) => fields.item(item).map(Owned::Fields),
+        }
+    }
+
+    /// Whether the node itself is on record, and not only something below it.
+    fn itself(self) -> bool {
+        match self {
+            Owned::All => true,
+            Owned::Fields(fields) => fields.has_itself(),
+        }
+    }
+}
+
+/// The fields of `owned` that applying the object `desired` over `live` would change.
+pub(crate) fn lost<V: Tree, S: Tree>(desired: &V, live: &V, owned: Owned<'_>, schema: Schema<'_, S>) -> Vec<Vec<Step>> {
+    let mut found = Vec::new();
+    desired.all_members(&mut |key, value| {
+        let below = Some(owned).filter(|_| can_change(key)).and_then(|owned| owned.field(key));
+        if let (Some(owned), Some(schema)) = (below, schema.member(key)) {
+            let mut path = vec![Step::Field(key.to_owned())];
+            walk(value, live.member(key), owned, schema, &mut path, &mut found);
+        }
+        true
+    });
+    found
+}
+
+/// The same, whatever an apply can change.
+pub(crate) fn lost_below<V: Tree, S: Tree>(
+    desired: &V,
+    live: &V,
+    owned: Owned<'_>,
+    schema: Schema<'_, S>,
+) -> Vec<Vec<Step>> {
+    let mut found = Vec::new();
+    walk(desired, Some(live), owned, schema, &mut Vec::new(), &mut found);
+    found
+}
+
+/// Whether `desired` changes anything in or around what is `owned`; `false` means that nothing is lost under any schema.
+pub(crate) fn overlaps<V: Tree>(desired: &V, live: &V, owned: Owned<'_>) -> bool {
+    fn below<V: Tree>(desired: &V, live: Option<&V>, owned: Owned<'_>) -> bool {
+        let is_map = |value: &V| matches!(value.view(), View::Map(_));
+        match (live, owned) {
+            (Some(live), Owned::Fields(fields)) if fields.has_below() && is_map(desired) && is_map(live) => {
+                any_member(desired, |key, value| {
+                    owned.field(key).is_some_and(|owned| below(value, live.member(key), owned))
+                })
+            }
+            _ => !live.is_some_and(|live| live.same_value(desired)),
+        }
+    }
+    any_member(desired, |key, value| {
+        can_change(key) && owned.field(key).is_some_and(|owned| below(value, live.member(key), owned))
+    })
+}
+
+fn any_member<V: Tree>(object: &V, mut holds: impl FnMut(&str, &V) -> bool) -> bool {
+    !object.all_members(&mut |key, value| !holds(key, value))
+}
+
+/// Whether a `fieldsV1` names anything that an apply can change.
+pub(crate) fn is_at_stake(fields: &FieldSet) -> bool {
+    fields.fields().any(|(name, _)| can_change(name))
+}
+
+/// `status` is written through its own subresource.
+fn can_change(key: &str) -> bool {
+    !matches!(key, "apiVersion" | "kind" | "status")
+}
+
+fn walk<V: Tree, S: Tree>(
+    desired: &V,
+    live: Option<&V>,
+    owned: Owned<'_>,
+    schema: Schema<'_, S>,
+    path: &mut Vec<Step>,
+    found: &mut Vec<Vec<Step>>,
+) {
+    let is_map = |value: &V| matches!(value.view(), View::Map(_));
+    let is_same = || live.is_some_and(|live| live.same_value(desired));
+    match schema.shape(desired) {
+        Shape::Set => {}
+        Shape::Map if live.is_none_or(is_map) => {
+            if live.is_none() && owned.itself() {
+                found.push(path.clone());
+            }
+            desired.all_members(&mut |key, value| {
+                if let (Some(owned), Some(schema)) = (owned.field(key), schema.member(key)) {
+                    path.push(Step::Field(key.to_owned()));
+                    walk(value, live.and_then(|live| live.member(key)), owned, schema, path, found);
+                    path.pop();
+                }
+                true
+            });
+        }
+        Shape::Keyed(keyed) => {
+            let live = live.map_or(&[][..], items);
+            for item in items(desired) {
+                let Some(key) = keyed.key(item) else { continue };
+                let Some(owned) = owned.item(&key) else { continue };
+                let live = live.iter().find(|live| keyed.key(*live).as_ref() == Some(&key));
+                path.push(Step::Item(key));
+                walk(item, live, owned, keyed.items, path, found);
+                path.pop();
+            }
+        }
+        // `null` for a map or a list leaves the fields in it alone.
+        Shape::Leaf if matches!(desired.view(), View::Null) && live.is_some_and(|live| schema.merges(live)) => {}
+        // Of a whole that was once merged, the server takes the parts for the whole.
+        Shape::Atomic if !is_same() => found.push(path.clone()),
+        Shape::Leaf | Shape::Map if !is_same() && owned.itself() => found.push(path.clone()),
+        _ => {}
+    }
+}
+
+fn items<V: Tree>(list: &V) -> &[V] {
+    match list.view() {
+        View::List(items) => items,
+        _ => &[],
+    }
+}
+
+/// The path of a field, as the API server writes it in a conflict: `.spec.containers[name="a"].image`.
+pub(crate) fn path_text(path: &[Step]) -> String {
+    path.iter().map(Step::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gantry_schema::json::Json;
+
+    use super::super::OBJECT_META;
+    use super::*;
+
+    /// What the manager of `owned` loses of `live`.
+    fn lost_of(schema: &str, live: &str, desired: &str, owned: &str) -> Vec<String> {
+        let [schema, live, desired, owned, meta] =
+            [schema, live, desired, owned, OBJECT_META].map(|text| Json::parse(text).unwrap());
+        let owned = FieldSet::read(&owned);
+        let found = lost(&desired, &live, Owned::Fields(&owned), Schema::of_object(&schema, None, &meta));
+        assert!(found.is_empty() || overlaps(&desired, &live, Owned::Fields(&owned)), "{found:?}");
+        found.iter().map(|path| path_text(path)).collect()
+    }
+
+    #[test]
+    fn a_list_with_keys_is_lost_field_by_field_and_any_other_as_a_whole() {
+        let keyed = r#"{"properties": {"l": {"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["n", "z"],
+            "items": {"properties": {"n": {}, "z": {"default": "x"}, "v": {}}}}}}"#;
+        let live = r#"{"l": [{"n": 1, "z": "x", "v": 1}, {"n": 2, "z": "y", "v": 1}]}"#;
+        let desired = r#"{"l": [{"n": 2, "z": "y", "v": 1}, {"n": 1, "v": 2}, {"n": 3, "v": 1}]}"#;
+        let owned =
+            r#"{"f:l": {"k:{\"n\":1,\"z\":\"x\"}": {".": {}, "f:v": {}}, "k:{\"n\":2,\"z\":\"y\"}": {"f:v": {}}}}"#;
+        assert_eq!(lost_of(keyed, live, desired, owned), [r#".l[n=1,z="x"].v"#]);
+        assert_eq!(lost_of(r#"{"properties": {"l": {"type": "array"}}}"#, live, desired, r#"{"f:l": {}}"#), [".l"]);
+        assert!(lost_of(keyed, live, live, owned).is_empty());
+    }
+
+    #[test]
+    fn what_nobody_owns_or_nothing_changes_is_not_lost() {
+        let any = r#"{"type": "object"}"#;
+        let live = r#"{"spec": {"a": 1, "b": {"c": 1}}, "status": {"x": 1}}"#;
+        assert!(lost_of(any, live, r#"{"spec": {"a": 1.0}}"#, r#"{"f:spec": {"f:a": {}}}"#).is_empty());
+        assert!(lost_of(any, live, r#"{"spec": {"b": {"c": 2}}}"#, r#"{"f:spec": {"f:a": {}}}"#).is_empty());
+        assert!(lost_of(any, live, r#"{"status": {"x": 2}}"#, r#"{"f:status": {"f:x": {}}}"#).is_empty());
+        assert_eq!(
+            lost_of(any, live, r#"{"spec": {"b": {"c": 2}}}"#, r#"{"f:spec": {"f:b": {"f:c": {}}}}"#),
+            [".spec.b.c"]
+        );
+    }
+
+    #[test]
+    fn owner_references_are_told_apart_whatever_the_crd_says() {
+        let live = r#"{"metadata": {"ownerReferences": [{"uid": "u", "name": "a"}]}}"#;
+        let desired = r#"{"metadata": {"ownerReferences": [{"uid": "u", "name": "b"}]}}"#;
+        let owned = r#"{"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}}}"#;
+        let found = lost_of(r#"{"properties": {"metadata": {"type": "object"}}}"#, live, desired, owned);
+        assert_eq!(found, [r#".metadata.ownerReferences[uid="u"]"#]);
+    }
+}

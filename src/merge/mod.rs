@@ -1,0 +1,22 @@
+//! What server-side apply makes of an object: what is written, what goes with the manager that gives it up, and what other
+//! managers lose. `metadata.managedFields` says who set what.
+//!
+//! ```text
+//! fields   a set of fields, as `fieldsV1` writes it
+//! schema   whether a list or a map is one field or many
+//! apply    the object after an apply
+//! lost     the fields of another manager that an apply changes
+//! ```
+//!
+//! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>, and the behaviour of
+//! `sigs.k8s.io/structured-merge-diff` and `k8s.io/kube-openapi/pkg/schemaconv`.
+
+mod apply;
+mod fields;
+mod lost;
+mod schema;
+
+pub(crate) use apply::{Emptied, Managers, apply, intent, merge};
+pub(crate) use fields::{FieldSet, Step};
+pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
+pub(crate) use schema::{OBJECT_META, Schema};

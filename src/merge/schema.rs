@@ -1,0 +1,237 @@
+//! Whether a list or a map counts as one field, or each of its parts as one: said by the schema of its kind
+//! (`x-kubernetes-list-type`, `x-kubernetes-map-type`), read here as the API server reads it.
+
+use std::collections::BTreeMap;
+
+use gantry_schema::tree::{Tree, View};
+
+use super::fields::Item;
+
+/// The part of ObjectMeta's schema that says how it is merged; a CRD's own schema says nothing of it.
+pub(crate) const OBJECT_META: &str = r#"{"type": "object", "properties": {
+    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+    "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+    "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    "ownerReferences": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
+        "items": {"type": "object", "x-kubernetes-map-type": "atomic"}}}}"#;
+
+/// Types whose values are one field, whatever they look like.
+const SCALARS: [&str; 2] =
+    ["io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.runtime.RawExtension"];
+
+/// How deep `$ref`s may lead to other `$ref`s.
+const MOST_REFS: usize = 8;
+
+/// What is known of the type of a value.
+pub(crate) enum Schema<'s, S> {
+    /// Nothing: maps are merged, lists are one value.
+    Deduced,
+    /// One field, whatever it looks like.
+    Scalar,
+    Node(Node<'s, S>),
+}
+
+pub(crate) struct Node<'s, S> {
+    node: &'s S,
+    /// Where `$ref`s lead.
+    definitions: Option<&'s S>,
+    /// The schema of `metadata`, where the node is that of a whole object.
+    object_meta: Option<&'s S>,
+    /// A node above keeps fields that it does not know.
+    preserve: bool,
+    /// Said where the node is referred to: its map is one value.
+    atomic: bool,
+}
+
+impl<S> Clone for Node<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Node<'_, S> {}
+
+impl<S> Clone for Schema<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Schema<'_, S> {}
+
+/// How a value under a schema is merged.
+pub(super) enum Shape<'s, S> {
+    Leaf,
+    /// A list or map that is owned as a whole.
+    Atomic,
+    Map,
+    Keyed(Keyed<'s, S>),
+    /// A list of different scalars: an item is there or not, and never changes.
+    Set,
+}
+
+/// A list of items that are told apart by their keys.
+pub(super) struct Keyed<'s, S> {
+    keys: Vec<&'s str>,
+    pub items: Schema<'s, S>,
+}
+
+impl<'s, S: Tree> Schema<'s, S> {
+    /// The schema of a kind: `definitions` is where its `$ref`s lead, `object_meta` says how `metadata` is merged.
+    pub fn of_object(node: &'s S, definitions: Option<&'s S>, object_meta: &'s S) -> Self {
+        match Self::below(node, definitions, false) {
+            Schema::Node(node) => Schema::Node(Node { object_meta: Some(object_meta), ..node }),
+            other => other,
+        }
+    }
+
+    fn below(mut node: &'s S, definitions: Option<&'s S>, preserve: bool) -> Self {
+        if !is_map(node) {
+            return Schema::Deduced;
+        }
+        let mut atomic = false;
+        for _ in 0..MOST_REFS {
+            let Some(reference) = reference(node) else { break };
+            atomic |= text(node, "x-kubernetes-map-type") == Some("atomic");
+            let name = reference.rsplit('/').next().unwrap_or_default();
+            if SCALARS.contains(&name) {
+                return Schema::Scalar;
+            }
+            match definitions.and_then(|definitions| definitions.member(name)).filter(|found| is_map(*found)) {
+                Some(found) => node = found,
+                None => return Schema::Deduced,
+            }
+        }
+        let keeps = node.member("x-kubernetes-preserve-unknown-fields").map(Tree::view);
+        let preserve = preserve || matches!(keeps, Some(View::Bool(true)));
+        Schema::Node(Node { node, definitions, object_meta: None, preserve, atomic })
+    }
+
+    /// The schema of a member; `None` for a field that the schema does not allow.
+    pub fn member(self, key: &str) -> Option<Self> {
+        let Schema::Node(Node { node, definitions, object_meta, preserve, .. }) = self else {
+            return Some(Schema::Deduced);
+        };
+        if let Some(object_meta) = object_meta.filter(|_| key == "metadata") {
+            return Some(Self::below(object_meta, None, false));
+        }
+        let properties = node.member("properties");
+        if let Some(member) = properties.and_then(|properties| properties.member(key)) {
+            return Some(Self::below(member, definitions, preserve));
+        }
+        match node.member("additionalProperties").map(|schema| (schema, schema.view())) {
+            Some((_, View::Bool(allowed))) => allowed.then_some(Schema::Deduced),
+            Some((schema, _)) => Some(Self::below(schema, definitions, preserve)),
+            None => {
+                let is_open = properties.is_none_or(|properties| !matches!(properties.view(), View::Map(false)));
+                (preserve || is_open).then_some(Schema::Deduced)
+            }
+        }
+    }
+
+    /// Whether the schema names the member.
+    pub(super) fn declares(self, key: &str) -> bool {
+        let Schema::Node(Node { node, object_meta, .. }) = self else { return false };
+        object_meta.is_some() && key == "metadata"
+            || node.member("properties").is_some_and(|properties| properties.member(key).is_some())
+    }
+
+    pub(super) fn shape<V: Tree>(self, value: &V) -> Shape<'s, S> {
+        let Schema::Node(Node { node, definitions, preserve, atomic, .. }) = self else {
+            return match (self, value.view()) {
+                (Schema::Deduced, View::Map(_)) => Shape::Map,
+                (Schema::Deduced, View::List(_)) => Shape::Atomic,
+                _ => Shape::Leaf,
+            };
+        };
+        let wanted = text(node, "type").unwrap_or_default();
+        match value.view() {
+            View::Map(_) if matches!(wanted, "" | "object") => {
+                match atomic || text(node, "x-kubernetes-map-type") == Some("atomic") {
+                    true => Shape::Atomic,
+                    false => Shape::Map,
+                }
+            }
+            View::List(_) if matches!(wanted, "" | "array") => match list_keys(node) {
+                None => Shape::Atomic,
+                Some(keys) if keys.is_empty() => Shape::Set,
+                Some(keys) => {
+                    let items = node.member("items").map(|items| Self::below(items, definitions, preserve));
+                    Shape::Keyed(Keyed { keys, items: items.unwrap_or(Schema::Scalar) })
+                }
+            },
+            _ => Shape::Leaf,
+        }
+    }
+
+    /// Whether a value is a map or list whose parts are fields of their own.
+    pub(super) fn merges<V: Tree>(self, value: &V) -> bool {
+        match value.view() {
+            View::Map(is_empty) => !is_empty && matches!(self.shape(value), Shape::Map),
+            View::List(list) => !list.is_empty() && matches!(self.shape(value), Shape::Keyed(_) | Shape::Set),
+            _ => false,
+        }
+    }
+}
+
+impl<S: Tree> Keyed<'_, S> {
+    /// What tells an item apart. A key that it leaves out has the schema's default, or is no part of it.
+    pub fn key<V: Tree>(&self, item: &V) -> Option<Item> {
+        let properties = match self.items {
+            Schema::Node(Node { node, .. }) => node.member("properties"),
+            _ => None,
+        };
+        let default = |key: &str| Some(properties?.member(key)?.member("default")?.written());
+        let part = |key: &&str| {
+            let value = item.member(key).map(Tree::written).or_else(|| default(key))?;
+            Some(((*key).to_owned(), value))
+        };
+        let parts: BTreeMap<String, String> = self.keys.iter().filter_map(part).collect();
+        (!parts.is_empty()).then_some(Item::Keys(parts))
+    }
+}
+
+fn is_map<S: Tree>(node: &S) -> bool {
+    matches!(node.view(), View::Map(_))
+}
+
+fn text<'s, S: Tree>(node: &'s S, key: &str) -> Option<&'s str> {
+    match node.member(key)?.view() {
+        View::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The `$ref` of a node, also one that is wrapped to stand beside other keywords.
+fn reference<S: Tree>(node: &S) -> Option<&str> {
+    if let Some(reference) = text(node, "$ref") {
+        return Some(reference);
+    }
+    match node.member("allOf")?.view() {
+        View::List([only]) => text(only, "$ref"),
+        _ => None,
+    }
+}
+
+/// The keys that tell the items of a list apart, none for a set; `None` for a list that is one value.
+fn list_keys<S: Tree>(node: &S) -> Option<Vec<&str>> {
+    if let Some(kind) = text(node, "x-kubernetes-list-type") {
+        return match (kind, node.member("x-kubernetes-list-map-keys").map(Tree::view)) {
+            ("set", _) => Some(Vec::new()),
+            ("map", Some(View::List(keys))) => Some(
+                keys.iter()
+                    .filter_map(|key| match key.view() {
+                        View::Text(key) => Some(key),
+                        _ => None,
+                    })
+                    .collect(),
+            ),
+            _ => None,
+        };
+    }
+    // Built-in kinds have had these hints for longer.
+    match text(node, "x-kubernetes-patch-strategy") {
+        Some("merge" | "merge,retainKeys") => Some(text(node, "x-kubernetes-patch-merge-key").into_iter().collect()),
+        _ => None,
+    }
+}
