@@ -117,6 +117,29 @@ fn a_rule_that_may_cost_too_much_is_refused() {
     assert_eq!(errors_of(unbounded), [with("more than 100x"), named, total]);
 }
 
+/// `optMap` copies what it is called on, so that a chain of them doubles with each link.
+#[test]
+fn a_cost_of_more_than_can_be_estimated_is_left_open() {
+    let optional = |of: &str, links: usize| format!("optional.of({of}){}.hasValue()", ".optMap(x, x)".repeat(links));
+    let (deep, path) = (0..50).fold((json!({"type": "integer"}), "self".to_owned()), |(schema, path), _| {
+        (json!({"type": "object", "properties": {"x": schema}}), format!("{path}.x"))
+    });
+    for (schema, rule, reason) in [
+        (json!({"type": "string"}), optional("self", 6), None),
+        (json!({"type": "string"}), optional("self", 60), Some("too large to estimate its cost")),
+        (deep.clone(), optional(&path, 11), None),
+        (deep, optional(&path, 12), Some("too large to estimate its cost")),
+    ] {
+        let mut schema = schema;
+        schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        let judgement = judge(&crd(schema), None).expect("a CRD that can be read");
+        assert_eq!(judgement.refusals, []);
+        let open: Vec<&str> = judgement.undecided.iter().map(|open| open.reason.as_str()).collect();
+        assert_eq!(open.len(), usize::from(reason.is_some()), "{open:?}");
+        assert!(reason.is_none_or(|reason| open[0].contains(reason)), "{open:?}");
+    }
+}
+
 #[test]
 fn the_cost_of_a_message_counts_once_and_that_of_a_rule_for_each_value() {
     let rules = json!([{"rule": "true", "messageExpression": "self.replace('', 'abcdefghij')"}]);
