@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::values::{ITEMS, Maker, bound};
+use super::values::{ITEMS, Representatives, bound};
 use super::view::View;
 use crate::automaton::Budget;
 use crate::keywords as kw;
@@ -96,7 +96,7 @@ fn defaulted_within(value: &Value, schema: &Value, room: &mut u64) -> Value {
 fn simplest(schema: &Value, room: &mut u64) -> Value {
     let mut budget = Budget::new(100_000);
     let nothing = BTreeSet::new();
-    let mut maker = Maker::new(&mut budget, &nothing, false, 100);
+    let mut maker = Representatives::new(&mut budget, &nothing, false, 100);
     let mut value = maker.values(schema, &View::default()).into_iter().next().unwrap_or(Value::Null);
     if let (Value::Array(items), Some(least)) = (&value, bound(schema, "minItems"))
         && items.is_empty()

@@ -30,7 +30,7 @@ use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
 use gantry_schema::{Patterns, Schema};
 pub use look::look;
 use repair::{Kept, Repairs};
-use values::Maker;
+use values::Representatives;
 use view::Looked;
 pub use view::{Key, View};
 
@@ -280,7 +280,7 @@ impl<'n, 'a> Question<'n, 'a> {
         let mut steps = Steps::sharing(STEPS, self.node.patterns);
         let is_open = !self.looked.gaps.is_empty();
         let most = if is_open { most.min(GUESSES) } else { most };
-        let mut maker = Maker::new(&mut steps, &self.looked.texts, is_open, most);
+        let mut maker = Representatives::new(&mut steps, &self.looked.texts, is_open, most);
         let values = maker.values(self.node.live.schema, &self.looked.view);
         let open = maker.missing.or_else(|| self.fails_alone(&values));
         means.spend((STEPS - steps.left()) / STEPS_PER_UNIT);

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::fill::{defaulted, fill};
 use super::look::look;
-use super::values::Maker;
+use super::values::Representatives;
 use super::view::{Key, View};
 use crate::automaton::Budget as Steps;
 use crate::keywords as kw;
@@ -185,7 +185,7 @@ impl<'s> Repairs<'s> {
         let made = looked.map(|mut looked| {
             looked.level();
             let mut steps = Steps::sharing(STEPS, &self.patterns);
-            let mut maker = Maker::new(&mut steps, &looked.texts, true, VARIANTS);
+            let mut maker = Representatives::new(&mut steps, &looked.texts, true, VARIANTS);
             let mut values = maker.values(failing.schema, &looked.view);
             spend(STEPS.saturating_sub(steps.left()) / 20);
             values.truncate(VARIANTS);

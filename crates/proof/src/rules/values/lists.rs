@@ -1,0 +1,152 @@
+//! Lists, those without twins among them.
+
+use serde_json::{Value, json};
+
+use super::super::view::View;
+use super::{Representatives, bound};
+use crate::keywords as kw;
+
+/// Items of a list that has no twins are compared in lists of up to so many.
+const DISTINCT: usize = 4;
+
+/// What no two items of a list may have in common, since the list is a set or a map.
+enum Twins<'a> {
+    /// The items themselves.
+    Items,
+    /// All of these fields.
+    Fields(Vec<&'a str>),
+}
+
+impl<'a> Twins<'a> {
+    /// `None` where twins are allowed.
+    fn of(list: &'a Value) -> Option<Self> {
+        let items = kw::get(list, "items")?;
+        match list.get("x-kubernetes-list-type").and_then(Value::as_str)? {
+            "set" => {
+                let is_scalar = matches!(kw::type_name(items), Some("string" | "integer" | "number" | "boolean"));
+                (is_scalar && !kw::flag(items, "nullable")).then_some(Twins::Items)
+            }
+            "map" => {
+                let keys: Vec<&str> = kw::names(list, "x-kubernetes-list-map-keys").collect();
+                (!keys.is_empty()).then_some(Twins::Fields(keys))
+            }
+            _ => None,
+        }
+    }
+
+    /// The view with enough values of each kind for lists of so many items that are alike and no twins.
+    fn apart(&self, items: &View, most: usize) -> View {
+        let mut view = items.clone();
+        let tell = |view: &mut View| view.rivals = view.rivals.max(most.saturating_sub(1));
+        match self {
+            Twins::Items => tell(&mut view),
+            Twins::Fields(keys) => {
+                for key in keys {
+                    tell(view.fields.entry((*key).to_owned()).or_default());
+                }
+            }
+        }
+        view
+    }
+
+    fn are_in(&self, list: &Value) -> bool {
+        let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        let are_twins = |a: &Value, b: &Value| match self {
+            Twins::Items => a == b,
+            Twins::Fields(keys) => keys.iter().all(|key| a.get(*key) == b.get(*key)),
+        };
+        items.iter().enumerate().any(|(at, a)| items[at + 1..].iter().any(|b| are_twins(a, b)))
+    }
+}
+
+impl Representatives<'_> {
+    pub(super) fn lists(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+        let (least, most) = self.lengths(view, bound(schema, "minItems"), bound(schema, "maxItems"));
+        let nothing = View::default();
+        let item_view = view.items.as_deref().unwrap_or(&nothing);
+        let mut items_of = |view: &View| match schema.get("items") {
+            Some(items) => self.values(items, view),
+            None => Vec::new(),
+        };
+        let twins = Twins::of(schema).filter(|_| (2..=DISTINCT).contains(&most));
+        let apart = twins.as_ref().map(|twins| twins.apart(item_view, most));
+        let item_view = apart.as_ref().unwrap_or(item_view);
+        let items = items_of(item_view);
+        let is_list = |list: &Value| twins.as_ref().is_none_or(|twins| !twins.are_in(list));
+        if view.is_paired && most == 2 {
+            // Fields are compared with the same field of the other item: the first item may have the first of each kind.
+            let first = items_of(&item_view.without_rivals());
+            let mut lists = self.pairs(&first, &items, least);
+            lists.retain(is_list);
+            return lists;
+        }
+        if view.is_paired {
+            self.miss("items that are compared with each other in long lists");
+        }
+        let once = matches!(twins, Some(Twins::Items));
+        let chosen = self.selections(items.len(), least, most, once).into_iter();
+        let lists =
+            chosen.map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect::<Vec<_>>()));
+        self.kept(lists.filter(is_list))
+    }
+
+    /// Lists of up to two items.
+    fn pairs(&mut self, first: &[Value], second: &[Value], least: usize) -> Vec<Value> {
+        let mut lists = Vec::new();
+        if least == 0 {
+            lists.push(json!([]));
+        }
+        if least <= 1 {
+            lists.extend(first.iter().map(|item| json!([item])));
+        }
+        if first.len().saturating_mul(second.len()) > self.most {
+            self.miss("too many combinations of items");
+        }
+        // Twins first: what compares items mostly wants them to differ.
+        let twins = first.iter().map(|item| (item, item));
+        let others = first.iter().flat_map(|one| second.iter().map(move |other| (one, other)));
+        let both = twins.chain(others.take(self.most)).map(|(one, other)| json!([one, other]));
+        lists.extend(self.kept(both));
+        lists
+    }
+
+    /// Choices of `least` to `most` out of `count` things, the order without meaning; each at most once if `once`.
+    pub(super) fn selections(&mut self, count: usize, least: usize, most: usize, once: bool) -> Vec<Vec<usize>> {
+        let mut all: Vec<Vec<usize>> = Vec::new();
+        let mut layer: Vec<Vec<usize>> = vec![Vec::new()];
+        for length in 0..=most {
+            if length >= least {
+                all.extend(layer.iter().cloned());
+            }
+            if length == most {
+                break;
+            }
+            let mut next = Vec::new();
+            for chosen in &layer {
+                let from = chosen.last().map_or(0, |last| last + usize::from(once));
+                let left = self.most.saturating_sub(next.len());
+                next.extend((from..count).take(left).map(|index| [&chosen[..], &[index]].concat()));
+            }
+            if next.len() >= self.most {
+                self.miss("too many combinations of items");
+                // Some of each: the same thing several times, and otherwise few of the many.
+                if !once {
+                    all.extend((0..count).map(|index| vec![index; most.max(2)]));
+                }
+                thin(&mut next, self.most / 10);
+            }
+            layer = next;
+        }
+        all
+    }
+}
+
+/// Keeps `count` of the things, spread over all of them.
+fn thin<T>(things: &mut Vec<T>, count: usize) {
+    let every = things.len().div_ceil(count.max(1)).max(1);
+    let mut index = 0;
+    things.retain(|_| {
+        index += 1;
+        (index - 1) % every == 0
+    });
+}

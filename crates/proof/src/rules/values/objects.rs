@@ -1,0 +1,105 @@
+//! Objects with fields, and maps.
+
+use serde_json::{Map, Value};
+
+use super::super::view::View;
+use super::texts::no_shorter;
+use super::{Representatives, bound};
+use crate::strings::StringSet;
+
+/// Choices of fields at most, in all combinations together.
+const CHOSEN: usize = 400_000;
+
+impl Representatives<'_> {
+    pub(super) fn objects(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let required: Vec<&str> =
+            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        if view.keys.is_some() || view.items.is_some() {
+            self.miss("an object that is looked at as a map");
+        }
+        // For each field that is looked at: absence, or one of its values.
+        let mut choices: Vec<(&String, Vec<Option<Value>>)> = Vec::new();
+        for (name, view) in &view.fields {
+            let Some(field) = properties.and_then(|properties| properties.get(name)) else { continue };
+            let is_given = required.contains(&name.as_str()) && field.get("default").is_none();
+            let mut options: Vec<Option<Value>> = if is_given { Vec::new() } else { vec![None] };
+            options.extend(self.values(field, view).into_iter().map(Some));
+            choices.push((name, options));
+        }
+        let counts: Vec<usize> = choices.iter().map(|(_, options)| options.len()).collect();
+        let made = |chosen: Vec<usize>| {
+            let fields = choices.iter().zip(chosen);
+            Value::Object(fields.filter_map(|((name, all), at)| Some(((*name).clone(), all[at].clone()?))).collect())
+        };
+        // An object with very many fields has fewer combinations of them made.
+        let chosen = combinations(&counts, self.most.min(CHOSEN / counts.len().max(1)));
+        if chosen.len() < counts.iter().fold(1, |all, count| all.saturating_mul(*count)) {
+            self.miss("too many combinations of values");
+        }
+        self.kept(chosen.into_iter().map(made))
+    }
+
+    pub(super) fn maps(&mut self, schema: &Value, of: &Value, view: &View) -> Vec<Value> {
+        let nothing = View::default();
+        let keys_view = view.keys.as_deref().unwrap_or(&nothing);
+        // Of the keys that are looked for one each will do; the rest are examples for macros, which may have other keys.
+        let asked = view.kept.saturating_sub(view.sought);
+        let counted = View { kept: asked + view.sought_keys.len(), sizes: view.sizes.clone(), ..View::default() };
+        let (least, most) = self.lengths(&counted, bound(schema, "minProperties"), bound(schema, "maxProperties"));
+        let mut values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
+        if !view.sees_values {
+            values.truncate(1);
+        }
+        let others = if view.sizes.is_empty() { asked.max(least) } else { most.max(1) };
+        let lengths = keys_view.sizes.iter().flat_map(|size| [*size, size + 1]);
+        let patterns = keys_view.patterns.iter().cloned().chain(lengths.map(no_shorter));
+        let patterns: Vec<String> = patterns.collect();
+        let any = StringSet::default();
+        let mut keys = self.words(&any, keys_view);
+        if others > 0 {
+            keys.extend(self.cells(&any, &patterns, others, &keys));
+        }
+        if self.is_guessing {
+            keys.extend(self.texts.iter().filter(|text| !keys.contains(text)).cloned().collect::<Vec<_>>());
+        }
+        let entries: Vec<(&String, &Value)> =
+            keys.iter().flat_map(|key| values.iter().map(move |value| (key, value))).collect();
+        let chosen = self.selections(entries.len(), least, most, true).into_iter();
+        let maps = chosen.filter_map(|chosen| {
+            let map: Map<String, Value> =
+                chosen.iter().map(|index| (entries[*index].0.clone(), entries[*index].1.clone())).collect();
+            // Two values under one key are no map.
+            (map.len() == chosen.len()).then_some(Value::Object(map))
+        });
+        self.kept(maps)
+    }
+}
+
+/// Ways to choose one of each of so many options, by index: all of them, or where these are more than `most` those in
+/// which one or two are not the first, as many as there may be.
+fn combinations(counts: &[usize], most: usize) -> Vec<Vec<usize>> {
+    if counts.contains(&0) {
+        return Vec::new();
+    }
+    if counts.iter().fold(1, |all: usize, count| all.saturating_mul(*count)) <= most {
+        let mut all = vec![Vec::with_capacity(counts.len())];
+        for count in counts {
+            all = all.iter().flat_map(|chosen| (0..*count).map(|at| [&chosen[..], &[at]].concat())).collect();
+        }
+        return all;
+    }
+    let first = vec![0; counts.len()];
+    let with = |chosen: &[usize], place: usize, at: usize| {
+        let mut chosen = chosen.to_vec();
+        chosen[place] = at;
+        chosen
+    };
+    let places = || (0..counts.len()).flat_map(|place| (1..counts[place]).map(move |at| (place, at)));
+    let singles = places().map(|(place, at)| with(&first, place, at));
+    let pairs = places().flat_map(|(place, at)| {
+        places().filter(move |(other, _)| *other > place).map(move |(other, with_at)| (place, at, other, with_at))
+    });
+    let pairs = pairs.map(|(place, at, other, with_at)| with(&with(&first, place, at), other, with_at));
+    [first.clone()].into_iter().chain(singles).chain(pairs).take(most).collect()
+}

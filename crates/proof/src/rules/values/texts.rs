@@ -1,0 +1,195 @@
+//! Texts: one for each set of patterns that a text may match.
+
+use serde_json::Value;
+
+use super::super::view::View;
+use super::{Representatives, allowed, parts};
+use crate::facts::add_text;
+use crate::keywords as kw;
+use crate::strings::{self, StringSet};
+
+/// Kinds of text at one place at most.
+const CELLS: usize = 48;
+
+impl Representatives<'_> {
+    pub(super) fn texts(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+        let set = text_set(schema);
+        let mut patterns: Vec<String> = view.patterns.iter().cloned().collect();
+        for size in &view.sizes {
+            // Below the size, at it, above it.
+            patterns.push(no_shorter(*size));
+            patterns.push(no_shorter(size + 1));
+        }
+        let special = ["date", "date-time", "datetime", "duration", "byte"];
+        if set.formats.iter().any(|format| special.contains(&format.as_str())) && !patterns.is_empty() {
+            self.miss("a text that rules see as a time or as bytes");
+        }
+        let mut found = self.words(&set, view);
+        found.extend(self.unreadable(schema, &set));
+        found.extend(self.cells(&set, &patterns, view.rivals + 1, &found));
+        if self.is_guessing {
+            let patterns = self.budget.patterns();
+            let is_new = |text: &&String| !found.contains(*text) && set.contains_by(text, &patterns) == Ok(true);
+            let guesses = self.texts.iter().filter(is_new);
+            let guesses: Vec<String> = guesses.cloned().collect();
+            found.extend(guesses);
+        }
+        found.into_iter().map(Value::String).collect()
+    }
+
+    /// A text whose format the server accepts, and which it fails to read for a rule: it checks the format in one way and
+    /// converts the text in another (`UnstructuredToVal` of apiextensions' `cel/values.go`). A rule that looks at it ends
+    /// in an error.
+    fn unreadable(&mut self, schema: &Value, set: &StringSet) -> Option<String> {
+        let candidates: &[&str] = match kw::get(schema, "format").and_then(Value::as_str)? {
+            // The letters in lower case, an offset of more than a day, something behind a second `t`.
+            "date-time" => {
+                &["2024-01-01t00:00:00Z", "2024-01-01T00:00:00z", "2024-01-01T00:00:00+99:00", "2024-01-01T00:00:00Ztt"]
+            }
+            // What the alphabet for URLs does not have.
+            "byte" => &["++++", "////", "A+==", "A/=="],
+            _ => return None,
+        };
+        let patterns = self.budget.patterns();
+        let found = candidates.iter().find(|text| set.contains_by(text, &patterns) == Ok(true));
+        if found.is_none() {
+            self.miss("a text that rules cannot read, though it has its format");
+        }
+        found.map(|text| (*text).to_owned())
+    }
+
+    /// The texts that values are compared with as a whole, as far as the set has them.
+    pub(super) fn words(&mut self, set: &StringSet, view: &View) -> Vec<String> {
+        let mut found = Vec::new();
+        let patterns = self.budget.patterns();
+        for word in &view.words {
+            match set.contains_by(word, &patterns) {
+                Ok(true) => found.push(word.clone()),
+                Ok(false) => {}
+                Err(why) => self.miss(why),
+            }
+        }
+        found
+    }
+
+    /// Members of each part of `set` that the patterns tell apart, and that are none of `but`: `each` of them, or all
+    /// there are.
+    pub(super) fn cells(&mut self, set: &StringSet, patterns: &[String], each: usize, but: &[String]) -> Vec<String> {
+        // A part is told by the patterns that it matches; the rest of them it does not match.
+        let mut parts: Vec<(Vec<bool>, String)> = match self.member(set, patterns, &[], but) {
+            Ok(Some(text)) => vec![(Vec::new(), text)],
+            Ok(None) => return Vec::new(),
+            Err(why) => {
+                self.miss(why);
+                return Vec::new();
+            }
+        };
+        // What the rules mention, alone and with something around it, spares most searches.
+        let around = |text: &String| [text.clone(), format!("a{text}"), format!("{text}a"), format!("a.{text}/a")];
+        let shared = self.budget.patterns();
+        let pool = self.texts.iter().take(64).flat_map(around).filter(|text| !but.contains(text));
+        let mut pool: Vec<(String, Vec<bool>)> = match patterns.len() {
+            0 => Vec::new(),
+            _ => {
+                pool.filter(|text| set.contains_by(text, &shared) == Ok(true)).map(|text| (text, Vec::new())).collect()
+            }
+        };
+        for pattern in patterns {
+            let one = StringSet { patterns: vec![pattern.clone()], ..StringSet::default() };
+            pool.retain_mut(|(text, part)| one.contains_by(text, &shared).map(|matches| part.push(matches)).is_ok());
+            let mut split = Vec::with_capacity(parts.len() + 1);
+            for (part, text) in parts {
+                // The text that is known is on one side.
+                let side = one.contains_by(&text, &shared);
+                for matches in [false, true] {
+                    let mut part = part.clone();
+                    part.push(matches);
+                    if side == Ok(matches) {
+                        split.push((part, text.clone()));
+                        continue;
+                    }
+                    if let Some((text, _)) = pool.iter().find(|(_, known)| *known == part) {
+                        split.push((part, text.clone()));
+                        continue;
+                    }
+                    match self.member(set, patterns, &part, but) {
+                        Ok(Some(text)) => split.push((part, text)),
+                        Ok(None) => {}
+                        Err(why) => self.miss(why),
+                    }
+                }
+            }
+            if split.len() > CELLS {
+                self.miss("too many kinds of text");
+                split.truncate(CELLS);
+            }
+            parts = split;
+        }
+        let mut found: Vec<String> = Vec::new();
+        for (part, text) in parts {
+            found.push(text);
+            for _ in 1..each {
+                let others: Vec<String> = but.iter().chain(&found).cloned().collect();
+                match self.member(set, patterns, &part, &others) {
+                    Ok(Some(text)) => found.push(text),
+                    Ok(None) => break,
+                    Err(why) => {
+                        self.miss(why);
+                        break;
+                    }
+                }
+            }
+        }
+        found.sort_by_key(|text| text.chars().count());
+        found
+    }
+
+    fn member(
+        &mut self,
+        set: &StringSet,
+        patterns: &[String],
+        matches: &[bool],
+        others: &[String],
+    ) -> Result<Option<String>, String> {
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        strings::member(set, patterns.iter().map(String::as_str).zip(matches.iter().copied()), &others, self.budget)
+    }
+}
+
+/// The strings that a schema of a text takes.
+fn text_set(schema: &Value) -> StringSet {
+    let mut set = StringSet::default();
+    parts(schema).into_iter().for_each(|part| add_text(part, &mut set));
+    if let Some(allowed) = allowed(schema) {
+        set.enumeration = Some(allowed.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    }
+    set
+}
+
+/// A pattern of texts of that length or more. Nothing may be repeated more than a thousand times at once; what would be
+/// repeated too often for any machine is left to be found too large.
+pub(super) fn no_shorter(length: u64) -> String {
+    const ONCE: u64 = 1_000;
+    let (times, rest) = match length {
+        0..=1_000_000 => (length / ONCE, length % ONCE),
+        _ => (0, length),
+    };
+    let many = format!(".{{{ONCE}}}").repeat(usize::try_from(times).unwrap_or_default());
+    format!(r"(?s)\A{many}.{{{rest},}}\z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gantry_schema::re2;
+
+    #[test]
+    fn a_length_of_thousands_is_still_one() {
+        for length in [0, 1, 999, 1_000, 1_001, 2_500] {
+            let pattern = re2::compile(&no_shorter(length)).expect("a pattern");
+            let text = |length: u64| "é".repeat(length as usize);
+            assert!(pattern.is_match(&text(length)), "{length}");
+            assert!(length == 0 || !pattern.is_match(&text(length - 1)), "{length}");
+        }
+    }
+}
