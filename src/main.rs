@@ -10,12 +10,15 @@ use std::time::SystemTime;
 use clap::Parser;
 use gantry::cli::Cli;
 use gantry::date::Date;
+use gantry::parallel::STACK;
 use gantry::run::{Host, Writes, run};
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match enough_files().and_then(|()| tokio::runtime::Builder::new_multi_thread().enable_all().build()) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.enable_all().thread_stack_size(STACK);
+    let runtime = match enough_files().and_then(|()| runtime.build()) {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");

@@ -4,6 +4,10 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// The stack of each thread, in bytes of address space: a schema may be nested as deeply as JSON is read, and it is walked by
+/// functions that call themselves. It takes a quarter of that without optimisation.
+pub const STACK: usize = 16 << 20;
+
 /// `work` on a thread of its own, so that it holds up nobody who waits for the network or for Ctrl-C. `None` where the run
 /// ends before it is done.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -32,11 +36,14 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
             }
             answers
         };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        let start = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, worker);
+        // Where no more threads may be started this one does all.
+        let workers: Vec<_> = (1..threads).map(start).map_while(Result::ok).collect();
+        let mut answers = worker();
+        for other in workers {
+            answers.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        answers
     });
     answers.sort_by_key(|(index, _)| *index);
     answers.into_iter().map(|(_, answer)| answer).collect()

@@ -128,6 +128,55 @@ fn ten_thousand_levels_are_refused() {
     }
 }
 
+/// A schema may be nested as deeply as JSON is read, and no deeper than that: every walk over it has enough stack.
+#[test]
+fn a_schema_of_a_hundred_levels_is_judged() {
+    // So many levels of the document each of these takes.
+    for (open, close, levels) in [
+        (r#"{"type":"array","items":"#, "}", 1),
+        (r#"{"type":"object","additionalProperties":"#, "}", 1),
+        (r#"{"type":"object","properties":{"a":"#, "}}", 2),
+        (r#"{"type":"integer","not":"#, "}", 1),
+        (r#"{"type":"integer","allOf":["#, "]}", 2),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let live = folder.path().join("live");
+        std::fs::create_dir(&live).unwrap();
+        let times = 110 / levels;
+        let is_value = open.contains("not") || open.contains("allOf");
+        for (file, minimum) in [(live.join("crd.json"), ""), (folder.path().join("desired.json"), r#""minimum":3"#)] {
+            let leaf = match (is_value, minimum) {
+                (true, minimum) => format!("{{{minimum}}}"),
+                (false, "") => r#"{"type":"integer"}"#.to_owned(),
+                (false, minimum) => format!(r#"{{"type":"integer",{minimum}}}"#),
+            };
+            let spec = format!("{}{leaf}{}", open.repeat(times), close.repeat(times));
+            let crd = format!(
+                r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"as.a.io"}},
+                "spec":{{"group":"a.io","scope":"Namespaced","names":{{"kind":"A","plural":"as"}},"versions":[{{"name":"v1",
+                "served":true,"storage":true,"schema":{{"openAPIV3Schema":{{"type":"object","properties":{{"spec":{spec}}}}}}}}}]}}}}"#
+            );
+            std::fs::write(file, crd).unwrap();
+        }
+        let output = Command::new(env!("CARGO_BIN_EXE_gantry"))
+            .args([
+                "check",
+                "-f",
+                "desired.json",
+                "--preflight",
+                "CRDUpgradeSafety,CustomResourceValidation",
+                "--target",
+            ])
+            .arg("dir:live")
+            .env_clear()
+            .env("HOME", folder.path())
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3), "{open}: {output:?}");
+    }
+}
+
 /// One long line, one long key, one long text: nothing here may cost more than its length.
 #[test]
 fn long_lines_are_read() {
