@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use gantry::crd::CrdPair;
 use gantry::manifest::{self, Source};
 use gantry::preflight::crd_upgrade_safety::compare;
-use gantry::preflight::crd_upgrade_safety::model::CrdPair;
 use serde_json::Value;
 
 const SEED: u64 = 7;

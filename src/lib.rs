@@ -12,6 +12,7 @@ mod bounded;
 pub mod cli;
 pub mod cluster;
 pub mod config;
+pub mod crd;
 pub mod date;
 pub mod finding;
 mod hash;

@@ -156,6 +156,14 @@ impl RawObject {
         }
     }
 
+    /// The text to keep: that of an object whose JSON is held is shared.
+    pub fn text(&self) -> Arc<str> {
+        match &self.0 {
+            Text::Held(json) => Arc::clone(json),
+            Text::Made(make) => make().into(),
+        }
+    }
+
     /// The object as a tree, built anew at each call.
     pub fn value(&self) -> Value {
         // The loader's own bound on nesting takes the place of serde_json's 128 levels.

@@ -130,10 +130,9 @@ impl Eyes<'_> {
             let name = format!("{}.{}", change.resource.plural, change.resource.group);
             let of_plan = self.plan.changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
             if let Some(crd) = of_plan {
-                let crd = crd.desired.raw.json();
-                let crd = Json::parse(&crd).ok();
-                let schema = crd.as_ref().and_then(|crd| schema_of(crd, &change.resource.version));
-                let conflicts = schema.map(|schema| conflicts(change, &records, Some((schema, None))));
+                let schema = crd.crd().and_then(|sides| kinds::schema_of(sides.defined()?, &change.resource));
+                let schema = schema.and_then(|schema| Json::parse(schema).ok());
+                let conflicts = schema.map(|schema| conflicts(change, &records, Some((&schema, None))));
                 return Look::Sure(conflicts.unwrap_or_default());
             }
         }
@@ -245,14 +244,6 @@ struct Record<'c> {
     operation: Operation,
     /// Its `fieldsV1`; `None` for everything.
     fields: Option<FieldSet>,
-}
-
-/// The schema of one version of a CRD.
-fn schema_of<'s>(crd: &'s Json<'s>, version: &str) -> Option<&'s Json<'s>> {
-    let versions = crd.map()?.get("spec")?.map()?.get("versions")?.list()?;
-    let versions = versions.iter().filter_map(Json::map);
-    let version = versions.into_iter().find(|v| v.get("name").and_then(Json::text) == Some(version))?;
-    version.get("schema")?.map()?.get("openAPIV3Schema")
 }
 
 /// Objects, each with the fields of it that one manager owns.

@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::{Change, Unplaced};
-use crate::cluster::{Discovered, Gvk, Read, Target, Wanted};
+use crate::cluster::{Discovered, Gvk, Target, Wanted};
+use crate::crd::Crd;
 use crate::manifest::Manifest;
 use crate::problem::{Problem, Result, did_you_mean};
 use crate::resource::{ObjectRef, RawObject, Resource};
@@ -33,55 +32,6 @@ pub(super) struct Kinds {
     unanswered: BTreeMap<Gvk, Problem>,
     /// Kinds that are served and take no patch, with the verbs that they take.
     unwritable: BTreeMap<Gvk, Vec<String>>,
-}
-
-/// The few fields of a CRD that say what it serves; everything else is skipped over.
-#[derive(Debug, Deserialize)]
-pub struct CrdHead {
-    pub spec: CrdSpecHead,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct CrdSpecHead {
-    pub group: String,
-    pub scope: String,
-    pub names: CrdNames,
-    pub versions: Vec<CrdVersionHead>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct CrdNames {
-    pub plural: String,
-    pub kind: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct CrdVersionHead {
-    pub name: String,
-    #[serde(default)]
-    pub served: bool,
-}
-
-impl CrdHead {
-    /// `None` where the CRD lacks one of these fields; the server will say what is wrong with it.
-    pub fn of(raw: &RawObject) -> Option<CrdHead> {
-        serde_json::from_str(&raw.json()).ok()
-    }
-
-    fn into_served(self) -> Vec<Resource> {
-        self.served().collect()
-    }
-
-    /// Its kind at each version that it serves.
-    pub fn served(&self) -> impl Iterator<Item = Resource> {
-        self.spec.versions.iter().filter(|version| version.served).map(|version| Resource {
-            group: self.spec.group.clone(),
-            version: version.name.clone(),
-            kind: self.spec.names.kind.clone(),
-            plural: self.spec.names.plural.clone(),
-            namespaced: self.spec.scope == "Namespaced",
-        })
-    }
 }
 
 fn gvk_of(object: &ObjectRef) -> Gvk {
@@ -123,27 +73,21 @@ pub(crate) fn is_built_in(group: &str) -> bool {
 }
 
 /// Finds every kind of `others`.
-pub(super) async fn resolve(
-    crds: &[Manifest],
-    live_crds: &[Read],
-    others: &[Manifest],
-    target: &Target,
-) -> Result<Kinds> {
+pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Target) -> Result<Kinds> {
     let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
     let mut kinds = BTreeMap::new();
     if needed.is_empty() {
         return Ok(Kinds { found: kinds, unanswered: BTreeMap::new(), unwritable: BTreeMap::new() });
     }
-    for (manifest, live) in crds.iter().zip(live_crds) {
-        let Some(desired) = CrdHead::of(&manifest.raw) else { continue };
-        let live_served: Vec<Resource> =
-            live.iter().flatten().filter_map(|live| CrdHead::of(&live.raw)).flat_map(CrdHead::into_served).collect();
-        for resource in desired.served() {
+    for change in crds {
+        let Some((sides, desired)) = change.crd().and_then(|sides| Some((sides, sides.defined()?))) else { continue };
+        let live_served: Vec<Resource> = sides.readable_live().into_iter().flat_map(|live| live.resources()).collect();
+        for resource in desired.resources() {
             let gvk = gvk_of_resource(&resource);
             if needed.remove(&gvk) {
                 let same = live_served.iter().find(|live| live.version == resource.version);
                 let mut read_as = same.or(live_served.first()).cloned();
-                if live.is_err() {
+                if change.unread.is_some() {
                     // Perhaps it is served, perhaps not: then there is no such object.
                     read_as = Some(resource.clone());
                 }
@@ -234,9 +178,11 @@ impl Kinds {
             if !is_built_in(&resource.group) && !schemas.contains_key(resource) {
                 let name = format!("{}.{}", resource.plural, resource.group);
                 let of_plan = changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
-                match of_plan.and_then(|crd| crd.live.as_ref()) {
-                    Some(live) => {
-                        schemas.extend(schema_of(&live.raw, resource).map(|raw| (resource.clone(), raw)));
+                match of_plan.filter(|crd| crd.live.is_some()) {
+                    Some(crd) => {
+                        let live = crd.crd().and_then(|sides| sides.readable_live());
+                        let schema = live.and_then(|live| schema_of(live, resource));
+                        schemas.extend(schema.map(|schema| (resource.clone(), RawObject::new(schema))));
                     }
                     None => {
                         let waiting = missing.entry(name).or_default();
@@ -250,18 +196,17 @@ impl Kinds {
         let wanted: Vec<Wanted> = missing.keys().map(|name| Wanted::crd(name)).collect();
         let live = target.read(&wanted, &|_, _| ()).await.unwrap_or_default();
         for ((_, resources), live) in missing.iter().zip(live) {
+            let Some(crd) = live.and_then(|live| Crd::read(&live.raw).ok()) else { continue };
             for resource in resources {
-                let raw = live.as_ref().and_then(|live| schema_of(&live.raw, resource));
-                schemas.extend(raw.map(|raw| (resource.clone(), raw)));
+                let schema = schema_of(&crd, resource);
+                schemas.extend(schema.map(|schema| (resource.clone(), RawObject::new(schema))));
             }
         }
         schemas
     }
 }
 
-fn schema_of(crd: &RawObject, resource: &Resource) -> Option<RawObject> {
-    let crd = crd.value();
-    let versions = crd.pointer("/spec/versions")?.as_array()?;
-    let version = versions.iter().find(|version| version["name"] == resource.version.as_str())?;
-    version.pointer("/schema/openAPIV3Schema").map(RawObject::from_value)
+/// The schema of one version of a CRD.
+pub(super) fn schema_of<'c>(crd: &'c Crd, resource: &Resource) -> Option<&'c str> {
+    crd.version(&resource.version)?.schema()
 }

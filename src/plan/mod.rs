@@ -13,12 +13,13 @@ pub mod unchanged;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cluster::{self, Apply, OnRead, Pin, Read, Target, Wanted};
+use crate::crd::Sides;
 pub use crate::finding::Action;
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
@@ -27,7 +28,6 @@ use crate::resource::{Live, RawObject, Resource};
 use gantry_schema::json::Json;
 
 pub use ahead::Ahead;
-pub use kinds::CrdHead;
 pub(crate) use kinds::is_built_in;
 use unchanged::Comparison;
 
@@ -42,7 +42,13 @@ pub struct Change {
     /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
     pub unread: Option<Box<Problem>>,
     pub resource: Arc<Resource>,
+    pub crds: Crds,
 }
+
+/// The CRD of a change, read when somebody first looks at it. A change that is made of another one and has another live
+/// object takes a new one.
+#[derive(Debug, Clone, Default)]
+pub struct Crds(OnceLock<Arc<Sides>>);
 
 impl Change {
     /// A change of which nobody has said yet what it does.
@@ -51,7 +57,13 @@ impl Change {
             Ok(live) => (live, None),
             Err(problem) => (None, Some(Box::new(problem))),
         };
-        Change { action: Action::Create, desired, live, unread, resource }
+        Change { action: Action::Create, desired, live, unread, resource, crds: Crds::default() }
+    }
+
+    /// Both sides of a CRD, each read once for everybody who looks at it; `None` for anything else.
+    pub fn crd(&self) -> Option<&Arc<Sides>> {
+        let sides = || Sides::new(self.desired.raw.clone(), self.live.as_ref().map(|live| live.raw.clone())).into();
+        self.desired.object.is_crd().then(|| self.crds.0.get_or_init(sides))
     }
 
     /// The live object as it was read, or that there was none.
@@ -115,12 +127,12 @@ impl Change {
     }
 }
 
-/// The CRDs that are live and that a deploy would change, with their index and what is live. What is not written breaks
+/// The CRDs that are live and that a deploy would change, with the index of the change. What is not written breaks
 /// nothing.
-pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Live)> {
+pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<Sides>)> {
     let written = changes.iter().enumerate().filter(|(_, change)| change.action != Action::Unchanged);
-    let crds = written.filter(|(_, change)| change.desired.object.is_crd());
-    crds.filter_map(|(index, change)| Some((index, change, change.live.as_ref()?)))
+    let live = written.filter(|(_, change)| change.live.is_some());
+    live.filter_map(|(index, change)| Some((index, change, change.crd()?)))
 }
 
 /// A manifest of a kind that the target does not serve and the manifests do not define, or of which nobody knows.
@@ -217,10 +229,10 @@ pub async fn build(
     let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
     let live_crds = tolerate(live_crds)?;
 
-    let kinds = kinds::resolve(&crds, &live_crds, &others, target).await?;
     let crd = Arc::new(Resource::crd());
     let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
+    let kinds = kinds::resolve(&changes, &others, target).await?;
 
     let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     let kinds::Placed { manifests, kinds: of, unplaced } = kinds::place(others, &kinds, namespace)?;

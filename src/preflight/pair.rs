@@ -1,26 +1,48 @@
-//! The CRDs that an upgrade is judged by: what is live beside what is desired, for work that outlives a borrow of the plan.
+//! A live CRD and the one that a deploy would put in its place, as the plan has them.
 
+use std::sync::Arc;
+
+use super::CouldNotCheck;
+use crate::crd::{CrdPair, Malformed, Side, Sides};
 use crate::plan::{Change, upgraded_crds};
-use crate::resource::{Live, RawObject};
 
-/// A CRD of the plan that is live already and that a deploy would change.
+/// A CRD that a deploy would change.
 pub(super) struct Pair {
     /// Index into the plan.
     pub change: usize,
     pub name: String,
-    pub live: RawObject,
-    pub desired: RawObject,
+    pub sides: Arc<Sides>,
 }
 
 impl Pair {
     /// Those among `changes`, in the order of the plan.
     pub fn all(changes: &[Change]) -> Vec<Pair> {
-        let pair = |(index, change, live): (usize, &Change, &Live)| Pair {
-            change: index,
-            name: change.desired.object.name.clone(),
-            live: live.raw.clone(),
-            desired: change.desired.raw.clone(),
+        let pair = |(change, of, sides): (usize, &Change, &Arc<Sides>)| Pair {
+            change,
+            name: of.desired.object.name.clone(),
+            sides: Arc::clone(sides),
         };
         upgraded_crds(changes).map(pair).collect()
     }
+
+    /// Both CRDs.
+    ///
+    /// # Errors
+    /// The side that cannot be read.
+    pub fn crds(&self) -> Result<CrdPair, Malformed> {
+        self.sides.pair()
+    }
+}
+
+/// Nothing can be said of a pair of CRDs.
+pub(super) fn could_not_compare(name: &str, Malformed { side, error }: &Malformed) -> CouldNotCheck {
+    let (side, help) = match side {
+        Side::Live => ("the live CRD", format!("look at what is live: kubectl get crd {name} -o yaml")),
+        Side::Desired => (
+            "the manifest of CRD",
+            "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
+        ),
+    };
+    let message = format!("{side} {name} cannot be compared: {error}");
+    CouldNotCheck { message, help: Some(help) }
 }

@@ -13,7 +13,7 @@ use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
-use crate::plan::{self, Action, Ahead, Change, Plan, PlanOptions};
+use crate::plan::{self, Action, Ahead, Change, Crds, Plan, PlanOptions};
 
 use crate::cluster::Target;
 use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
@@ -118,7 +118,13 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
 /// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
 async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     let with = |action, live: fn(&Change) -> Option<Live>| {
-        let changes = plan.changes.iter().map(|change| Change { action, live: live(change), ..change.clone() });
+        let changes = plan.changes.iter().map(|change| Change {
+            action,
+            live: live(change),
+            // Another live CRD is read again.
+            crds: Crds::default(),
+            ..change.clone()
+        });
         Plan { changes: changes.collect(), ..Plan::default() }
     };
     let before = with(Action::Create, |_| None);

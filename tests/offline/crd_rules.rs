@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gantry::crd::CrdPair;
 use gantry::finding::{Severity, Verdict};
 use gantry::preflight::Violation;
 use gantry::preflight::crd_upgrade_safety::compare::{self, RuleViolation};
-use gantry::preflight::crd_upgrade_safety::model::CrdPair;
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
 use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
 use serde::Deserialize;

@@ -378,11 +378,12 @@ fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
 }
 
 #[test]
-fn a_live_crd_with_no_versions_is_an_error_and_not_an_empty_comparison() {
+fn a_live_crd_that_no_server_could_hold_is_an_error_and_not_an_empty_comparison() {
     let head =
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: {}\n";
     for (crd, message) in [
-        (head.to_owned(), "customresourcedefinition/a.b.c has no spec.versions"),
+        (head.to_owned(), "customresourcedefinition/a.b.c cannot be read: spec.versions is missing"),
+        (CRD.replace("  scope: ", "  scoop: "), "cannot be read: spec.scope is missing"),
         (CRD.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"), "is written at apiextensions.k8s.io/v1beta1"),
     ] {
         let folder = folder(&[("crd.yaml", &crd)]);

@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gantry::crd::CrdPair;
 use gantry::preflight::crd_upgrade_safety::presets::options::Options;
 use gantry::preflight::crd_upgrade_safety::presets::{self, Tool};
 use serde_json::Value;
@@ -41,7 +42,7 @@ fn verdicts_are_those_of_the_tools() {
         let (mut same_set, mut blocked) = (0, 0);
         for entry in &verdicts {
             let (live, desired) = (crd(&corpus, entry, "from"), crd(&corpus, entry, "to"));
-            let found: Found = presets::judge(&live, &desired, tool)
+            let found: Found = presets::judge(&CrdPair::parse(&live, &desired).unwrap(), tool)
                 .unwrap()
                 .into_iter()
                 .filter(|f| !f.off)

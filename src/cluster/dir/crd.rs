@@ -189,15 +189,15 @@ fn is_dns_label(name: &str) -> bool {
 }
 
 /// `spec.versions`, empty where it is missing or no list.
-pub(super) fn versions(crd: &Value) -> &[Value] {
+fn versions(crd: &Value) -> &[Value] {
     crd.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn group(crd: &Value) -> &str {
+fn group(crd: &Value) -> &str {
     text(crd, "/spec/group")
 }
 
-pub(super) fn plural(crd: &Value) -> &str {
+fn plural(crd: &Value) -> &str {
     text(crd, "/spec/names/plural")
 }
 

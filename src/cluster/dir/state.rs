@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde_json::Value;
-
 use super::index::{Index, KindKey};
-use super::{crd, files, kinds};
+use super::{files, kinds};
 use crate::cluster::Gvk;
+use crate::crd::{Crd, Fault, Unreadable};
 use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
@@ -50,38 +49,28 @@ pub(super) struct CustomKind {
 }
 
 impl CustomKind {
-    fn read(crd: &Value) -> Option<(KindKey, Self)> {
-        let served = crd::versions(crd)
-            .iter()
-            .filter(|version| version.get("served") == Some(&Value::Bool(true)))
-            .map(|version| (crd::text(version, "/name").to_owned(), version.pointer("/subresources/status").is_some()))
-            .collect();
-        let kind = crd::text(crd, "/spec/names/kind");
-        (!kind.is_empty()).then(|| {
-            let custom = CustomKind {
-                plural: crd::plural(crd).to_owned(),
-                namespaced: crd::text(crd, "/spec/scope") != "Cluster",
-                served,
-                converts_by_name: matches!(crd::text(crd, "/spec/conversion/strategy"), "" | "None"),
-            };
-            ((crd::group(crd).to_owned(), kind.to_owned()), custom)
-        })
+    fn of(crd: &Crd) -> (KindKey, Self) {
+        let served = crd.served_versions().map(|version| (version.name.to_string(), version.status_subresource));
+        let custom = CustomKind {
+            plural: crd.names.plural.clone(),
+            namespaced: crd.is_namespaced(),
+            served: served.collect(),
+            converts_by_name: !crd.converts_by_webhook(),
+        };
+        ((crd.group.clone(), crd.names.kind.clone()), custom)
     }
 }
 
-/// A live CRD that no server could hold and in which no version would be found. A check would compare the desired one
-/// with nothing and find nothing, which must not look like a pass.
-fn unreadable_crd(manifest: &Manifest, crd: &Value) -> Option<Problem> {
-    let problem = if manifest.object.version() != "v1" {
-        Problem::new(format!("{} is written at {}", manifest.object, manifest.object.api_version))
-            .help("write it at apiextensions.k8s.io/v1, the only version that API servers have served since 1.22")
-    } else if crd::versions(crd).is_empty() {
-        Problem::new(format!("{} has no spec.versions", manifest.object))
-            .help("a CRD on a cluster has at least one version")
-    } else {
-        return None;
+/// A live CRD that no server could hold. A check would compare the desired one with nothing and find nothing, which must
+/// not look like a pass.
+fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
+    let object = &manifest.object;
+    let problem = match &error.fault {
+        Fault::ApiVersion(version) => Problem::new(format!("{object} is written at {version}"))
+            .help("write it at apiextensions.k8s.io/v1, the only version that API servers have served since 1.22"),
+        _ => Problem::new(format!("{object} cannot be read: {error}")).help("no API server holds such a CRD"),
     };
-    Some(problem.at(manifest.origin.location()))
+    problem.at(manifest.origin.location())
 }
 
 /// One file of the folder, as it was read.
@@ -99,9 +88,10 @@ impl ReadFile {
         let mut custom = Vec::new();
         let mut problems = Vec::new();
         for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
-            let crd = manifest.raw.value();
-            problems.extend(unreadable_crd(manifest, &crd));
-            custom.extend(CustomKind::read(&crd));
+            match Crd::read(&manifest.raw) {
+                Ok(crd) => custom.push(CustomKind::of(&crd)),
+                Err(error) => problems.push(unreadable_crd(manifest, &error)),
+            }
         }
         if problems.is_empty() { Ok(ReadFile { source: source.clone(), manifests, custom }) } else { Err(problems) }
     }

@@ -9,6 +9,7 @@ use super::errors::{self, words};
 use super::request::{Call, Failure, encode};
 use super::transport::Transport;
 use crate::cluster::{Discovered, Established, Gvk};
+use crate::crd::Crd;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 
@@ -126,11 +127,10 @@ pub(super) async fn served(
     }
 }
 
-/// The few facts of a CRD that tell whether it is served.
+/// What the server has made of a CRD.
 #[derive(Deserialize)]
-struct Crd {
+struct State {
     metadata: Metadata,
-    spec: Spec,
     #[serde(default)]
     status: Option<Status>,
 }
@@ -139,24 +139,6 @@ struct Crd {
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     deletion_timestamp: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Spec {
-    group: String,
-    names: Names,
-    versions: Vec<Version>,
-}
-
-#[derive(Deserialize)]
-struct Names {
-    plural: String,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    name: String,
-    served: bool,
 }
 
 #[derive(Deserialize)]
@@ -205,9 +187,10 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
         }
         Err(failure) => return Err(fail(failure, &call)),
     };
-    let nonsense = |_| Error::failed(errors::nonsense(transport.peer(), 200, "no CustomResourceDefinition"));
-    let crd: Crd = serde_json::from_str(&answer.body).map_err(nonsense)?;
-    let by_conditions = match judge(&crd) {
+    let nonsense = || Error::failed(errors::nonsense(transport.peer(), 200, "no CustomResourceDefinition"));
+    let state: State = serde_json::from_str(&answer.body).map_err(|_| nonsense())?;
+    let crd = Crd::parse(&answer.body).map_err(|_| nonsense())?;
+    let by_conditions = match judge(&state) {
         Established::Never(said) => Established::Never(transport.hidden(&said)),
         Established::NotYet(said) => Established::NotYet(transport.hidden(&said)),
         Established::Yes => Established::Yes,
@@ -216,22 +199,22 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
         return Ok(by_conditions);
     }
     // Conditions are written a moment before the handlers are in place.
-    for version in crd.spec.versions.iter().filter(|version| version.served) {
-        let resources = served(transport, &crd.spec.group, &version.name).await.map_err(|unserved| match unserved {
+    for version in crd.served_versions() {
+        let resources = served(transport, &crd.group, &version.name).await.map_err(|unserved| match unserved {
             Unserved::ThisOne(problem) | Unserved::Everything(problem) => Error::failed(problem),
         })?;
-        if !resources.iter().any(|resource| resource.name == crd.spec.names.plural) {
+        if !resources.iter().any(|resource| resource.name == crd.names.plural) {
             return Ok(Established::NotYet(format!("version {} is not served yet", words(&version.name))));
         }
     }
     Ok(Established::Yes)
 }
 
-fn judge(crd: &Crd) -> Established {
-    if crd.metadata.deletion_timestamp.is_some() {
+fn judge(state: &State) -> Established {
+    if state.metadata.deletion_timestamp.is_some() {
         return Established::Never("it is being deleted".to_owned());
     }
-    let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let conditions = state.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let condition = |name: &str| conditions.clone().find(|condition| condition.name == name);
     match (condition("NamesAccepted"), condition("Established")) {
         (Some(names), _) if names.status == "False" => Established::Never(names.said()),
@@ -308,9 +291,13 @@ mod tests {
 
     fn crd(conditions: Value) -> Value {
         json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
             "metadata": {"name": "samples.test.example.com"},
-            "spec": {"group": "test.example.com", "names": {"plural": "samples"}, "versions": [
-                {"name": "v1", "served": true}, {"name": "v0", "served": false}]},
+            "spec": {
+                "group": "test.example.com", "scope": "Namespaced", "names": {"kind": "Sample", "plural": "samples"},
+                "versions": [{"name": "v1", "served": true}, {"name": "v0", "served": false}],
+            },
             "status": {"conditions": conditions},
         })
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Action, Change, CrdHead, Plan};
+use crate::plan::{Action, Change, Plan};
 
 /// What stands between an object and the server's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,6 @@ pub fn sort(plan: &Plan) -> Vec<Dependence> {
 
 /// Whether the live CRD serves the version.
 fn is_served(crd: &Change, version: &str) -> bool {
-    let live = crd.live.as_ref().and_then(|live| CrdHead::of(&live.raw));
-    live.is_some_and(|live| live.served().any(|resource| resource.version == version))
+    let live = crd.crd().and_then(|sides| sides.readable_live());
+    live.is_some_and(|live| live.served(version).is_some())
 }

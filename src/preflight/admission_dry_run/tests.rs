@@ -9,7 +9,7 @@ use super::refusal;
 use crate::cluster::{Cause, DryRunError, FieldConflict, Operation, Refusal, Refuser};
 use crate::finding::Severity;
 use crate::manifest;
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::Violation;
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
@@ -27,7 +27,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
     };
     let live =
         live.map(|live| Live { raw: RawObject::from_value(&live), uid: "u".into(), resource_version: "1".into() });
-    Change { action, desired, live, unread: None, resource: resource.into() }
+    Change { action, desired, live, unread: None, resource: resource.into(), crds: Crds::default() }
 }
 
 fn plan(mut changes: Vec<Change>) -> Plan {

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, NAME, rules};
 use crate::cluster::Wanted;
+use crate::crd::Crd;
 use crate::plan::{Change, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
-use crate::resource::{RawObject, Step};
+use crate::resource::Step;
 
 pub async fn check(context: &Context<'_>) -> Found {
     let mut found = Found { violations: of_kubernetes(context).await, ..Found::default() };
@@ -58,16 +57,16 @@ async fn of_crds(context: &Context<'_>) -> Found {
             objects.entry(format!("{}.{}", change.resource.plural, change.resource.group)).or_default().push(index);
         }
     }
-    let mut judge = |crd: &RawObject, indices: Vec<usize>| {
-        let versions = deprecated_versions(crd);
-        let of = |index: usize| Some((index, versions.get(changes[index].resource.version.as_str())?));
-        found
-            .violations
-            .extend(indices.into_iter().filter_map(of).map(|(index, said)| custom(index, &changes[index], said)));
+    let mut judge = |crd: &Crd, indices: Vec<usize>| {
+        let of = |index: usize| {
+            let version = crd.version(&changes[index].resource.version).filter(|version| version.deprecated)?;
+            Some(custom(index, &changes[index], &version.deprecation_warning))
+        };
+        found.violations.extend(indices.into_iter().filter_map(of));
     };
-    for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
-        if let Some(indices) = objects.remove(&change.desired.object.name) {
-            judge(&change.desired.raw, indices);
+    for (change, sides) in changes.iter().filter_map(|change| Some((change, change.crd()?))) {
+        if let (Some(indices), Some(crd)) = (objects.remove(&change.desired.object.name), sides.defined()) {
+            judge(crd, indices);
         }
     }
     let wanted: Vec<Wanted> = objects.keys().map(|name| Wanted::crd(name)).collect();
@@ -76,7 +75,11 @@ async fn of_crds(context: &Context<'_>) -> Found {
             let mut unread: Vec<Problem> = Vec::new();
             for (indices, live) in objects.into_values().zip(live) {
                 match live {
-                    Ok(Some(live)) => judge(&live.raw, indices),
+                    Ok(Some(live)) => {
+                        if let Ok(crd) = Crd::read(&live.raw) {
+                            judge(&crd, indices);
+                        }
+                    }
                     // Where there is no CRD an aggregated API serves the kind.
                     Ok(None) => {}
                     Err(problem) => unread.push(problem),
@@ -96,15 +99,6 @@ async fn of_crds(context: &Context<'_>) -> Found {
         })),
     }
     found
-}
-
-/// Each deprecated version with its own warning, which may be empty.
-fn deprecated_versions(crd: &RawObject) -> BTreeMap<String, String> {
-    let crd = crd.value();
-    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
-    let deprecated = versions.into_iter().flatten().filter(|version| version["deprecated"] == true);
-    let text = |version: &Value, key: &str| version[key].as_str().unwrap_or_default().to_owned();
-    deprecated.map(|version| (text(version, "name"), text(version, "deprecationWarning"))).collect()
 }
 
 fn custom(index: usize, change: &Change, said: &str) -> Violation {

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
-use crate::plan::{Change, CrdHead};
+use crate::crd::steps;
+use crate::plan::Change;
 use crate::resource::{Resource, Step};
 
 /// A custom kind that loses versions.
@@ -26,11 +25,12 @@ pub struct Leaving {
 impl Leaving {
     /// `None` for a CRD that keeps what it serves.
     pub fn of(index: usize, change: &Change) -> Option<Self> {
-        let live: Vec<Resource> = CrdHead::of(&change.live.as_ref()?.raw)?.served().collect();
+        let sides = change.crd()?;
+        let live: Vec<Resource> = sides.readable_live()?.resources().collect();
         // A CRD that cannot be read takes nothing away: the server refuses it.
-        let desired = CrdHead::of(&change.desired.raw)?;
-        let staying: BTreeSet<String> = desired.served().map(|resource| resource.version).collect();
-        let kept = desired.spec.versions.into_iter().map(|version| version.name).collect();
+        let desired = sides.defined()?;
+        let staying: BTreeSet<String> = desired.served_versions().map(|version| version.name.to_string()).collect();
+        let kept = desired.versions.iter().map(|version| version.name.to_string()).collect();
         let versions: Vec<String> =
             live.iter().map(|r| r.version.clone()).filter(|version| !staying.contains(version)).collect();
         let resource = live.iter().find(|r| staying.contains(&r.version)).or(live.first())?.clone();
@@ -55,13 +55,10 @@ impl Leaving {
 
     /// Where the manifest of the CRD says that a version is not served.
     pub fn at(&self, change: &Change, version: &str) -> Vec<Step> {
-        let crd = change.desired.raw.value();
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
-        let index = versions.and_then(|versions| versions.iter().position(|entry| entry["name"] == version));
-        let mut at = vec![Step::from("spec"), Step::from("versions")];
-        if let Some(index) = index {
-            at.extend([Step::from(index), Step::from("served")]);
+        let desired = change.crd().and_then(|sides| sides.defined());
+        match desired.and_then(|crd| crd.version(version)) {
+            Some(version) => steps::of_version(version.index, "served"),
+            None => steps::versions(),
         }
-        at
     }
 }

@@ -3,7 +3,7 @@
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, rules};
 use crate::cluster::Release;
-use crate::plan::{CrdHead, Plan, Unplaced, is_built_in};
+use crate::plan::{Plan, Unplaced, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::problem::{Problem, did_you_mean};
 use crate::resource::{ObjectRef, Resource, Step};
@@ -101,19 +101,16 @@ struct Defined {
 }
 
 fn defined(plan: &Plan) -> Vec<Defined> {
-    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd());
-    let heads = crds.filter_map(|change| CrdHead::of(&change.desired.raw));
-    heads
-        .flat_map(|CrdHead { spec }| {
-            let (group, kind) = (spec.group, spec.names.kind);
-            spec.versions.into_iter().map(move |version| Defined {
-                group: group.clone(),
-                kind: kind.clone(),
-                version: version.name,
-                served: version.served,
-            })
+    let crds = plan.changes.iter().filter_map(|change| change.crd()?.defined());
+    crds.flat_map(|crd| {
+        crd.versions.iter().map(|version| Defined {
+            group: crd.group.clone(),
+            kind: crd.names.kind.clone(),
+            version: version.name.to_string(),
+            served: version.served,
         })
-        .collect()
+    })
+    .collect()
 }
 
 /// What there is, to guess what was meant.

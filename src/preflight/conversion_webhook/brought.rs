@@ -3,8 +3,8 @@
 //! Many operators write the CA bundle of their webhook into the CRD themselves, once they run. On a first install there is
 //! neither a bundle nor a ready endpoint, and nothing is stored yet that would have to be converted.
 
-use super::crd::{Crd, Webhook};
-use super::{rules, service};
+use super::{converted, rules, service};
+use crate::crd::{ClientConfig, Crd, Webhook};
 use crate::finding::Severity;
 use crate::plan::{Action, Plan};
 use crate::preflight::Violation;
@@ -32,10 +32,10 @@ impl Brought {
     pub fn of(desired: &Crd, live: Option<&Crd>, plan: &Plan) -> Self {
         let live_webhook = live.and_then(Crd::webhook);
         let moves = match (desired.webhook(), live_webhook) {
-            (Some(desired), Some(live)) => desired.moves(live),
+            (Some(desired), Some(live)) => moves(desired, live),
             (desired, live) => desired.is_some() != live.is_some(),
         };
-        let known_anew = |(desired, live): (&Webhook, &Webhook)| desired.is_known_anew(live);
+        let known_anew = |(desired, live): (&Webhook, &Webhook)| has_other_ca(desired, live);
         let reference = desired.webhook().or(live_webhook).and_then(|webhook| webhook.client_config.service.as_ref());
         let of_service = reference.and_then(|reference| service::change(reference, plan));
         Brought {
@@ -69,6 +69,19 @@ impl Brought {
     }
 }
 
+/// Whether somebody else is asked from now on than `live` says.
+fn moves(desired: &Webhook, live: &Webhook) -> bool {
+    let (new, old) = (&desired.client_config, &live.client_config);
+    new.service.is_some() && new.service != old.service || new.url.is_some() && new.url != old.url
+}
+
+/// Whether the API server knows the webhook by another CA than `live` says.
+fn has_other_ca(desired: &Webhook, live: &Webhook) -> bool {
+    let compact = |config: &ClientConfig| config.ca_bundle.as_ref().map(|bundle| bundle.split_whitespace().collect());
+    let new: Option<String> = compact(&desired.client_config);
+    new.is_some() && new != compact(&live.client_config)
+}
+
 /// Makes a warning of what the webhook, once it runs, does away with.
 pub fn await_webhook(violation: &mut Violation, crd: &Crd, plan: &Plan) {
     violation.severity = Severity::Warning;
@@ -78,7 +91,7 @@ pub fn await_webhook(violation: &mut Violation, crd: &Crd, plan: &Plan) {
 
 /// What will happen as long as the webhook cannot be called.
 fn meanwhile(crd: &Crd, plan: &Plan) -> String {
-    let versions: Vec<&str> = crd.converted().map(|version| version.name.as_str()).collect();
+    let versions: Vec<&str> = converted(crd).map(|version| &*version.name).collect();
     if versions.is_empty() {
         return String::new();
     }
@@ -91,5 +104,5 @@ fn meanwhile(crd: &Crd, plan: &Plan) -> String {
         0 => String::new(),
         count => format!(", and this deploy fails at {} that it writes there", text::count(count, "object")),
     };
-    format!("; until that changes, the server can neither read nor write {} at {at}{refused}", crd.name())
+    format!("; until that changes, the server can neither read nor write {} at {at}{refused}", crd.name)
 }

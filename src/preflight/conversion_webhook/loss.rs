@@ -113,6 +113,21 @@ pub fn shown(path: &[Step]) -> String {
     out
 }
 
+/// Whether the schema describes the field at this path.
+pub fn is_described(schema: Option<&Value>, path: &[Step]) -> bool {
+    let mut node = schema;
+    for step in path {
+        node = match step {
+            Step::Key(key) => node.and_then(|node| {
+                let declared = node.get("properties").and_then(|properties| properties.get(key));
+                declared.or_else(|| node.get("additionalProperties").filter(|values| values.is_object()))
+            }),
+            Step::Index(_) => node.and_then(|node| node.get("items")),
+        };
+    }
+    node.is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

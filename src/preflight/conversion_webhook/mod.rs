@@ -11,7 +11,6 @@
 
 mod brought;
 mod ca;
-mod crd;
 mod loss;
 mod rules;
 mod service;
@@ -23,10 +22,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
+use serde_json::Value;
 
 use self::brought::Brought;
 use self::ca::Fault;
-use self::crd::{Crd, ServiceReference, Webhook};
 use self::service::{Service, unlisted};
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
@@ -34,6 +33,7 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
 use crate::cluster::{ListRequest, Target};
 use crate::config::ConfigReader;
+use crate::crd::{Crd, ServiceReference, Unreadable, Version, Webhook};
 use crate::finding::Severity;
 use crate::plan::{Change, Plan};
 use crate::resource::{RawObject, Resource, Step};
@@ -159,21 +159,40 @@ impl Check for ConversionWebhook {
     }
 }
 
+/// A promise that the CA bundle is written by a controller: cert-manager's, or OpenShift's.
+const INJECTORS: [&str; 4] = [
+    "cert-manager.io/inject-apiserver-ca",
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "service.beta.openshift.io/inject-cabundle",
+];
+
+/// Whether an annotation promises that a controller writes the CA bundle.
+fn is_injected(crd: &Crd) -> bool {
+    let is_promise = |value: &Value| value.as_str().is_some_and(|value| !value.is_empty() && value != "false");
+    crd.annotations().iter().any(|(key, value)| INJECTORS.contains(&key.as_str()) && is_promise(value))
+}
+
+/// The served versions that objects are not stored at.
+fn converted(crd: &Crd) -> impl Iterator<Item = &Version> {
+    crd.served_versions().filter(|version| !version.storage)
+}
+
 /// What is read for one CRD of the plan.
 fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
-    let parse = |raw: &RawObject| Crd::parse(raw).ok();
-    let desired = parse(&of.desired.raw);
-    let live = of.live.as_ref().and_then(|live| parse(&live.raw));
-    let webhook = |crd: &Option<Crd>| crd.as_ref().and_then(Crd::webhook).is_some();
-    if let Some(live) = live.as_ref().filter(|live| live.webhook().is_some() || webhook(&desired)) {
-        let list = |version: &crd::Version| Lookup::list(change, live.resource(&version.name));
+    let Some(sides) = of.crd() else { return };
+    let desired = sides.desired().ok().map(Arc::as_ref);
+    let live = sides.readable_live().map(Arc::as_ref);
+    let webhook = desired.and_then(Crd::webhook);
+    if let Some(live) = live.filter(|live| live.webhook().is_some() || webhook.is_some()) {
+        let list = |version: &Version| Lookup::list(change, live.resource(&version.name));
         lookups.extend(live.storage().map(list));
-        for converted in live.converted().filter(|_| live.webhook().is_some()) {
+        for converted in converted(live).filter(|_| live.webhook().is_some()) {
             // The dry run that writes an object as it is.
             lookups.extend([list(converted), Lookup { verb: "patch", ..list(converted) }]);
         }
     }
-    let found = desired.as_ref().and_then(Crd::webhook).or(live.as_ref().and_then(Crd::webhook));
+    let found = webhook.or(live.and_then(Crd::webhook));
     if let Some(ServiceReference { namespace, name, .. }) =
         found.and_then(|webhook| webhook.client_config.service.as_ref())
     {
@@ -189,14 +208,13 @@ impl ConversionWebhook {
         let mut found = Found::default();
         let subject = Subject::Change(index);
         let name = &change.desired.object.name;
-        let read = |raw: &RawObject, whose: &str| {
-            Crd::parse(raw).map_err(|reason| CouldNotCheck {
-                message: format!("{whose} {name} cannot be read: {reason}"),
-                help: Some("write the CRD as apiextensions.k8s.io/v1".to_owned()),
-            })
+        let Some(sides) = change.crd() else { return (found, false) };
+        let unreadable = |whose: &str, error: Unreadable| CouldNotCheck {
+            message: format!("{whose} {name} cannot be read: {error}"),
+            help: Some("write the CRD as apiextensions.k8s.io/v1".to_owned()),
         };
-        let desired = read(&change.desired.raw, "the manifest of CRD");
-        let live = change.live.as_ref().map(|live| read(&live.raw, "the live CRD")).transpose();
+        let desired = sides.desired().map_err(|error| unreadable("the manifest of CRD", error));
+        let live = sides.live().transpose().map_err(|error| unreadable("the live CRD", error));
         let (desired, live) = match (desired, live) {
             (Ok(desired), Ok(live)) => (desired, live),
             (Err(error), _) | (_, Err(error)) => {
@@ -204,17 +222,18 @@ impl ConversionWebhook {
                 return (found, false);
             }
         };
-        let live_webhook = live.as_ref().and_then(Crd::webhook);
+        let live = live.map(Arc::as_ref);
+        let live_webhook = live.and_then(Crd::webhook);
         let webhook = desired.webhook().or(live_webhook);
         let is_server = matches!(context.target, Target::Kube(_));
-        let mut brought = Brought::of(&desired, live.as_ref(), context.plan);
+        let mut brought = Brought::of(desired, live, context.plan);
         if let Some(webhook) = desired.webhook() {
             found.violations.extend(review_versions(webhook, &subject));
         }
         let mut total = None;
-        if let (Some(live), Some(_), true) = (&live, live_webhook, is_server) {
+        if let (Some(live), Some(_), true) = (live, live_webhook, is_server) {
             total = trip::take(live, &subject, self.objects, context, &mut found).await;
-        } else if let (Some(live), true) = (&live, is_server && webhook.is_some()) {
+        } else if let (Some(live), true) = (live, is_server && webhook.is_some()) {
             total = trip::count(live, context).await;
         }
         if let (Some(webhook), true) = (webhook, is_server)
@@ -222,20 +241,20 @@ impl ConversionWebhook {
         {
             // Of a webhook that goes only the workload matters.
             let stays = desired.webhook().is_some();
-            reached(&desired, reference, &subject, (stays, total), context, &mut found, &mut brought).await;
+            reached(desired, reference, &subject, (stays, total), context, &mut found, &mut brought).await;
         }
         if let Some(webhook) = desired.webhook() {
-            found.violations.extend(ca_bundle(&desired, webhook, live_webhook, &subject, brought, context));
+            found.violations.extend(ca_bundle(desired, webhook, live_webhook, &subject, brought, context));
         }
         for violation in &mut found.violations {
-            brought.soften(violation, &desired, context.plan);
+            brought.soften(violation, desired, context.plan);
         }
         (found, webhook.is_some())
     }
 }
 
 fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
-    let versions = &webhook.conversion_review_versions;
+    let versions = &webhook.review_versions;
     if versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str())) {
         return None;
     }
@@ -260,7 +279,7 @@ fn ca_bundle(
     // Server-side apply keeps what the manifest does not say.
     let kept = live.and_then(|live| live.client_config.ca_bundle.as_deref()).filter(|bundle| !bundle.is_empty());
     // What the manifest has may be a placeholder, and an annotation is a promise that another one is written.
-    if desired.is_injected() && (own.is_some() || kept.is_none()) {
+    if is_injected(desired) && (own.is_some() || kept.is_none()) {
         return None;
     }
     let (message, help, is_certain) = match own.or(kept) {
@@ -353,7 +372,7 @@ fn stopped(
     let workload::Replaced { change, is_new, keeps_serving } = workload;
     let object = &context.plan.changes[change].desired.object;
     let verb = if is_new { "starts" } else { "replaces" };
-    let versions: Vec<&str> = crd.converted().map(|version| version.name.as_str()).collect();
+    let versions: Vec<&str> = converted(crd).map(|version| &*version.name).collect();
     let who = match total {
         _ if !is_live => "there are no objects yet".to_owned(),
         Some(1) => "1 object cannot be read".to_owned(),
@@ -365,7 +384,7 @@ fn stopped(
         true => format!("should it not become ready, {who}{at}"),
         false => format!("until it runs, {who}{at}"),
     };
-    let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name());
+    let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name);
     let help = "let it roll over behind a readiness probe, and deploy it before the CRD that needs it";
     let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, &["spec"]);
     let nobody = keeps_serving || !is_live || total == Some(0);
@@ -384,9 +403,10 @@ async fn others(context: &Context<'_>, found: &mut Found) {
     let resource = Resource::crd();
     let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
     let crd_of = |crds: &mut Vec<Crd>, item: &str| {
-        // Most have no webhook: they are not read any further.
-        let crd = item.contains("\"Webhook\"").then(|| Crd::parse(&RawObject::new(item)).ok()).flatten();
-        crds.extend(crd.filter(|crd| !planned.contains(crd.name())));
+        // Most have no webhook: they are not read any further. An item of a list does not repeat its apiVersion.
+        let has_webhook = item.contains("\"Webhook\"");
+        let crd = has_webhook.then(|| Crd::read_at_any_version(&RawObject::new(item)).ok()).flatten();
+        crds.extend(crd.filter(|crd| !planned.contains(crd.name.as_str())));
     };
     let crds = match context.target.list(&request).gather(crd_of).await {
         Ok(crds) => crds,

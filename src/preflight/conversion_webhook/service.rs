@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::crd::ServiceReference;
 use crate::cluster::{ListError, ListRequest, Wanted};
+use crate::crd::ServiceReference;
 use crate::plan::{Change, Plan};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::{Error, Problem};

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::crd::{Crd, Version};
+use super::converted;
 use super::loss::{self, Loss};
 use super::service::{could_not, unlisted};
 use super::{Found, rules, violation};
 use crate::cluster::{ListError, ListRequest, RewriteError};
+use crate::crd::{Crd, Version};
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
-use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::text;
 
 /// How many lost values the output for people shows of each finding.
@@ -38,7 +39,7 @@ pub async fn take(crd: &Crd, subject: &Subject, objects: u32, context: &Context<
             return None;
         }
     };
-    for version in crd.converted() {
+    for version in converted(crd) {
         let read = match sample(&crd.resource(&version.name), objects, context).await {
             Ok(read) => read,
             Err(ListError::NotServed(_)) => continue,
@@ -100,7 +101,7 @@ fn fails(
     };
     let said = if context.redact { "the conversion webhook fails".into() } else { text::cut(said, 400) };
     let message = format!("{how_many} to {}: {said}", version.name);
-    let help = format!("bring the conversion webhook of {} up, then run again", crd.name());
+    let help = format!("bring the conversion webhook of {} up, then run again", crd.name);
     violation(&rules::FAILS, subject.clone(), Some(&version.name), message, &help, &["spec", "conversion"])
 }
 
@@ -115,11 +116,13 @@ async fn one(
     found: &mut Found,
 ) {
     let resource = crd.resource(&version.name);
+    let schema = version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let describes = |path: &[Step]| loss::is_described(schema.as_ref(), path);
     let mut hidden = Losses::default();
     let mut changed = Losses::default();
     for (name, object) in &read.objects {
         if let Some(stored) = stored.objects.get(name) {
-            hidden.add(name, loss::missing(stored, object, |path| version.describes(path)));
+            hidden.add(name, loss::missing(stored, object, describes));
         }
         let reference = reference(&resource, name);
         match context.target.rewritten(&resource, &reference, context.field_manager).await {
@@ -143,16 +146,16 @@ async fn one(
             }
         }
     }
-    let (certain, likely): (Vec<_>, Vec<_>) = hidden.0.into_iter().partition(|(_, loss)| version.describes(&loss.path));
+    let (certain, likely): (Vec<_>, Vec<_>) = hidden.0.into_iter().partition(|(_, loss)| describes(&loss.path));
     let stays = format!("let the webhook carry it over before anybody writes at {}", version.name);
-    let describes = format!("what is stored at {} is missing at {}, which has the field", storage.name, version.name);
+    let missing = format!("what is stored at {} is missing at {}, which has the field", storage.name, version.name);
     let nowhere = format!(
         "what is stored at {} is nowhere to be found at {}: unless the webhook restores it, a write there erases it",
         storage.name, version.name
     );
     let lost = format!("an object that is read and written at {} does not come back the same", version.name);
     for (losses, severity, message) in [
-        (Losses(certain), Severity::Error, describes),
+        (Losses(certain), Severity::Error, missing),
         (Losses(likely), Severity::Warning, nowhere),
         (changed, Severity::Error, lost),
     ] {

@@ -4,9 +4,10 @@
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
 
 use super::json::{Json, Map};
-use super::model::{Change, Crd, CrdPair, Malformed, NodePair, Place, RemovedNode, Side, Transition};
+use super::model::{Change, NodePair, Place, RemovedNode, Transition};
 use super::rule::{Judge, Rule, Said, UNKNOWN_CHANGE};
 use super::rules::RULES;
+use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};
 use crate::finding::wording::Wording;
 use crate::resource::Step;
 use crate::text::plain;
@@ -33,7 +34,7 @@ pub struct RuleViolation {
 ///
 /// # Errors
 /// A schema that is none.
-pub fn crd(pair: &CrdPair<'_>) -> Result<Vec<RuleViolation>, Malformed> {
+pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
     let mut violations = Vec::new();
     for rule in RULES {
         let found = match rule.judge {
@@ -49,31 +50,33 @@ pub fn crd(pair: &CrdPair<'_>) -> Result<Vec<RuleViolation>, Malformed> {
             said: found.said,
         }));
     }
-    for live in &pair.live.spec.versions {
-        let Some((index, desired)) = pair.desired.version(&live.name) else { continue };
+    for (live, desired) in pair.common_versions() {
         let Some(desired_text) = desired.schema() else {
-            return Err(Malformed {
-                side: Side::Desired,
-                reason: format!("version {} has no schema.openAPIV3Schema", live.name),
-            });
+            return Err(Malformed { side: Side::Desired, error: desired.without_schema() });
         };
         let live_text = live.schema().unwrap_or("{}");
         if live_text == desired_text {
             continue;
         }
-        let read = |text, side| Json::parse(text).map_err(|error| Malformed { side, reason: plain(&error) });
-        let (live_schema, desired_schema) = (read(live_text, Side::Live)?, read(desired_text, Side::Desired)?);
-        violations.extend(schemas(pair.desired.name(), &live.name, index, &live_schema, &desired_schema)?);
+        let (live_schema, desired_schema) =
+            (parse(live_text, live, Side::Live)?, parse(desired_text, desired, Side::Desired)?);
+        violations.extend(schemas(&pair.desired.name, &live.name, desired.index, &live_schema, &desired_schema)?);
     }
     Ok(violations)
 }
 
+/// The schema of a version.
+pub(super) fn parse<'t>(text: &'t str, version: &Version, side: Side) -> Result<Json<'t>, Malformed> {
+    let unreadable = |error| Unreadable { fault: Fault::Type(plain(&error)), at: steps::schema(version.index) };
+    Json::parse(text).map_err(|error| Malformed { side, error: unreadable(error) })
+}
+
 /// What the rules about nodes say of two versions of one CRD: path, rule and message.
 fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
-    let schema = |name: &str| crd.version(name).and_then(|(_, version)| version.schema()).unwrap_or("{}");
+    let schema = |name: &str| crd.version(name).and_then(Version::schema).unwrap_or("{}");
     let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
     // A schema that cannot be judged is an error of its own version.
-    let violations = schemas(crd.name(), lower, 0, &live, &desired).unwrap_or_default();
+    let violations = schemas(&crd.name, lower, 0, &live, &desired).unwrap_or_default();
     violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.said.message)).collect()
 }
 
@@ -120,8 +123,11 @@ impl<'n> Walk<'_, 'n> {
             let place = self.place();
             for change in &changes {
                 if let Some((side, value)) = misfit(change) {
-                    let reason = format!("{} of {} cannot be {value}", change.keyword, place.field());
-                    return Err(Malformed { side, reason });
+                    let (keyword, field) = (change.keyword.to_owned(), place.field().to_owned());
+                    let mut at = place.steps.clone();
+                    at.push(change.keyword.into());
+                    let error = Unreadable { fault: Fault::Value { keyword, field, value: value.to_string() }, at };
+                    return Err(Malformed { side, error });
                 }
             }
             let is_unclaimed = |change: &&Change| !is_claimed(change.keyword, change.transition());
@@ -204,14 +210,14 @@ impl<'n> Walk<'_, 'n> {
     fn schema<'s, 'a>(&self, json: &'s Json<'a>, side: Side) -> Result<&'s Map<'a>, Malformed> {
         json.map().ok_or_else(|| {
             let place = self.place();
-            Malformed { side, reason: format!("the schema of {} in {} is not an object", place.field(), place.version) }
+            let fault = Fault::NotASchema { field: place.field().to_owned(), version: place.version.clone() };
+            Malformed { side, error: Unreadable { fault, at: place.steps } }
         })
     }
 
     fn place(&self) -> Place {
         let mut path = String::from("^");
-        let mut steps: Vec<Step> =
-            vec!["spec".into(), "versions".into(), self.index.into(), "schema".into(), "openAPIV3Schema".into()];
+        let mut steps = steps::schema(self.index);
         for down in &self.way {
             match *down {
                 Down::Property(name) => {
@@ -245,8 +251,7 @@ enum Below {
 }
 
 fn violation(rule: &'static Rule, place: &Place, said: Said) -> RuleViolation {
-    // Before the schema of the version stand five steps.
-    let node = place.steps.get(5..).unwrap_or_default().to_vec();
+    let node = steps::below_schema(&place.steps).unwrap_or_default().to_vec();
     RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, said }
 }
 

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use super::compare::RuleViolation;
 use super::rule::{Judge, UNKNOWN_CHANGE};
+use crate::crd::Strategy;
 use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Severity, WitnessVerdict};
 use crate::preflight::objects::Upgrade;
-use crate::preflight::objects::crd::Conversion;
 use crate::preflight::objects::question;
 use crate::preflight::objects::survey::{Listed, Surveyed, Unlisted};
 use crate::preflight::objects::tally::{Cause, EXAMPLES, Example, Fate, Managers, Sum, Tally};
@@ -202,7 +202,7 @@ fn examine(
     }
     let webhook = [&upgrade.live, &upgrade.desired]
         .into_iter()
-        .any(|crd| question::conversion(crd, &upgrade.live) == Conversion::Webhook);
+        .any(|crd| question::conversion(crd, &upgrade.live) == Strategy::Webhook);
     let version = weighed.violation.version.as_deref().unwrap_or_default();
     if weighed.is_of_whole_crd() && webhook {
         return Err("only the conversion webhook knows what is stored".to_owned());

@@ -1,20 +1,20 @@
 //! The way out of a stored version: the steps that an operator takes, each one a command.
 
-use super::model::Crd;
 use super::words;
+use crate::crd::Crd;
 
 /// How to get rid of the versions at which the live CRD may hold objects and which `desired` lacks.
 ///
 /// The API server does not tell which objects are stored at a version, so each object is written once. Only then may the
 /// version leave `status.storedVersions`, and only then does the server let it go.
 pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
-    let name = live.name();
-    let resource = live.resource();
-    let storage = live.storage_version().map(|v| v.name.as_str());
+    let name = &live.name;
+    let resource = live.plural_and_group();
+    let storage = live.storage().map(|v| &*v.name);
     let removed: Vec<&str> = live.stored_versions().into_iter().filter(|v| desired.version(v).is_none()).collect();
     let stays_at = match storage.filter(|storage| !removed.contains(storage)) {
         Some(storage) => storage.to_owned(),
-        None => desired.storage_version().map(|v| v.name.clone()).unwrap_or_default(),
+        None => desired.storage().map(|v| v.name.to_string()).unwrap_or_default(),
     };
     let mut steps = Vec::new();
     if storage.is_some_and(|storage| removed.contains(&storage)) {
@@ -23,7 +23,7 @@ pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
             words::listed(&removed)
         ));
     }
-    let everywhere = if live.spec.scope == "Cluster" { "" } else { " --all-namespaces" };
+    let everywhere = if live.scope == "Cluster" { "" } else { " --all-namespaces" };
     steps.push(format!(
         "kubectl get {resource}{everywhere} -o yaml | kubectl replace -f -   # writes every object once, now at {stays_at}; a StorageVersionMigration of {resource} does the same"
     ));
@@ -34,7 +34,7 @@ pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let status = serde_json::json!({"status": {"storedVersions": stored}});
     steps
         .push(format!("kubectl patch customresourcedefinition {name} --subresource=status --type=merge -p '{status}'"));
-    let is_served = |name: &&str| live.version(name).is_some_and(|(_, version)| version.served);
+    let is_served = |name: &&str| live.served(name).is_some();
     let served: Vec<&str> = removed.iter().copied().filter(is_served).collect();
     if !served.is_empty() {
         let served = words::listed(&served);

@@ -1,7 +1,7 @@
 //! `CRDUpgradeSafety`: is it safe to replace a live CRD by the desired one?
 //!
-//! [`compare`] pairs the two and asks the [`rules`]; this file runs it over a plan. Each pair is parsed when its turn
-//! comes and dropped after it, so that memory does not grow with the number of CRDs.
+//! [`compare`] pairs the two and asks the [`rules`]; this file runs it over a plan. The schemas of each pair are parsed
+//! when its turn comes and dropped after it, so that memory does not grow with the number of CRDs.
 
 mod bounds;
 pub mod compare;
@@ -19,7 +19,6 @@ pub mod presets;
 pub mod rule;
 pub mod rules;
 pub mod server;
-mod versions;
 mod words;
 
 use std::collections::BTreeMap;
@@ -29,18 +28,18 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use self::compare::RuleViolation;
 use self::evidence::{Looked, Weighed};
-use self::model::{CrdPair, Malformed, Side};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 use self::server::Written;
 use super::entry::CheckEntry;
 use super::objects::{self, AT_ONCE, Wants};
-use super::pair::Pair;
+use super::pair::{Pair, could_not_compare};
 use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
 use crate::cluster::Target;
 use crate::config::ConfigReader;
+use crate::crd::{CrdPair, Malformed};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
 use crate::parallel::{apart, in_parallel};
 use crate::plan::Plan;
@@ -185,7 +184,7 @@ impl CrdUpgradeSafety {
     }
 
     fn compare(&self, pair: &Pair, proofs: &Proofs) -> Result<Compared, Malformed> {
-        self.compare_with(&pair.live.json(), &pair.desired.json(), &|question| proofs.of(pair.change, question))
+        self.compare_with(&pair.crds()?, &|question| proofs.of(pair.change, question))
     }
 
     /// What the objects say of each CRD; nothing where they are not asked.
@@ -244,7 +243,7 @@ impl CrdUpgradeSafety {
                     violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
                     judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
                 }
-                Err(error) => unchecked.push(could_not_check(pair, &error)),
+                Err(error) => unchecked.push(could_not_compare(&pair.name, &error)),
             }
         }
         let refused = in_parallel(written, |crd| {
@@ -289,7 +288,7 @@ impl CrdUpgradeSafety {
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
-        let mut judged = self.judged(self.compare_with(live, desired, &prove)?, Vec::new());
+        let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
         let refused = server::judge(Some(live), desired, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation)));
         server::tell_once(&mut judged.violations);
@@ -297,16 +296,15 @@ impl CrdUpgradeSafety {
     }
 
     /// Compares two CRDs, with somebody to ask what rules cannot decide.
-    fn compare_with(&self, live: &str, desired: &str, prove: Asked<'_>) -> Result<Compared, Malformed> {
+    fn compare_with(&self, pair: &CrdPair, prove: Asked<'_>) -> Result<Compared, Malformed> {
         if let Some(tool) = self.options.tool() {
             let mut judged = Judged::default();
-            let flagged = presets::judge(live, desired, &tool)?;
+            let flagged = presets::judge(pair, &tool)?;
             flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).for_each(|placed| judged.add(placed));
             return Ok(Compared::ByTool(judged));
         }
-        let pair = CrdPair::parse(live, desired)?;
-        let found = compare::crd(&pair)?;
-        let proofs = proofs(&pair, &found, prove);
+        let found = compare::crd(pair)?;
+        let proofs = proofs(pair, &found, prove);
         let proof_of = |violation: &RuleViolation| {
             // Of a keyword that nobody knows nothing can be proven.
             if violation.rule.doc.name == rule::UNKNOWN_CHANGE {
@@ -436,44 +434,32 @@ impl CrdUpgradeSafety {
 }
 
 /// Asks the prover about each version in whose schema a rule found something.
-fn proofs(pair: &CrdPair<'_>, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
+fn proofs(pair: &CrdPair, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
     let versions = pair.common_versions().count();
-    for (version, _, successor) in pair.common_versions() {
-        let name = Some(version.name.as_str());
+    for (version, successor) in pair.common_versions() {
+        let name = Some(&*version.name);
         if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
             continue;
         }
         let scale = version.scale_paths().common(&successor.scale_paths());
         let question = Question {
-            group: &pair.desired.spec.group,
-            kind: &pair.desired.spec.names.kind,
+            group: &pair.desired.group,
+            kind: &pair.desired.names.kind,
             version: &version.name,
-            namespaced: pair.desired.spec.scope == "Namespaced",
+            namespaced: pair.desired.is_namespaced(),
             live_schema: version.schema().unwrap_or("{}"),
             desired_schema: successor.schema().unwrap_or("{}"),
-            live_status: version.has_status(),
-            desired_status: successor.has_status(),
+            live_status: version.status_subresource,
+            desired_status: successor.status_subresource,
             scale: &scale,
             versions,
         };
         if let Some(proof) = prove(&question) {
-            proofs.insert(version.name.clone(), proof);
+            proofs.insert(version.name.to_string(), proof);
         }
     }
     proofs
-}
-
-fn could_not_check(pair: &Pair, error: &Malformed) -> CouldNotCheck {
-    let (side, help) = match error.side {
-        Side::Live => ("the live CRD", format!("look at what is live: kubectl get crd {} -o yaml", pair.name)),
-        Side::Desired => (
-            "the manifest of CRD",
-            "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
-        ),
-    };
-    let message = format!("{side} {} cannot be compared: {}", pair.name, error.reason);
-    CouldNotCheck { message, help: Some(help) }
 }
 
 #[cfg(test)]

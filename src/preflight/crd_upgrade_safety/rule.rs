@@ -1,6 +1,7 @@
 //! What a rule is: what it claims, how it weighs, the function that judges, and what that says.
 
-use super::model::{Crd, CrdPair, NodePair, Place, RemovedNode, Transition};
+use super::model::{NodePair, Place, RemovedNode, Transition};
+use crate::crd::{Crd, CrdPair};
 use crate::finding::wording::Wording;
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::rule::RuleDoc;

@@ -13,8 +13,9 @@ use super::rules::RULES;
 use super::*;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
+use crate::crd::Side;
 use crate::manifest::{Manifest, Origin, Source};
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::rule::Example;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry_schema::keywords;
@@ -218,7 +219,7 @@ fn what_the_api_cannot_hold_is_not_judged() {
         let (live, desired) = pair_of(&fine, &broken);
         let error = compared(&live, &desired).unwrap_err();
         assert_eq!(error.side, Side::Desired, "{broken}");
-        assert!(error.reason.contains("spec.x"), "{}", error.reason);
+        assert!(error.to_string().contains("spec.x"), "{error}");
     }
 }
 
@@ -232,10 +233,13 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
     };
     for (desired, reason) in [
         (without(|crd| crd["spec"]["versions"] = json!([])), "spec.versions is empty"),
-        (without(|crd| crd["spec"] = json!({})), "missing field `scope`"),
-        (without(|crd| crd["spec"] = json!(3)), "invalid type: integer `3`, expected a mapping"),
-        (without(|crd| crd["spec"]["versions"] = json!(3)), "invalid type: integer `3`, expected a sequence"),
-        (without(|crd| crd["spec"]["versions"][0]["schema"] = Value::Null), "version v1 has no schema.openAPIV3Schema"),
+        (without(|crd| crd["spec"] = json!({})), "spec.versions is missing"),
+        (without(|crd| crd["spec"] = json!(3)), "spec: invalid type: integer `3`, expected a mapping"),
+        (
+            without(|crd| crd["spec"]["versions"] = json!(3)),
+            "spec.versions: invalid type: integer `3`, expected a sequence",
+        ),
+        (without(|crd| crd["spec"]["versions"][0]["schema"] = Value::Null), "version v1 has no schema"),
         (
             without(|crd| {
                 crd["apiVersion"] = json!("apiextensions.k8s.io/v1beta1");
@@ -245,7 +249,7 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
         ),
     ] {
         let error = compared(&good, &desired).unwrap_err();
-        assert_eq!((error.side, error.reason.as_str()), (Side::Desired, reason));
+        assert_eq!((error.side, error.to_string().as_str()), (Side::Desired, reason));
     }
 }
 
@@ -296,6 +300,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
         unread: None,
         resource: Resource::crd().into(),
+        crds: Crds::default(),
     }
 }
 

@@ -172,7 +172,7 @@ impl Check for CustomResourceValidation {
         Box::new(move || {
             let upgrades = in_parallel(&pairs, |pair| objects::compare(pair, &proofs)).into_iter().flatten().flatten();
             let listed = upgrades.flat_map(|upgrade| {
-                let everywhere = !upgrade.live.namespaced || namespaces.is_empty();
+                let everywhere = !upgrade.live.is_namespaced() || namespaces.is_empty();
                 let namespaces = match everywhere {
                     true => vec![None],
                     false => namespaces.iter().cloned().map(Some).collect(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::rules;
+use crate::crd::Crd;
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::objects::cause::Keyword;
-use crate::preflight::objects::crd::Crd;
 use crate::preflight::objects::group::{Group, Groups, Key};
 use crate::preflight::objects::judge::{Fill, Harm, Loss};
 use crate::preflight::objects::ratchet::Refusal;

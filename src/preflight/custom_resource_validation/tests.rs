@@ -9,6 +9,7 @@ use super::super::objects::judge::Judge;
 use super::super::objects::object::Item;
 use super::super::objects::pass;
 use super::*;
+use crate::crd::Sides;
 use crate::finding::Severity;
 use crate::preflight::Violation;
 use crate::preflight::proofs::{Prover, Question, VersionProof};
@@ -83,7 +84,11 @@ impl Prover for Unproven {
 
 fn upgrade(live: &Value, desired: &Value) -> Option<Upgrade> {
     let raw = |crd: &Value| RawObject::from_value(crd);
-    let pair = Pair { change: 0, name: "samples.test.example.com".into(), live: raw(live), desired: raw(desired) };
+    let pair = Pair {
+        change: 0,
+        name: "samples.test.example.com".into(),
+        sides: Sides::new(raw(desired), Some(raw(live))).into(),
+    };
     objects::compare(&pair, &Proofs::new(Unproven, 1)).expect("both are CRDs")
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::crd::Conversion;
 use super::judge::{Fill, Harm, Judge};
 use super::object::Item;
 use super::tally::{Cause, Example, Fates, Tally};
 use super::{Upgrade, question};
+use crate::crd::Strategy;
 use crate::merge;
 use crate::plan::{Action, Change};
 use crate::preflight::Context;
@@ -18,7 +18,7 @@ use crate::preflight::Context;
 pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Context<'_>, tally: &mut Tally) {
     let is_meant = |change: &&Change| {
         change.resource.group == upgrade.live.group
-            && change.resource.plural == upgrade.live.plural
+            && change.resource.plural == upgrade.live.names.plural
             && change.action != Action::Unchanged
     };
     for change in context.plan.changes.iter().filter(is_meant) {
@@ -47,14 +47,14 @@ fn form(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) ->
     let name = change.resource.version.as_str();
     let webhook = [&upgrade.live, &upgrade.desired]
         .into_iter()
-        .any(|crd| question::conversion(crd, &upgrade.live) == Conversion::Webhook);
+        .any(|crd| question::conversion(crd, &upgrade.live) == Strategy::Webhook);
     if webhook && name != &**listed {
         return Err(format!("it is written at {name}, and only the conversion webhook knows its form at {listed}"));
     }
     let version = upgrade.desired.version(name).ok_or_else(|| format!("version {name} is removed"))?;
     let mut form = merge::intent(change.desired.raw.value(), version.status_subresource);
     if let Some(live) = &change.live {
-        form = merge::merge(&live.raw.value(), &form, &version.raw()?, manager);
+        form = merge::merge(&live.raw.value(), &form, &version.schema_value()?, manager);
     }
     if let Some(metadata) = form.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("managedFields");

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::crd::{API_VERSION, Sides, steps};
 use crate::merge;
 use crate::resource::{RawObject, Step};
 use gantry_schema::FieldError;
@@ -28,7 +29,7 @@ pub struct Refused {
 /// it is an upgrade from one manifest to another.
 pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Refused> {
     let read = |text| serde_json::from_str::<Value>(text).ok();
-    let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == "apiextensions.k8s.io/v1") else {
+    let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION) else {
         return Vec::new();
     };
     let live = live.and_then(read);
@@ -111,8 +112,10 @@ fn keep(from: &Value, into: &mut Value) {
 }
 
 /// The first refusal of a CRD that is to replace a live one, in words.
-pub fn first(live: &RawObject, desired: &RawObject) -> Option<String> {
-    judge(Some(&live.json()), &desired.json(), None).into_iter().next().map(|refused| refused.message)
+pub fn first(crd: &Sides) -> Option<String> {
+    let live = crd.live_object.as_ref().map(RawObject::json);
+    let refused = judge(live.as_deref(), &crd.desired_object.json(), None);
+    refused.into_iter().next().map(|refused| refused.message)
 }
 
 /// The server's words; where it quotes a whole schema, what is before and behind that.
@@ -147,17 +150,13 @@ impl Place {
             ("spec", field @ ("subresources" | "additionalPrinterColumns" | "selectableFields")) => Some(field),
             _ => None,
         };
-        let versions = || [Step::from("spec"), "versions".into()];
         let mut at: Vec<Step> = match of_all {
-            Some(field) => {
-                let first = [0.into(), field.into()];
-                versions().into_iter().chain(first).chain(steps.into_iter().skip(2)).collect()
-            }
+            Some(field) => steps::of_version(0, field).into_iter().chain(steps.into_iter().skip(2)).collect(),
             None if (key(0), key(1), key(2)) == ("spec", "conversion", "webhookClientConfig") => {
-                let config = ["spec".into(), "conversion".into(), "webhook".into(), "clientConfig".into()];
-                config.into_iter().chain(steps.into_iter().skip(3)).collect()
+                let config = steps::webhook().into_iter().chain(["clientConfig".into()]);
+                config.chain(steps.into_iter().skip(3)).collect()
             }
-            None if (key(0), key(1)) == ("status", "storedVersions") => versions().into(),
+            None if (key(0), key(1)) == ("status", "storedVersions") => steps::versions(),
             None => steps,
         };
         for step in &mut at {
@@ -172,7 +171,7 @@ impl Place {
             }
             _ => None,
         };
-        let path = (at.get(4) == Some(&"openAPIV3Schema".into())).then(|| node_path(&at[5..]));
+        let path = steps::below_schema(&at).map(node_path);
         Place { version, path, at }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::cause::{self, Keyword};
-use super::crd::Compiled;
+use super::compiled::Compiled;
 use super::defaults::ChangedDefault;
 use super::object::{Item, Keep, Parts};
 use super::place::{self, Place};

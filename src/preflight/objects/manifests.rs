@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::crd::{Compiled, Conversion, Crd};
+use super::compiled::Compiled;
 use super::judge::is_notice;
 use super::{cause, place, question};
 use crate::cluster::Wanted;
+use crate::crd::{Crd, Strategy};
 use crate::finding::{Breaks, Complaint};
 use crate::merge;
 use crate::parallel::{apart, in_parallel};
@@ -91,9 +92,9 @@ impl Found {
 
 /// A definition and where it comes from.
 struct Definition {
-    crd: Crd,
+    crd: Arc<Crd>,
     /// How versions are converted when the objects are written.
-    conversion: Conversion,
+    conversion: Strategy,
     /// `the CRD among the manifests`, `the live CRD`
     whose: &'static str,
     name: String,
@@ -123,24 +124,22 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
     let changes = &context.plan.changes;
     let mut wanted = by_crd(changes, is_wanted);
     let mut definitions: Vec<(Definition, Vec<usize>)> = Vec::new();
-    for change in changes.iter().filter(|change| change.desired.object.is_crd()) {
+    for (change, sides) in changes.iter().filter_map(|change| Some((change, change.crd()?))) {
         let name = &change.desired.object.name;
         let Some(objects) = wanted.remove(name) else { continue };
-        let live = change.live.as_ref().and_then(|live| Crd::parse(&live.raw).ok());
-        match Crd::parse(&change.desired.raw) {
-            Ok(crd) if crd.lacks_schema(live.as_ref()).is_some() => {
-                let version = crd.lacks_schema(live.as_ref()).unwrap_or_default();
-                found.unchecked.push(CouldNotCheck {
-                    message: format!(
-                        "custom resources of {name} cannot be validated: its version {version} has no schema"
-                    ),
-                    help: Some(format!("the server refuses the CRD: give {version} a structural schema")),
-                });
-            }
+        let live = sides.readable_live();
+        match sides.desired() {
             Ok(crd) => {
-                let conversion = question::conversion(&crd, live.as_ref().unwrap_or(&crd));
+                if let Some(error) = crd.lacks_schema(live.map(Arc::as_ref)) {
+                    found.unchecked.push(CouldNotCheck {
+                        message: format!("custom resources of {name} cannot be validated: its {error}"),
+                        help: Some("the server refuses the CRD: give each version a structural schema".to_owned()),
+                    });
+                    continue;
+                }
+                let conversion = question::conversion(crd, live.unwrap_or(crd));
                 let whose = "the CRD among the manifests";
-                definitions.push((Definition { crd, conversion, whose, name: name.clone() }, objects));
+                definitions.push((Definition { crd: Arc::clone(crd), conversion, whose, name: name.clone() }, objects));
             }
             Err(reason) => found.unchecked.push(CouldNotCheck {
                 message: format!("custom resources of {name} cannot be validated: its manifest: {reason}"),
@@ -153,9 +152,10 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
             for ((name, objects), raw) in wanted.into_iter().zip(crds) {
                 // An aggregated API serves it, which says by itself what it takes.
                 let Some(raw) = raw else { continue };
-                match Crd::parse(&raw) {
+                match Crd::read(&raw) {
                     Ok(crd) => {
                         let conversion = question::conversion(&crd, &crd);
+                        let crd = Arc::new(crd);
                         definitions.push((Definition { crd, conversion, whose: "the live CRD", name }, objects));
                     }
                     Err(reason) => found.unchecked.push(CouldNotCheck {
@@ -214,7 +214,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
             found.faults.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
             continue;
         };
-        match version.compile() {
+        match Compiled::of(version) {
             Ok(compiled) => {
                 let version = Arc::new(compiled);
                 jobs.extend(objects.into_iter().map(|(index, change)| Judging {
@@ -343,7 +343,7 @@ impl Judging {
         let mut raw = self.change.live.as_ref()?.raw.value();
         let api_version = self.definition.crd.api_version(&self.version.name);
         if raw["apiVersion"] != api_version.as_str() {
-            if self.definition.conversion == Conversion::Webhook {
+            if self.definition.conversion == Strategy::Webhook {
                 return None;
             }
             raw["apiVersion"] = api_version.into();

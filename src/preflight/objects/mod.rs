@@ -12,7 +12,7 @@
 mod beyond;
 pub mod cause;
 mod coming;
-pub mod crd;
+pub mod compiled;
 mod defaults;
 pub mod definition;
 pub mod group;
@@ -31,14 +31,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OnceCell, Semaphore};
 
-use self::crd::{Crd, Version};
 use self::question::{Questions, VersionQuestion};
 use self::survey::{Selection, Surveyed};
-use super::pair::Pair;
+use super::pair::{Pair, could_not_compare};
 use super::proofs::{Proofs, Question};
 use super::{Context, CouldNotCheck, Lookup};
+use crate::crd::{Crd, CrdPair, Version};
 use crate::finding::Verdict;
-use crate::resource::RawObject;
 
 /// CRDs whose objects are listed at the same time.
 pub const AT_ONCE: usize = 4;
@@ -52,8 +51,8 @@ pub struct Upgrade {
     pub change: usize,
     /// `samples.test.example.com`
     pub name: String,
-    pub live: Crd,
-    pub desired: Crd,
+    pub live: Arc<Crd>,
+    pub desired: Arc<Crd>,
     pub questions: Vec<VersionQuestion>,
     /// See [`question::Questions::proven`].
     pub proven: Vec<Arc<str>>,
@@ -127,30 +126,18 @@ impl Objects {
 /// # Errors
 /// A CRD that cannot be compared.
 pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
-    let read = |raw: &RawObject, whose: &str, help: String| {
-        Crd::parse(raw).map_err(|reason| CouldNotCheck {
-            message: format!("{whose} {} cannot be compared: {reason}", pair.name),
-            help: Some(help),
-        })
-    };
-    let live =
-        read(&pair.live, "the live CRD", format!("look at what is live: kubectl get crd {} -o yaml", pair.name))?;
-    let desired = read(
-        &pair.desired,
-        "the manifest of CRD",
-        "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
-    )?;
-    if let Some(version) = desired.lacks_schema(Some(&live)) {
+    let CrdPair { live, desired } = pair.crds().map_err(|error| could_not_compare(&pair.name, &error))?;
+    if let Some(error) = desired.lacks_schema(Some(&live)) {
         return Err(CouldNotCheck {
-            message: format!("the manifest of CRD {} cannot be compared: version {version} has no schema", pair.name),
-            help: Some(format!("the server refuses it: give {version} a structural schema")),
+            message: format!("the manifest of CRD {} cannot be compared: {error}", pair.name),
+            help: Some("the server refuses it: give each version a structural schema".to_owned()),
         });
     }
     let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
     let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
     // A definition that the server does not take proves nothing.
     if !proven.is_empty()
-        && let Some(message) = definition::first(&pair.live, &pair.desired)
+        && let Some(message) = definition::first(&pair.sides)
     {
         if questions.is_empty() {
             return Err(CouldNotCheck {
@@ -166,14 +153,14 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
 
 /// Whether the proof layer finds that `after` takes what `before` takes, keeps it and fills it in alike.
 fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
-    let (Some(live_schema), Some(desired_schema)) = (&before.schema, &after.schema) else { return false };
+    let (Some(live_schema), Some(desired_schema)) = (before.schema(), after.schema()) else { return false };
     let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
-    let scale = before.scale.common(&after.scale);
+    let scale = before.scale_paths().common(&after.scale_paths());
     let question = Question {
         group: &desired.group,
-        kind: &desired.kind,
+        kind: &desired.names.kind,
         version: &after.name,
-        namespaced: desired.namespaced,
+        namespaced: desired.is_namespaced(),
         live_schema,
         desired_schema,
         live_status: before.status_subresource,

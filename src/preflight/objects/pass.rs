@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use super::Upgrade;
-use super::crd::{Compiled, Conversion, Crd, Version};
+use super::compiled::Compiled;
 use super::defaults;
 use super::judge::{Judge, Leaving, Side};
 use super::question::{self, Ask};
+use crate::crd::{Crd, Strategy, Version};
 use crate::preflight::CouldNotCheck;
 
 /// One list.
@@ -36,7 +37,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     let asked = |ask: Ask| questions.iter().filter(move |question| question.ask == ask).map(|q| q.version.clone());
     let (before, after) = (question::conversion(live, live), question::conversion(desired, live));
     let mut fits: Vec<Arc<str>> = asked(Ask::Fits).collect();
-    if after == Conversion::Webhook {
+    if after == Strategy::Webhook {
         // Only the webhook knows what will be stored: can it make something of every object that fits there?
         let moved: Vec<Arc<str>> = asked(Ask::Stores).filter(|version| !fits.contains(version)).collect();
         fits.extend(moved);
@@ -56,7 +57,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         .iter()
         .filter(|leaving| leaving.ask == Ask::Removed && !leaving.is_storage)
         .map(|leaving| leaving.version.clone())
-        .filter(|version| live.stored_versions.iter().any(|stored| **stored == **version))
+        .filter(|version| live.is_stored(version))
         .collect();
     let mut passes = Passes { perhaps_stored, ..Passes::default() };
 
@@ -78,7 +79,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
      -> Result<Judge, CouldNotCheck> {
         // Where its schema stays, reading from storage changes nothing.
         let stored = stored.filter(|stored| fits.contains(stored));
-        let stores = if after == Conversion::Relabel { asked(Ask::Stores).next() } else { None };
+        let stores = if after == Strategy::None { asked(Ask::Stores).next() } else { None };
         let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
         let only_stored: Vec<Arc<str>> =
             fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect();
@@ -89,7 +90,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             let alike = || live.version(listed).zip(live.version(version)).is_some_and(|(a, b)| a.same_schema(b));
             let as_today = stored.as_ref().is_none_or(|stored| stored == version) && (listed == version || alike());
             as_today
-                && !live.keeps_unknown_fields
+                && !live.preserve_unknown_fields
                 && stores.as_ref() != Some(version)
                 && ![&only_stored, &new].into_iter().flatten().any(|other| other == version)
         };
@@ -109,16 +110,16 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             stores,
             leaving,
             changed_defaults,
-            keeps_unknown_fields: live.keeps_unknown_fields && !desired.keeps_unknown_fields,
+            keeps_unknown_fields: live.preserve_unknown_fields && !desired.preserve_unknown_fields,
             redact,
         })
     };
 
     match (before, after) {
-        (Conversion::Relabel, Conversion::Relabel) => {
+        (Strategy::None, Strategy::None) => {
             passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
         }
-        (Conversion::Webhook, Conversion::Webhook) => {
+        (Strategy::Webhook, Strategy::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
             passes.not_judged = unknown.into_iter().filter(is_met).collect();
             let mut leaving = Some(leaving);
@@ -133,13 +134,13 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             }
         }
         // What is stored stays; what the other versions show of it is for the new conversion to say.
-        (Conversion::Relabel, Conversion::Webhook) => {
+        (Strategy::None, Strategy::Webhook) => {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
             passes.not_judged = unknown.into_iter().filter(is_met).collect();
             passes.passes.push(Pass { judge: judge(known, stored, leaving, &any)?, version: any });
         }
-        (Conversion::Webhook, Conversion::Relabel) => {
+        (Strategy::Webhook, Strategy::None) => {
             if stored.as_ref() == Some(&any) {
                 passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
             } else {
@@ -161,8 +162,8 @@ fn compile(
     upgrade: &Upgrade,
 ) -> Result<Side, CouldNotCheck> {
     let compile = |version: &Version| match other.version(&version.name).filter(|_| narrows(&version.name)) {
-        Some(other) => version.compile_beside(other),
-        None => version.compile(),
+        Some(other) => Compiled::beside(version, other),
+        None => Compiled::of(version),
     };
     let compiled: Result<Vec<Compiled>, CouldNotCheck> = side
         .versions

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::beyond;
-use super::crd::{Conversion, Crd, Version};
+use crate::crd::{Crd, Strategy, Version};
 
 /// Something about a version that no object has been held against yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,21 +46,21 @@ pub type Prove<'p> = &'p dyn Fn(&Version, &Version) -> bool;
 pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
     let mut found = Questions::default();
     let mut ask = |version: &Version, ask| found.questions.push(VersionQuestion { version: version.name.clone(), ask });
-    let stored = |version: &Version| live.stored_versions.iter().any(|name| **name == *version.name);
+    let stored = |version: &Version| live.is_stored(&version.name);
 
     // What an object becomes when it is read from storage reaches every version that it is then converted to.
-    let prunes_anew = live.keeps_unknown_fields && !desired.keeps_unknown_fields;
+    let prunes_anew = live.preserve_unknown_fields && !desired.preserve_unknown_fields;
     let converts_anew = conversion(desired, live) != conversion(live, live);
     let changes: Vec<Change> = desired
         .versions
         .iter()
         .map(|version| match live.version(&version.name) {
             None => Change::Open,
-            Some(before) if version.reads_more(before) => Change::Open,
+            Some(before) if reads_more(version, before) => Change::Open,
             Some(before) if !prunes_anew && before.same_schema(version) => Change::None,
             // Nobody knows what objects hold whose unknown fields are kept, and a list is needed anyway where objects
             // come another way or for the first time.
-            Some(_) if live.keeps_unknown_fields || converts_anew => Change::Open,
+            Some(_) if live.preserve_unknown_fields || converts_anew => Change::Open,
             Some(before) if version.served && !before.served => Change::Open,
             Some(before) => proven(live, before, version, prove),
         })
@@ -112,23 +112,27 @@ enum Change {
 }
 
 fn proven(live: &Crd, before: &Version, after: &Version, prove: Prove<'_>) -> Change {
-    let schema =
-        |version: &Version| version.schema.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let schema = |version: &Version| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let (Some(old), Some(new)) = (schema(before), schema(after)) else { return Change::Open };
     if beyond::takes_fewer_lists(&old, &new) || !prove(before, after) {
         return Change::Open;
     }
-    let others = live.stored_versions.iter().filter(|name| ***name != *before.name);
-    let revived = others.map(String::as_str).any(|name| match conversion(live, live) {
-        Conversion::Webhook => beyond::revives(None, &old, &new),
-        Conversion::Relabel => beyond::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
+    let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);
+    let revived = others.any(|name| match conversion(live, live) {
+        Strategy::Webhook => beyond::revives(None, &old, &new),
+        Strategy::None => beyond::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
     });
     if revived { Change::ProvenWhereStored } else { Change::Proven }
 }
 
 /// How objects get from one version to another. A manifest that does not say leaves it as it is.
-pub fn conversion(crd: &Crd, live: &Crd) -> Conversion {
-    crd.conversion.or(live.conversion).unwrap_or(Conversion::Relabel)
+pub fn conversion(crd: &Crd, live: &Crd) -> Strategy {
+    crd.strategy().or(live.strategy()).unwrap_or(Strategy::None)
+}
+
+/// Whether the scale subresource of a version reads what that of `before` does not.
+fn reads_more(version: &Version, before: &Version) -> bool {
+    !version.scale_paths().beside(&before.scale_paths()).is_empty()
 }
 
 #[cfg(test)]
@@ -136,7 +140,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::resource::RawObject;
 
     /// Versions by name, whether they are the storage version, and schema; and what else the spec says.
     fn crd(versions: &[(&str, bool, Value)], more: Value) -> Crd {
@@ -144,7 +147,7 @@ mod tests {
         let mut spec = json!({"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster",
             "versions": versions.iter().map(version).collect::<Vec<_>>()});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        Crd::parse(&RawObject::from_value(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}))).unwrap()
+        Crd::parse(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}).to_string()).unwrap()
     }
 
     fn one(schema: Value) -> Crd {

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::crd::Compiled;
+use super::compiled::Compiled;
 use super::place::{self, Place};
 use crate::resource::Step;
 use gantry_schema::FieldError;

@@ -14,7 +14,7 @@ use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::finding::Source as SourcePlace;
 use crate::manifest::{self, Source};
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::proofs::Proven;
 use crate::preflight::{Context, Notices};
@@ -116,6 +116,7 @@ fn plan(manifests: &str) -> Plan {
             live,
             unread: None,
             resource: resource.into(),
+            crds: Crds::default(),
         }
     };
     Plan { changes: loaded.manifests.into_iter().map(change).collect(), ..Plan::default() }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::needs::{Need, Occasion, Right, atom};
 use crate::cluster::{Gvk, Target, Wanted};
-use crate::plan::{Action, Change, CrdHead, Plan};
+use crate::plan::{Action, Change, Plan};
 use crate::problem::{Error, Problem};
 use crate::rbac::ALL;
 use crate::resource::{ObjectRef, RawObject, Resource};
@@ -142,11 +142,10 @@ async fn kinds_of(
 
 /// The plural of each kind: the manifests tell, or the target's discovery.
 async fn served(plan: &Plan, target: &Target, mut kinds: BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, String>, Error> {
-    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd());
-    let crds: Vec<CrdHead> = crds.filter_map(|crd| CrdHead::of(&crd.desired.raw)).collect();
     let defined = |kind: &Gvk| {
-        let crd = crds.iter().find(|crd| (&crd.spec.group, &crd.spec.names.kind) == (&kind.group, &kind.kind))?;
-        Some((kind.clone(), crd.spec.names.plural.clone()))
+        let mut crds = plan.changes.iter().filter_map(|change| change.crd()?.defined());
+        let crd = crds.find(|crd| (&crd.group, &crd.names.kind) == (&kind.group, &kind.kind))?;
+        Some((kind.clone(), crd.names.plural.clone()))
     };
     let mut served: BTreeMap<Gvk, String> = kinds.iter().filter_map(defined).collect();
     kinds.retain(|kind| !served.contains_key(kind));

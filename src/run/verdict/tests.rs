@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::Operation;
 use crate::finding::{ApplyResult, Severity, samples};
 use crate::manifest::{Manifest, Origin, Source};
-use crate::plan::Unplaced;
+use crate::plan::{Crds, Unplaced};
 use crate::resource::{Live, RawObject, Resource};
 
 fn manifest() -> Manifest {
@@ -19,7 +19,14 @@ fn manifest() -> Manifest {
 fn change(action: Action) -> Change {
     let raw = RawObject::new("{}".to_owned());
     let live = Live { raw, uid: "u".into(), resource_version: "1".into() };
-    Change { action, desired: manifest(), live: Some(live), unread: None, resource: Arc::new(Resource::crd()) }
+    Change {
+        action,
+        desired: manifest(),
+        live: Some(live),
+        unread: None,
+        resource: Arc::new(Resource::crd()),
+        crds: Crds::default(),
+    }
 }
 
 fn plan(action: Action) -> Plan {

@@ -4,9 +4,8 @@ use super::flatten::{Flat, Naming, flatten};
 use super::options::{Conversion, Options, UNHANDLED};
 use super::validations::{self, Failure};
 use super::{Flagged, Schemas};
+use crate::crd::{CrdPair, steps, versions};
 use crate::preflight::crd_upgrade_safety::json::Map;
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
-use crate::preflight::crd_upgrade_safety::versions;
 use gantry_schema::gotext;
 
 pub const SCOPE: &str = "scope";
@@ -16,10 +15,10 @@ pub const EXISTING_FIELD_REMOVAL: &str = "existingFieldRemoval";
 /// Every finding of crdify; those that its settings switch off are marked.
 pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagged> {
     let mut found = of_crd(pair);
-    for (live_version, desired_index, desired_version) in pair.common_versions() {
+    for (live_version, desired_version) in pair.common_versions() {
         let live = flatten(schemas.live(&live_version.name), Naming::Crdify);
         let desired = flatten(schemas.desired(&desired_version.name), Naming::Crdify);
-        let place = Place { version: live_version.name.clone(), index: desired_index };
+        let place = Place { version: live_version.name.to_string(), index: desired_version.index };
         removed(&live, &desired, &place, &mut found);
         for (path, failure) in of_schemas(&live, &desired, options) {
             found.push(place.flagged(&desired, path, failure));
@@ -43,15 +42,15 @@ fn of_crd(pair: &CrdPair) -> Vec<Flagged> {
         let text_of_line = format!("{validation}: {text}");
         found.push(Flagged {
             documented: text_of_line,
-            at: vec!["spec".into(), step.into()],
+            at: steps::spec(step),
             ..Flagged::new(validation, None, None, text)
         });
     };
-    let (was, now) = (&pair.live.spec.scope, &pair.desired.spec.scope);
+    let (was, now) = (&pair.live.scope, &pair.desired.scope);
     if was != now {
         flag(SCOPE, format!("scope changed : {} -> {}", gotext::quote(was), gotext::quote(now)), "scope");
     }
-    let stored = pair.live.status_stored_versions();
+    let stored = &pair.live.status_stored_versions;
     let removed: Vec<&str> =
         stored.iter().map(String::as_str).filter(|name| pair.desired.version(name).is_none()).collect();
     if !removed.is_empty() {
@@ -137,7 +136,7 @@ fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: 
                 !had[from..].iter().take_while(|(path, _)| *path == failure.0).any(|other| same(failure, other))
             });
         }
-        let index = pair.desired.version(higher).map_or(0, |(index, _)| index);
+        let index = pair.desired.version(higher).map_or(0, |version| version.index);
         let place = Place { version: name, index };
         found.extend(failures.into_iter().map(|(path, failure)| place.flagged(&other, path, failure)));
     }

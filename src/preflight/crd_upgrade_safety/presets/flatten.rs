@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::crd::steps;
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::resource::Step;
 use gantry_schema::keywords;
@@ -47,8 +48,7 @@ pub fn flatten<'n, 'a>(root: &'n Map<'a>, naming: Naming) -> Flat<'n, 'a> {
 impl Node<'_, '_> {
     /// The way from the root of a CRD, whose version at `index` has this schema, to this node.
     pub fn steps(&self, index: usize) -> Vec<Step> {
-        let mut steps: Vec<Step> =
-            vec!["spec".into(), "versions".into(), index.into(), "schema".into(), "openAPIV3Schema".into()];
+        let mut steps = steps::schema(index);
         for down in &self.way {
             match *down {
                 Down::Keyword(keyword) => steps.push(keyword.into()),

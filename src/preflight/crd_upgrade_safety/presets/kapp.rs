@@ -6,8 +6,8 @@
 use super::flatten::{Flat, Naming, flatten};
 use super::typed;
 use super::{Flagged, Schemas};
+use crate::crd::{CrdPair, steps};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::gotext;
 
@@ -38,15 +38,15 @@ pub fn judge(pair: &CrdPair, schemas: &Schemas) -> Vec<Flagged> {
     let mut found = Vec::new();
     let mut flag = |validation: &'static str, version: Option<&str>, text: String, step: &str| {
         let flagged = Flagged::new(validation, version.map(str::to_owned), None, text);
-        found.push(Flagged { at: vec!["spec".into(), step.into()], ..flagged });
+        found.push(Flagged { at: steps::spec(step), ..flagged });
     };
-    let (was, now) = (&pair.live.spec.scope, &pair.desired.spec.scope);
+    let (was, now) = (&pair.live.scope, &pair.desired.scope);
     if was != now {
         let text = format!("scope changed from {} to {}", gotext::quote(was), gotext::quote(now));
         flag(NO_SCOPE_CHANGE, None, text, "scope");
     }
     // kapp stops at the first one.
-    let removed = pair.live.status_stored_versions().iter().find(|name| pair.desired.version(name).is_none());
+    let removed = pair.live.status_stored_versions.iter().find(|name| pair.desired.version(name).is_none());
     if let Some(name) = removed {
         flag(
             NO_STORED_VERSION_REMOVED,
@@ -55,10 +55,10 @@ pub fn judge(pair: &CrdPair, schemas: &Schemas) -> Vec<Flagged> {
             "versions",
         );
     }
-    for (version, index, _) in pair.common_versions() {
+    for (version, successor) in pair.common_versions() {
         let live = flatten(schemas.live(&version.name), Naming::Kapp);
         let desired = flatten(schemas.desired(&version.name), Naming::Kapp);
-        fields(pair.desired.name(), &version.name, index, &live, &desired, &mut found);
+        fields(&pair.desired.name, &version.name, successor.index, &live, &desired, &mut found);
     }
     for flagged in &mut found {
         flagged.documented = format!("\"{}\" validation failed: {}", flagged.validation, flagged.text);

@@ -20,11 +20,11 @@ pub mod validations;
 use std::collections::BTreeMap;
 
 use self::options::{Options, UNHANDLED};
+use super::compare;
 use super::json::{Json, Map};
-use super::model::{Crd, CrdPair, Malformed, Side};
+use crate::crd::{Crd, CrdPair, Malformed, Side, steps};
 use crate::finding::Severity;
 use crate::resource::Step;
-use crate::text::plain;
 
 /// A tool, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct Flagged {
 
 impl Flagged {
     fn new(validation: &'static str, version: Option<String>, path: Option<String>, text: String) -> Self {
-        let at = vec!["spec".into(), "versions".into()];
+        let at = steps::versions();
         Flagged {
             validation,
             severity: Severity::Error,
@@ -99,14 +99,13 @@ pub fn explained_by(validation: &'static str) -> &'static str {
     }
 }
 
-/// What the tool says of a live CRD and the one that is to replace it, both as JSON text; and what it would say if its
+/// What the tool says of a live CRD and the one that is to replace it; and what it would say if its
 /// settings did not switch that [off](Flagged::off).
-pub fn judge(live: &str, desired: &str, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
-    let pair = CrdPair::parse(live, desired)?;
-    let schemas = Schemas::read(&pair)?;
+pub fn judge(pair: &CrdPair, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
+    let schemas = Schemas::read(pair)?;
     Ok(match tool {
-        Tool::Kapp => kapp::judge(&pair, &schemas),
-        Tool::Crdify(options) => crdify::judge(&pair, &schemas, options),
+        Tool::Kapp => kapp::judge(pair, &schemas),
+        Tool::Crdify(options) => crdify::judge(pair, &schemas, options),
     })
 }
 
@@ -118,13 +117,12 @@ pub struct Schemas<'a> {
 }
 
 impl<'a> Schemas<'a> {
-    fn read(pair: &'a CrdPair<'a>) -> Result<Self, Malformed> {
-        let of = |crd: &'a Crd<'a>, side| {
-            let versions = crd.spec.versions.iter().map(|version| {
-                let schema = Json::parse(version.schema().unwrap_or("{}"))
-                    .map_err(|error| Malformed { side, reason: plain(&error) })?;
-                Ok((version.name.as_str(), schema))
-            });
+    fn read(pair: &'a CrdPair) -> Result<Self, Malformed> {
+        let of = |crd: &'a Crd, side| {
+            let versions = crd
+                .versions
+                .iter()
+                .map(|version| Ok((&*version.name, compare::parse(version.schema().unwrap_or("{}"), version, side)?)));
             versions.collect::<Result<BTreeMap<_, _>, Malformed>>()
         };
         let (live, desired) = (of(&pair.live, Side::Live)?, of(&pair.desired, Side::Desired)?);

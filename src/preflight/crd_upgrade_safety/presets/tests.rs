@@ -18,12 +18,17 @@ fn crd(versions: &[(&str, bool, Value)]) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "metadata": {"name": "samples.test.example.com"},
-        "spec": {"scope": "Namespaced", "versions": versions},
+        "spec": {
+            "group": "test.example.com",
+            "names": {"kind": "Sample", "plural": "samples"},
+            "scope": "Namespaced",
+            "versions": versions,
+        },
     })
 }
 
 fn lines(live: &Value, desired: &Value, tool: &Tool) -> Vec<String> {
-    let flagged = judge(&live.to_string(), &desired.to_string(), tool).unwrap();
+    let flagged = judge(&CrdPair::parse(&live.to_string(), &desired.to_string()).unwrap(), tool).unwrap();
     flagged.into_iter().filter(|f| !f.off).map(|f| f.documented).collect()
 }
 

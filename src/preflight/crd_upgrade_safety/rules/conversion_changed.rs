@@ -1,8 +1,7 @@
 //! The conversion between versions changes.
 
+use crate::crd::{ClientConfig, Crd, CrdPair, ServiceReference, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::json::Map;
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -44,7 +43,11 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    let (message, help, label) = match (pair.live.webhook(), pair.desired.webhook()) {
+    let config = |crd: &Crd| {
+        let config = || crd.webhook().map(|webhook| webhook.client_config.clone()).unwrap_or_default();
+        crd.converts_by_webhook().then(config)
+    };
+    let (message, help, label) = match (config(&pair.live), config(&pair.desired)) {
         (None, Some(_)) => (
             "objects are converted by a webhook from now on",
             "make sure that the webhook answers before this is deployed: until it does, other versions than the stored one cannot be read or written",
@@ -55,7 +58,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             "make sure that every served version holds the same objects, and write each object once at the storage version before",
             "the live CRD converts by webhook",
         ),
-        (Some(was), Some(now)) if !same(was, now) => (
+        (Some(was), Some(now)) if !same(&was, &now) => (
             "the conversion webhook changes",
             "make sure that the new webhook answers, and that it reads everything that the old one has written",
             "the live CRD has another webhook",
@@ -63,11 +66,11 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         _ => return Vec::new(),
     };
     // Without a strategy there is nothing to point at but the versions.
-    let at = if pair.desired.has_conversion() { "conversion" } else { "versions" };
+    let at = if pair.desired.conversion.is_some() { "conversion" } else { "versions" };
     let said = Said {
         message: message.into(),
         help: help.into(),
-        at: vec!["spec".into(), at.into()],
+        at: steps::spec(at),
         label: Some(label.into()),
         ..Said::default()
     };
@@ -75,14 +78,10 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
 }
 
 /// The CA is often put in by somebody else, and the server fills in the port: neither is another webhook.
-fn same(was: &Map, now: &Map) -> bool {
-    fn client<'n, 'a>(conversion: &'n Map<'a>) -> Option<&'n Map<'a>> {
-        conversion.get("webhook")?.map()?.get("clientConfig")?.map()
-    }
-    let service = |conversion: &Map, key: &str| {
-        let service = client(conversion).and_then(|client| client.get("service")?.map());
-        service.and_then(|service| service.get(key).map(ToString::to_string))
+fn same(was: &ClientConfig, now: &ClientConfig) -> bool {
+    let service = |config: &ClientConfig| {
+        let service = config.service.clone();
+        service.map(|ServiceReference { namespace, name, path, .. }| (namespace, name, path))
     };
-    let url = |conversion: &Map| client(conversion).and_then(|client| client.get("url").map(ToString::to_string));
-    url(was) == url(now) && ["namespace", "name", "path"].iter().all(|key| service(was, key) == service(now, key))
+    was.url == now.url && service(was) == service(now)
 }

@@ -1,7 +1,7 @@
 //! The kind gets another name.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -38,7 +38,7 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    let (was, now) = (&pair.live.spec.names, &pair.desired.spec.names);
+    let (was, now) = (&pair.live.names, &pair.desired.names);
     [("kind", &was.kind, &now.kind), ("plural", &was.plural, &now.plural)]
         .into_iter()
         .filter(|(_, was, now)| was != now)
@@ -47,7 +47,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 message: format!("{name} may not be changed from {was} to {now}; the API server refuses it").into(),
                 help: format!("keep {name}: {was}, or define a new kind in a CRD of its own and move the objects")
                     .into(),
-                at: vec!["spec".into(), "names".into(), name.into()],
+                at: steps::name(name),
                 label: Some(format!("was {was} in the live CRD")),
                 ..Said::default()
             };

@@ -1,7 +1,7 @@
 //! A short name, a category, the singular or the list kind goes.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -37,14 +37,13 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    let (was, now) = (&pair.live.spec.names, &pair.desired.spec.names);
+    let (was, now) = (&pair.live.names, &pair.desired.names);
     let mut found = Vec::new();
     let lists = [
         ("shortNames", "short name", &was.short_names, &now.short_names),
         ("categories", "category", &was.categories, &now.categories),
     ];
     for (key, word, was, now) in lists {
-        let (was, now) = (was.as_deref().unwrap_or_default(), now.as_deref().unwrap_or_default());
         let gone: Vec<&str> = was.iter().filter(|name| !now.contains(name)).map(String::as_str).collect();
         if !gone.is_empty() {
             let gone = words::listed(&gone);
@@ -52,9 +51,8 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         }
     }
     let singles = [("singular", was.singular(), now.singular()), ("listKind", was.list_kind(), now.list_kind())];
-    for (key, was, now) in singles
-        .into_iter()
-        .filter(|(_, was, now)| was != now && pair.live.spec.names.kind == pair.desired.spec.names.kind)
+    for (key, was, now) in
+        singles.into_iter().filter(|(_, was, now)| was != now && pair.live.names.kind == pair.desired.names.kind)
     {
         found.push(found_at(key, format!("{key} changes from {was} to {now}"), format!("keep {key}: {was}"), &was));
     }
@@ -65,7 +63,7 @@ fn found_at(key: &str, message: String, help: String, was: &str) -> Found {
     let said = Said {
         message: message.into(),
         help: help.into(),
-        at: vec!["spec".into(), "names".into(), key.into()],
+        at: steps::name(key),
         label: Some(format!("the live CRD has {was}")),
         ..Said::default()
     };

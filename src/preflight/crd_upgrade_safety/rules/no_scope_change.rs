@@ -1,7 +1,7 @@
 //! `scope` changed.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -34,7 +34,7 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    let (was, now) = (&pair.live.spec.scope, &pair.desired.spec.scope);
+    let (was, now) = (&pair.live.scope, &pair.desired.scope);
     if was == now {
         return Vec::new();
     }
@@ -42,7 +42,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         message: format!("scope may not be changed from {was} to {now}").into(),
         documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
         help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects").into(),
-        at: vec!["spec".into(), "scope".into()],
+        at: steps::spec("scope"),
         label: Some(format!("was {was} in the live CRD")),
         ..Said::default()
     };

@@ -1,8 +1,8 @@
 //! A version removed that objects are stored at.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::migration;
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -58,7 +58,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 )
                 .into(),
                 steps: migration::plan(&pair.live, &pair.desired),
-                at: vec!["spec".into(), "versions".into()],
+                at: steps::versions(),
                 label: Some(format!("objects may be stored at {name} in the cluster")),
                 ..Said::default()
             };

@@ -1,8 +1,8 @@
 //! A column of `kubectl get` goes.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -46,9 +46,10 @@ spec:
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
     let mut found = Vec::new();
-    for (live, index, desired) in pair.common_versions() {
-        let kept = desired.printer_columns();
-        let gone: Vec<&str> = live.printer_columns().into_iter().filter(|name| !kept.contains(name)).collect();
+    for (live, desired) in pair.common_versions() {
+        let kept = &desired.printer_columns;
+        let gone = live.printer_columns.iter().filter(|name| !kept.contains(name));
+        let gone: Vec<&str> = gone.map(String::as_str).collect();
         if gone.is_empty() {
             continue;
         }
@@ -56,11 +57,11 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         let said = Said {
             message: wording!("kubectl get no longer shows {columns} of ", VERSIONS),
             help: wording!("keep {columns} in additionalPrinterColumns of ", VERSIONS, " if scripts read it"),
-            at: vec!["spec".into(), "versions".into(), index.into(), "additionalPrinterColumns".into()],
+            at: steps::of_version(desired.index, "additionalPrinterColumns"),
             label: Some(format!("the live CRD has {columns}")),
             ..Said::default()
         };
-        found.push(Found { version: Some(live.name.clone()), said });
+        found.push(Found { version: Some(live.name.to_string()), said });
     }
     found
 }

@@ -1,7 +1,7 @@
 //! Unknown fields are pruned from now on, in every version.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity, Verdict};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -35,7 +35,7 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    if pair.live.prunes() || !pair.desired.prunes() {
+    if !pair.live.preserve_unknown_fields || pair.desired.preserve_unknown_fields {
         return Vec::new();
     }
     let text = "unable to determine if change is safe: preserveUnknownFields changed from true to false";
@@ -43,7 +43,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         message: "unknown fields of every version are pruned from now on".into(),
         documented: Some(format!("\"ChangeValidator\" validation failed: {text}")),
         help: "name every field that is in use in the schemas, or keep unknown fields there with x-kubernetes-preserve-unknown-fields".into(),
-        at: vec!["spec".into(), "preserveUnknownFields".into()],
+        at: steps::spec("preserveUnknownFields"),
         label: Some("the live CRD keeps every field".into()),
         verdict: Some(Verdict::DataLoss),
         ..Said::default()

@@ -1,9 +1,8 @@
 //! The scale subresource reads or writes other fields.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -47,35 +46,25 @@ spec:
     judge: Judge::Crd(judge),
 };
 
-const PATHS: &[&str] = &["specReplicasPath", "statusReplicasPath", "labelSelectorPath"];
-
 fn judge(pair: &CrdPair) -> Vec<Found> {
     let mut found = Vec::new();
-    for (live, index, desired) in pair.common_versions() {
-        let (Some(was), Some(now)) = (live.scale(), desired.scale()) else { continue };
-        for path in PATHS {
-            let text = |scale: &Map| scale.get(path).and_then(Json::text).unwrap_or_default().to_owned();
-            let (was, now) = (text(was), text(now));
-            if was == now {
-                continue;
-            }
+    for (live, desired) in pair.common_versions() {
+        let (Some(was), Some(now)) = (&live.scale, &desired.scale) else { continue };
+        for ((path, was), (_, now)) in
+            was.paths().into_iter().zip(now.paths()).filter(|((_, was), (_, now))| was != now)
+        {
             let shown = |path: &str| if path.is_empty() { "none".to_owned() } else { path.to_owned() };
-            let (was, now) = (shown(&was), shown(&now));
+            let (was, now) = (shown(was), shown(now));
+            let mut at = steps::subresource(desired.index, "scale");
+            at.push(path.into());
             let said = Said {
                 message: wording!("{path} of ", VERSIONS, " changes from {was} to {now}"),
                 help: wording!("keep {path}: {was} in ", VERSIONS),
-                at: vec![
-                    "spec".into(),
-                    "versions".into(),
-                    index.into(),
-                    "subresources".into(),
-                    "scale".into(),
-                    (*path).into(),
-                ],
+                at,
                 label: Some(format!("was {was} in the live CRD")),
                 ..Said::default()
             };
-            found.push(Found { version: Some(live.name.clone()), said });
+            found.push(Found { version: Some(live.name.to_string()), said });
         }
     }
     found

@@ -1,8 +1,8 @@
 //! Objects can no longer be selected by a field.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -45,9 +45,10 @@ spec:
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
     let mut found = Vec::new();
-    for (live, index, desired) in pair.common_versions() {
-        let kept = desired.selectable_fields();
-        let gone: Vec<&str> = live.selectable_fields().into_iter().filter(|field| !kept.contains(field)).collect();
+    for (live, desired) in pair.common_versions() {
+        let kept = &desired.selectable_fields;
+        let gone = live.selectable_fields.iter().filter(|field| !kept.contains(field));
+        let gone: Vec<&str> = gone.map(String::as_str).collect();
         if gone.is_empty() {
             continue;
         }
@@ -55,11 +56,11 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         let said = Said {
             message: wording!("objects of ", VERSIONS, " can no longer be selected by {fields}"),
             help: wording!("keep {fields} in selectableFields of ", VERSIONS),
-            at: vec!["spec".into(), "versions".into(), index.into(), "selectableFields".into()],
+            at: steps::of_version(desired.index, "selectableFields"),
             label: Some(format!("the live CRD has {fields}")),
             ..Said::default()
         };
-        found.push(Found { version: Some(live.name.clone()), said });
+        found.push(Found { version: Some(live.name.to_string()), said });
     }
     found
 }

@@ -1,7 +1,7 @@
 //! A version removed right away that is still served. Nothing is stored at it: that is `NoStoredVersionRemoved`.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -48,8 +48,8 @@ spec:
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
     let stored = pair.live.stored_versions();
-    let removed = pair.live.spec.versions.iter().filter(|version| {
-        version.served && !stored.contains(&version.name.as_str()) && pair.desired.version(&version.name).is_none()
+    let removed = pair.live.versions.iter().filter(|version| {
+        version.served && !stored.contains(&&*version.name) && pair.desired.version(&version.name).is_none()
     });
     removed
         .map(|version| {
@@ -60,11 +60,11 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 help: format!(
                     "go in two steps: keep {name} with served: false in this upgrade, see that nobody misses it, and remove it in a later one"
                 ).into(),
-                at: vec!["spec".into(), "versions".into()],
+                at: steps::versions(),
                 label: Some(format!("the live CRD serves {name}")),
                 ..Said::default()
             };
-            Found { version: Some(name.clone()), said }
+            Found { version: Some(name.to_string()), said }
         })
         .collect()
 }

@@ -1,9 +1,8 @@
 //! Two served versions no longer hold the same objects.
 
+use crate::crd::{Crd, CrdPair, Version, steps, versions};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::{Crd, CrdPair};
 use crate::preflight::crd_upgrade_safety::rule::{Between, Found, Judge, Rule, Said, Weight};
-use crate::preflight::crd_upgrade_safety::versions;
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -82,8 +81,7 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
     let known = versions::some_served_pairs(&pair.live);
     let mut found = Vec::new();
     for (lower, higher) in versions::some_served_pairs(&pair.desired) {
-        let text =
-            |crd: &Crd, name: &str| crd.version(name).and_then(|(_, version)| version.schema()).map(str::to_owned);
+        let text = |crd: &Crd, name: &str| crd.version(name).and_then(Version::schema).map(str::to_owned);
         if known.contains(&(lower, higher))
             && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v))
         {
@@ -102,12 +100,12 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
         if differences.len() > NAMED {
             places.push(format!("{} more", differences.len() - NAMED));
         }
-        let index = pair.desired.version(higher).map_or(0, |(index, _)| index);
+        let index = pair.desired.version(higher).map_or(0, |version| version.index);
         let said = Said {
             message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)).into(),
             help: format!("make {lower} and {higher} alike there, convert by a webhook, or stop to serve one of them")
                 .into(),
-            at: vec!["spec".into(), "versions".into(), index.into(), "schema".into(), "openAPIV3Schema".into()],
+            at: steps::schema(index),
             label: Some(format!("differs from {lower}, and does not in the live CRD")),
             ..Said::default()
         };

@@ -1,8 +1,8 @@
 //! The status becomes a subresource.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -43,8 +43,8 @@ spec:
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
     pair.common_versions()
-        .filter(|(live, _, desired)| !live.has_status() && desired.has_status())
-        .map(|(live, index, _)| {
+        .filter(|(live, desired)| !live.status_subresource && desired.status_subresource)
+        .map(|(live, desired)| {
             let said = Said {
                 message: wording!(
                     "status becomes a subresource of ",
@@ -52,11 +52,11 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                     ": writes of the object itself no longer change it"
                 ),
                 help: "make sure that anyone who reports a status writes it through /status".into(),
-                at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), "status".into()],
+                at: steps::subresource(desired.index, "status"),
                 label: Some("no status subresource in the live CRD".into()),
                 ..Said::default()
             };
-            Found { version: Some(live.name.clone()), said }
+            Found { version: Some(live.name.to_string()), said }
         })
         .collect()
 }

@@ -1,9 +1,9 @@
 //! A new storage version lacks fields of another version.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::fields;
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -91,20 +91,18 @@ spec:
 };
 
 pub fn judge(pair: &CrdPair) -> Vec<Found> {
-    let (Some(was), Some(now)) = (pair.live.storage_version(), pair.desired.storage_version()) else {
+    let (Some(was), Some(now)) = (pair.live.storage(), pair.desired.storage()) else {
         return Vec::new();
     };
     if was.name == now.name || pair.desired.converts_by_webhook() {
         return Vec::new();
     }
-    let index = pair.desired.version(&now.name).map_or(0, |(index, _)| index);
     let stored = pair.live.stored_versions();
     let others = pair
         .live
-        .spec
         .versions
         .iter()
-        .filter(|version| version.name != now.name && (version.served || stored.contains(&version.name.as_str())));
+        .filter(|version| version.name != now.name && (version.served || stored.contains(&&*version.name)));
     let mut found = Vec::new();
     for version in others {
         // A schema that cannot be read is an error of its own version.
@@ -119,11 +117,11 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
             help: format!("give {} these fields, or convert by a webhook, before the storage version moves", now.name)
                 .into(),
-            at: vec!["spec".into(), "versions".into(), index.into(), "storage".into()],
+            at: steps::of_version(now.index, "storage"),
             label: Some(format!("{} has {listed} in the live CRD; {} has not", version.name, now.name)),
             ..Said::default()
         };
-        found.push(Found { version: Some(version.name.clone()), said });
+        found.push(Found { version: Some(version.name.to_string()), said });
     }
     found
 }

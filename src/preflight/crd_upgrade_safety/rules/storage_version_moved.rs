@@ -1,8 +1,8 @@
 //! Objects are written at another version.
 
 use super::storage_version_loses_fields;
+use crate::crd::{CrdPair, steps};
 use crate::finding::Severity;
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -48,7 +48,7 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    let (Some(was), Some(now)) = (pair.live.storage_version(), pair.desired.storage_version()) else {
+    let (Some(was), Some(now)) = (pair.live.storage(), pair.desired.storage()) else {
         return Vec::new();
     };
     // If the old one is gone, another rule says so.
@@ -59,7 +59,6 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     if !storage_version_loses_fields::judge(pair).is_empty() {
         return Vec::new();
     }
-    let index = pair.desired.version(&now.name).map_or(0, |(index, _)| index);
     let said = Said {
         message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name).into(),
         help: format!(
@@ -67,9 +66,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             was.name
         )
         .into(),
-        at: vec!["spec".into(), "versions".into(), index.into(), "storage".into()],
+        at: steps::of_version(now.index, "storage"),
         label: Some(format!("the live CRD stores at {}", was.name)),
         ..Said::default()
     };
-    vec![Found { version: Some(now.name.clone()), said }]
+    vec![Found { version: Some(now.name.to_string()), said }]
 }

@@ -1,8 +1,8 @@
 //! A subresource goes.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -45,20 +45,20 @@ spec:
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
     let mut found = Vec::new();
-    for (live, index, desired) in pair.common_versions() {
+    for (live, desired) in pair.common_versions() {
         let gone = [
-            ("status", live.has_status() && !desired.has_status()),
-            ("scale", live.scale().is_some() && desired.scale().is_none()),
+            ("status", live.status_subresource && !desired.status_subresource),
+            ("scale", live.scale.is_some() && desired.scale.is_none()),
         ];
         for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
             let said = Said {
                 message: wording!("the {name} subresource is removed from ", VERSIONS),
                 help: wording!("keep subresources.{name} in ", VERSIONS),
-                at: vec!["spec".into(), "versions".into(), index.into(), "subresources".into(), name.into()],
+                at: steps::subresource(desired.index, name),
                 label: Some(format!("the live CRD has the {name} subresource")),
                 ..Said::default()
             };
-            found.push(Found { version: Some(live.name.clone()), said });
+            found.push(Found { version: Some(live.name.to_string()), said });
         }
     }
     found

@@ -1,7 +1,7 @@
 //! A version is marked as deprecated.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::Severity;
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -41,16 +41,16 @@ spec:
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
     pair.common_versions()
-        .filter(|(live, _, desired)| !live.deprecated && desired.deprecated)
-        .map(|(live, index, _)| {
+        .filter(|(live, desired)| !live.deprecated && desired.deprecated)
+        .map(|(live, desired)| {
             let said = Said {
                 message: format!("version {} is deprecated from now on", live.name).into(),
                 help: format!("nothing breaks; who uses {} is warned by the server", live.name).into(),
-                at: vec!["spec".into(), "versions".into(), index.into(), "deprecated".into()],
+                at: steps::of_version(desired.index, "deprecated"),
                 label: Some("not deprecated in the live CRD".into()),
                 ..Said::default()
             };
-            Found { version: Some(live.name.clone()), said }
+            Found { version: Some(live.name.to_string()), said }
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! A version that is no longer served.
 
+use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::model::CrdPair;
 use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -49,20 +49,20 @@ spec:
 };
 
 fn judge(pair: &CrdPair) -> Vec<Found> {
-    let served = pair.live.spec.versions.iter().filter(|version| version.served);
+    let served = pair.live.served_versions();
     served
         .filter_map(|live| {
             let name = &live.name;
-            let (index, _) = pair.desired.version(name).filter(|(_, desired)| !desired.served)?;
+            let desired = pair.desired.version(name).filter(|desired| !desired.served)?;
             let said = Said {
                 message: format!("version {name} is no longer served").into(),
                 documented: None,
                 help: format!("make sure that no client uses {name} any more; served: true brings it back").into(),
-                at: vec!["spec".into(), "versions".into(), index.into(), "served".into()],
+                at: steps::of_version(desired.index, "served"),
                 label: Some(format!("the live CRD serves {name}")),
                 ..Said::default()
             };
-            Some(Found { version: Some(name.clone()), said })
+            Some(Found { version: Some(name.to_string()), said })
         })
         .collect()
 }

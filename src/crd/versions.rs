@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::model::Crd;
+use super::Crd;
 
 /// How mature a version is; the later, the higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,21 +50,20 @@ fn number(text: &str) -> Option<u64> {
 const PAIRED: usize = 20;
 
 /// Pairs of served versions, the lower one first: all of them, or where there are very many versions the neighbours.
-pub fn some_served_pairs<'c>(crd: &'c Crd<'_>) -> Vec<(&'c str, &'c str)> {
+pub fn some_served_pairs(crd: &Crd) -> Vec<(&str, &str)> {
     let served = served(crd);
     let reach = if served.len() > PAIRED { 1 } else { PAIRED };
     pairs(&served, reach)
 }
 
 /// Each pair of served versions, the lower one first.
-pub fn served_pairs<'c>(crd: &'c Crd<'_>) -> Vec<(&'c str, &'c str)> {
+pub fn served_pairs(crd: &Crd) -> Vec<(&str, &str)> {
     let served = served(crd);
     pairs(&served, served.len())
 }
 
-fn served<'c>(crd: &'c Crd<'_>) -> Vec<&'c str> {
-    let served = crd.spec.versions.iter().filter(|version| version.served);
-    let mut served: Vec<&str> = served.map(|version| version.name.as_str()).collect();
+fn served(crd: &Crd) -> Vec<&str> {
+    let mut served: Vec<&str> = crd.served_versions().map(|version| &*version.name).collect();
     served.sort_by(|a, b| compare(a, b));
     served
 }

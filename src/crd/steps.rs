@@ -1,0 +1,82 @@
+//! Where the parts of a CRD are, as steps from its root.
+
+use crate::resource::Step;
+
+/// How many steps lead to the schema of a version.
+pub const TO_SCHEMA: usize = 5;
+
+fn path<const N: usize>(keys: [&str; N]) -> Vec<Step> {
+    keys.map(Step::from).to_vec()
+}
+
+/// `spec.key`
+pub fn spec(key: &str) -> Vec<Step> {
+    path(["spec", key])
+}
+
+/// `spec.names.key`
+pub fn name(key: &str) -> Vec<Step> {
+    path(["spec", "names", key])
+}
+
+/// `spec.versions`
+pub fn versions() -> Vec<Step> {
+    spec("versions")
+}
+
+/// `spec.versions[index]`
+pub fn version(index: usize) -> Vec<Step> {
+    let mut steps = versions();
+    steps.push(index.into());
+    steps
+}
+
+/// `spec.versions[index].key`
+pub fn of_version(index: usize, key: &str) -> Vec<Step> {
+    let mut steps = version(index);
+    steps.push(key.into());
+    steps
+}
+
+/// `spec.versions[index].subresources.name`
+pub fn subresource(index: usize, name: &str) -> Vec<Step> {
+    let mut steps = of_version(index, "subresources");
+    steps.push(name.into());
+    steps
+}
+
+/// `spec.versions[index].schema.openAPIV3Schema`
+pub fn schema(index: usize) -> Vec<Step> {
+    let mut steps = of_version(index, "schema");
+    steps.push("openAPIV3Schema".into());
+    steps
+}
+
+/// `spec.conversion.webhook`
+pub fn webhook() -> Vec<Step> {
+    path(["spec", "conversion", "webhook"])
+}
+
+/// What leads on from the schema of a version, for steps that lead into one.
+pub fn below_schema(steps: &[Step]) -> Option<&[Step]> {
+    let [spec, versions, Step::Index(_), name, keyword, below @ ..] = steps else { return None };
+    let names = [(spec, "spec"), (versions, "versions"), (name, "schema"), (keyword, "openAPIV3Schema")];
+    names.into_iter().all(|(step, name)| *step == Step::from(name)).then_some(below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_a_version_is_told_from_all_else() {
+        let mut node = schema(3);
+        assert_eq!(node.len(), TO_SCHEMA);
+        assert_eq!(below_schema(&node), Some(&[][..]));
+        node.push("properties".into());
+        assert_eq!(below_schema(&node), Some(&["properties".into()][..]));
+        for other in [versions(), version(3), of_version(3, "schema"), subresource(3, "scale")] {
+            assert_eq!(below_schema(&other), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A version of a CRD with its schema compiled, to judge objects by.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::crd::{Version, steps};
+use crate::resource::Step;
+use gantry_schema::Schema;
+
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    pub name: Arc<str>,
+    pub schema: Schema,
+    /// `openAPIV3Schema` as it is written.
+    pub raw: Arc<Value>,
+    pub status_subresource: bool,
+    /// Index into `spec.versions`.
+    pub index: usize,
+}
+
+impl Compiled {
+    /// # Errors
+    /// What no server could hold a custom resource against.
+    pub fn of(version: &Version) -> Result<Self, String> {
+        let raw = version.schema_value()?;
+        let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
+        Ok(Self::new(version, raw, schema.with_scale(version.scale_paths())))
+    }
+
+    /// What of this version is not the same in `other`: see [`Schema::compile_beside`].
+    ///
+    /// # Errors
+    /// As [`Compiled::of`].
+    pub fn beside(version: &Version, other: &Version) -> Result<Self, String> {
+        let raw = version.schema_value()?;
+        let schema = Schema::compile_beside(&raw, &other.schema_value()?).map_err(|error| error.to_string())?;
+        Ok(Self::new(version, raw, schema.with_scale(version.scale_paths().beside(&other.scale_paths()))))
+    }
+
+    fn new(version: &Version, raw: Value, schema: Schema) -> Self {
+        Compiled {
+            name: Arc::clone(&version.name),
+            schema,
+            raw: Arc::new(raw),
+            status_subresource: version.status_subresource,
+            index: version.index,
+        }
+    }
+
+    /// From the root of the CRD to the schema of this version.
+    pub fn steps(&self) -> Vec<Step> {
+        steps::schema(self.index)
+    }
+}
