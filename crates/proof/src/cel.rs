@@ -203,7 +203,7 @@ fn sees_same_types(rule: &Value, a: &Value, b: &Value) -> bool {
             })
     }
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-    rules::look(text, a, b, false, false).is_ok_and(|looked| looked.has_every_place() && same(&looked.view, a, b))
+    rules::footprint(text, a, b, false, false).is_ok_and(|looked| looked.has_every_place() && same(&looked.view, a, b))
 }
 
 fn is_typing_format(schema: &Value) -> bool {

@@ -6,7 +6,7 @@
 //! judges as the API server does. What is neither proven nor shown is undecided, with the reason.
 //!
 //! ```text
-//! lockstep ─► facts ─► solve (strings, numbers) ─► witness ─► Proof
+//! product ─► constraints ─► solve (strings, numbers) ─► witness ─► Proof
 //!     └─► cel, rules ─────────────────────────────┘
 //! ```
 //!
@@ -17,11 +17,11 @@
 
 pub mod automaton;
 pub mod cel;
-mod facts;
+mod constraints;
 mod formats;
 mod keywords;
-mod lockstep;
 mod numbers;
+mod product;
 mod rules;
 mod solve;
 pub mod strings;
@@ -35,7 +35,7 @@ use serde_json::Value;
 
 use gantry_schema::{Patterns, Schema};
 use keywords as kw;
-use lockstep::{Doubt, Effect, Walked};
+use product::{Effect, Obligation, Walked};
 use rules::repair::Repairs;
 use solve::Solver;
 use witness::{Judges, Side, Tried};
@@ -227,13 +227,13 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     // What breaks counts for more than whether desired takes more besides.
     let most = limits.steps / 3 * 2;
     let solver = Solver::new(most, &patterns);
-    let mut walked = lockstep::walk(&solver, live.schema, desired.schema);
+    let mut walked = product::walk(&solver, live.schema, desired.schema);
     status_moves(&solver, live, desired, &mut walked);
     let mut nodes = Nodes::default();
     nodes.add_forward(&forward, &solver, walked);
     let spent = most - solver.left();
     let solver = Solver::new(limits.steps - spent, &patterns);
-    let mut walked = lockstep::walk(&solver, desired.schema, live.schema);
+    let mut walked = product::walk(&solver, desired.schema, live.schema);
     status_moves(&solver, desired, live, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
@@ -243,7 +243,7 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
 /// A status that was everybody's to write and is now written through its subresource alone.
 fn status_moves<'s>(solver: &Solver<'s>, source: &Version<'s>, target: &Version<'s>, walked: &mut Walked<'s>) {
     if !source.status_subresource && target.status_subresource {
-        walked.doubts.extend(lockstep::status_doubt(solver, source.schema, target.schema));
+        walked.obligations.extend(product::status_doubt(solver, source.schema, target.schema));
     }
 }
 
@@ -302,26 +302,31 @@ impl Nodes {
         }
         self.notes = walked.notes;
         self.is_cut = walked.is_cut;
-        let mut settled: BTreeMap<String, Vec<Doubt>> = BTreeMap::new();
-        for doubt in walked.doubts {
-            settled.entry(doubt.path.clone()).or_default().push(doubt);
+        let mut settled: BTreeMap<String, Vec<Obligation>> = BTreeMap::new();
+        for obligation in walked.obligations {
+            settled.entry(obligation.path.clone()).or_default().push(obligation);
         }
-        for (path, mut doubts) in settled {
+        for (path, mut obligations) in settled {
             // What gets lost weighs most.
-            doubts.sort_by_key(|doubt| doubt.effect);
+            obligations.sort_by_key(|obligation| obligation.effect);
             let known = self.by_path.entry(path).or_default();
-            for doubt in doubts {
+            for obligation in obligations {
                 if known.witnesses.len() >= WITNESSES {
                     break;
                 }
-                match judges.settle(solver, &doubt) {
+                match judges.settle(solver, &obligation) {
                     Tried::Confirmed(mut witness) => {
-                        let is_stuck = doubt.is_of_whole || doubt.is_in_list();
+                        let is_stuck = obligation.is_of_whole || obligation.is_in_list();
                         let is_shown = shown(&mut witness, &mut self.shown);
-                        known.witnesses.push(Found { witness: *witness, reason: doubt.reason, is_stuck, is_shown });
+                        known.witnesses.push(Found {
+                            witness: *witness,
+                            reason: obligation.reason,
+                            is_stuck,
+                            is_shown,
+                        });
                     }
                     Tried::Unreachable => {}
-                    Tried::Open(why) => known.open.push(format!("{}: {why}", doubt.reason)),
+                    Tried::Open(why) => known.open.push(format!("{}: {why}", obligation.reason)),
                 }
             }
         }
@@ -331,7 +336,7 @@ impl Nodes {
         // Only where something breaks does it matter whether desired takes more.
         let mut is_shown = !self.by_path.values().any(|known| !known.witnesses.is_empty());
         for (path, what) in walked.changed {
-            // What the walk there did not come to is not the same for having no doubts.
+            // What the walk there did not come to is not the same for having no obligations.
             let is_missed = self.is_cut && !self.by_path.contains_key(&path);
             let known = self.by_path.entry(path).or_default();
             if is_missed {
@@ -341,14 +346,14 @@ impl Nodes {
                 known.changes.insert(what);
             }
         }
-        for doubt in walked.doubts {
-            let known = self.by_path.entry(doubt.path.clone()).or_default();
+        for obligation in walked.obligations {
+            let known = self.by_path.entry(obligation.path.clone()).or_default();
             let is_asked = !known.witnesses.is_empty() && known.reverse.is_empty() || !is_shown;
-            if doubt.effect == Effect::Defaulted || !is_asked {
+            if obligation.effect == Effect::Defaulted || !is_asked {
                 known.backward_open = true;
                 continue;
             }
-            match judges.settle(solver, &doubt) {
+            match judges.settle(solver, &obligation) {
                 Tried::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
                     known.backward_open = true;
                     let is_kept = shown(&mut witness, &mut self.shown);

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::facts::{Facts, Part};
+use super::constraints::{Constraints, Part};
 use super::keywords::{self as kw, Kinds};
 use gantry_schema::as_stored;
 
@@ -49,10 +49,10 @@ impl Cuts {
     }
 }
 
-/// Integers, or numbers that are none, that stand for all in what `facts` tell apart.
-pub fn representatives(facts: &Facts, kind: Kinds) -> Representatives {
+/// Integers, or numbers that are none, that stand for all in what `constraints` distinguish.
+pub fn representatives(constraints: &Constraints, kind: Kinds) -> Representatives {
     let mut cuts = Cuts::default();
-    facts.holds.iter().chain(&facts.fails).for_each(|part| cuts.read(part));
+    constraints.holds.iter().chain(&constraints.fails).for_each(|part| cuts.read(part));
     cuts.at.push(0.0);
     cuts.at.retain(|f| f.is_finite());
     cuts.at.sort_by(f64::total_cmp);
@@ -114,16 +114,17 @@ fn fractions(cuts: &Cuts) -> Representatives {
     Representatives { values, are_all: cuts.factors.is_empty() }
 }
 
-/// The same facts with less known: without `multipleOf`. None where that is not less.
-pub fn relaxed<'s>(facts: &Facts<'s>) -> Option<Facts<'s>> {
+/// The same constraints with less known: without `multipleOf`. None where that is not less.
+pub fn relaxed<'s>(constraints: &Constraints<'s>) -> Option<Constraints<'s>> {
     let has_factors = |part: &Part| {
         let mut cuts = Cuts::default();
         cuts.read(part);
         !cuts.factors.is_empty()
     };
-    let holds = facts.holds.iter().map(|part| without_factors(part).map(Part::own)).collect::<Option<Vec<_>>>()?;
-    let fails = facts.fails.iter().filter(|part| !has_factors(part)).cloned().collect();
-    Some(Facts { holds, fails, ..facts.clone() })
+    let holds =
+        constraints.holds.iter().map(|part| without_factors(part).map(Part::own)).collect::<Option<Vec<_>>>()?;
+    let fails = constraints.fails.iter().filter(|part| !has_factors(part)).cloned().collect();
+    Some(Constraints { holds, fails, ..constraints.clone() })
 }
 
 fn without_factors(part: &Value) -> Option<Value> {
@@ -156,7 +157,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 
 /// The values that an enum may let pass: its own, and the numbers that count as one of them. `kinds` are those that the
 /// types let pass.
-pub fn enum_values(options: &[Value], facts: &Facts, kinds: Kinds) -> Representatives {
+pub fn enum_values(options: &[Value], constraints: &Constraints, kinds: Kinds) -> Representatives {
     let mut values: Vec<Value> = options.to_vec();
     let mut are_all = true;
     // A CRD that was stored has 2 where it was written 2.0.
@@ -170,7 +171,7 @@ pub fn enum_values(options: &[Value], facts: &Facts, kinds: Kinds) -> Representa
     }
     // A fraction is cut to an integer before it is compared with one: all between two integers pass, or none.
     if kinds.contains(Kinds::FRACTION) && values.iter().any(Value::is_i64) {
-        let fractions = representatives(facts, Kinds::FRACTION);
+        let fractions = representatives(constraints, Kinds::FRACTION);
         values.extend(fractions.values);
         are_all = fractions.are_all;
     }

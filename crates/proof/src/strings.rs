@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::automaton::{self, Budget, Query};
 use super::formats;
-use super::lockstep::short;
+use super::product::short;
 use gantry_schema::{Patterns, enforced_format_accepts};
 
 /// The strings that satisfy all of these conditions at once.
@@ -176,7 +176,7 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
     let patterns = budget.patterns();
     if let Some(allowed) = &live.enumeration {
         // What is allowed of itself: many values are looked up, not gone through for each.
-        let (live, desired) = (Looked::up(live, true), Looked::up(desired, false));
+        let (live, desired) = (Footprint::up(live, true), Footprint::up(desired, false));
         for text in allowed {
             if live.contains(text, &patterns)? && !desired.contains(text, &patterns)? {
                 return Ok(Subset::No(text.clone()));
@@ -217,16 +217,16 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
 }
 
 /// A set that many texts are asked about.
-struct Looked<'a> {
+struct Footprint<'a> {
     set: StringSet,
     allowed: Option<HashSet<&'a str>>,
 }
 
-impl<'a> Looked<'a> {
+impl<'a> Footprint<'a> {
     /// `is_own` says that the texts are those of the set's own `enumeration`.
     fn up(set: &'a StringSet, is_own: bool) -> Self {
         let allowed = set.enumeration.as_ref().filter(|_| !is_own);
-        Looked {
+        Footprint {
             allowed: allowed.map(|allowed| allowed.iter().map(String::as_str).collect()),
             set: StringSet { patterns: set.patterns.clone(), formats: set.formats.clone(), enumeration: None, ..*set },
         }

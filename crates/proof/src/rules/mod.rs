@@ -9,7 +9,7 @@
 //! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
 
 mod fill;
-mod look;
+mod footprint;
 mod ranges;
 pub mod repair;
 mod values;
@@ -22,16 +22,16 @@ use serde_json::{Value, json};
 use super::automaton::Budget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::{self as kw, has_defaults};
-use super::lockstep::short;
+use super::product::short;
 use super::solve::LARGEST;
 use super::strings::STEPS_PER_UNIT;
 pub use fill::fill;
+pub use footprint::footprint;
 use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
 use gantry_schema::{Patterns, Schema};
-pub use look::look;
 use repair::{Kept, Repairs};
 use values::Representatives;
-use view::Looked;
+use view::Footprint;
 pub use view::{Key, View};
 
 /// Steps for making texts.
@@ -83,7 +83,7 @@ impl Means<'_> {
 
 /// One of live's rules.
 struct Known {
-    looked: Looked,
+    looked: Footprint,
     rule: Rule,
 }
 
@@ -114,7 +114,7 @@ enum Which {
 /// One desired rule.
 struct Question<'n, 'a> {
     node: &'n Node<'a>,
-    looked: Looked,
+    looked: Footprint,
     desired: &'n Rule,
     /// Live's rules that look at nothing beyond the view: whatever fails one of them needs no thought.
     filters: Vec<&'n Rule>,
@@ -166,12 +166,12 @@ impl<'a> Node<'a> {
             let live = self.live;
             let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, self.patterns);
             let read = |(written, rule): (&Value, Rule)| {
-                let mut looked = look(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
+                let mut looked = footprint(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
                 if looked.is_hereditary {
                     // It passes whichever items are kept, and asks for none of its own.
                     looked.view.kept -= if looked.is_paired { 2 } else { 1 };
                 }
-                looked.gaps.is_empty().then_some(Known { looked, rule })
+                looked.unsupported.is_empty().then_some(Known { looked, rule })
             };
             live.rules.iter().zip(compiled).filter_map(read).collect()
         })
@@ -259,7 +259,7 @@ impl<'n, 'a> Question<'n, 'a> {
     fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known], which: Which) -> Result<Self, String> {
         let Node { live, desired, .. } = node;
         let asked = node.asked(rule)?;
-        let mut looked = look(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
+        let mut looked = footprint(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
         let (mut filters, mut paired) = (Vec::new(), Vec::new());
         let own = looked.view.clone();
         for Known { looked: theirs, rule } in known {
@@ -278,7 +278,7 @@ impl<'n, 'a> Question<'n, 'a> {
 
     fn answer(&self, most: usize, means: &Means<'_>) -> Implied {
         let mut steps = Steps::sharing(STEPS, self.node.patterns);
-        let is_open = !self.looked.gaps.is_empty();
+        let is_open = !self.looked.unsupported.is_empty();
         let most = if is_open { most.min(GUESSES) } else { most };
         let mut maker = Representatives::new(&mut steps, &self.looked.texts, is_open, most);
         let values = maker.values(self.node.live.schema, &self.looked.view);
@@ -293,7 +293,7 @@ impl<'n, 'a> Question<'n, 'a> {
         if !found.is_empty() {
             return Implied::No(found);
         }
-        match open.or_else(|| self.looked.gaps.first().map(|gap| format!("the rule looks at {gap}"))) {
+        match open.or_else(|| self.looked.unsupported.first().map(|gap| format!("the rule looks at {gap}"))) {
             Some(why) => Implied::Unknown(why),
             None => Implied::Yes,
         }

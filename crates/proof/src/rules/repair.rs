@@ -11,7 +11,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::fill::{defaulted, fill};
-use super::look::look;
+use super::footprint::footprint;
 use super::values::Representatives;
 use super::view::{Key, View};
 use crate::automaton::Budget as Steps;
@@ -181,7 +181,7 @@ impl<'s> Repairs<'s> {
         }
         let rule = kw::list(failing.schema, "x-kubernetes-validations").get(failing.rule);
         let source = rule.and_then(|rule| rule.get("rule")).and_then(Value::as_str).unwrap_or_default();
-        let looked = look(source, failing.schema, failing.schema, false, is_root).ok();
+        let looked = footprint(source, failing.schema, failing.schema, false, is_root).ok();
         let made = looked.map(|mut looked| {
             looked.level();
             let mut steps = Steps::sharing(STEPS, &self.patterns);

@@ -29,7 +29,7 @@ pub struct View {
     pub integers: BTreeSet<i64>,
     pub fractions: Vec<f64>,
     /// How many other places the value is compared with.
-    pub rivals: usize,
+    pub compared_with: usize,
     /// Of a list: two items decide, and fields of one are compared with the same fields of the other.
     pub is_paired: bool,
 }
@@ -39,11 +39,11 @@ const PAIRS: usize = 64;
 
 /// What one rule looks at.
 #[derive(Clone, Debug, Default)]
-pub struct Looked {
+pub struct Footprint {
     pub view: View,
     /// What the rule does beyond that. With none, two values that are alike in the view are alike to the rule.
-    pub gaps: BTreeSet<String>,
-    /// Literals of the rule, for guesses where there are gaps.
+    pub unsupported: BTreeSet<String>,
+    /// Literals of the rule, for guesses where something is unsupported.
     pub texts: BTreeSet<String>,
     /// Whether a list without some of its items passes where the whole list does, for pairs if each item passes alone.
     pub is_hereditary: bool,
@@ -53,11 +53,11 @@ pub struct Looked {
     pub pairs: Vec<(Vec<Key>, Vec<Key>)>,
 }
 
-impl Looked {
+impl Footprint {
     /// Adds what another rule of the same node looks at.
-    pub fn merge(&mut self, other: &Looked) {
+    pub fn merge(&mut self, other: &Footprint) {
         self.view.merge(&other.view);
-        self.gaps.extend(other.gaps.iter().cloned());
+        self.unsupported.extend(other.unsupported.iter().cloned());
         self.texts.extend(other.texts.iter().cloned());
         self.pairs.extend(other.pairs.iter().cloned());
     }
@@ -67,7 +67,7 @@ impl Looked {
     pub fn level(&mut self) {
         let mut pairs = std::mem::take(&mut self.pairs);
         if pairs.len() > PAIRS {
-            self.gaps.insert("more values that are compared with each other than are followed".to_owned());
+            self.unsupported.insert("more values that are compared with each other than are followed".to_owned());
             pairs.truncate(PAIRS);
         }
         // Each round carries what is known over one more pair.
@@ -76,7 +76,7 @@ impl Looked {
                 let theirs = self.view.at(right).clone();
                 let mine = self.view.at(left);
                 // The same field of two items: there is one other.
-                mine.rivals = mine.rivals.max(if left == right { 1 } else { pairs.len() });
+                mine.compared_with = mine.compared_with.max(if left == right { 1 } else { pairs.len() });
                 mine.words.extend(theirs.words);
                 mine.patterns.extend(theirs.patterns);
                 mine.sizes.extend(theirs.sizes);
@@ -126,14 +126,14 @@ impl View {
     }
 
     /// The view without comparisons of places with each other.
-    pub fn without_rivals(&self) -> View {
-        let below = |view: &Option<Box<View>>| view.as_ref().map(|view| Box::new(view.without_rivals()));
+    pub fn without_compared(&self) -> View {
+        let below = |view: &Option<Box<View>>| view.as_ref().map(|view| Box::new(view.without_compared()));
         View {
-            fields: self.fields.iter().map(|(name, view)| (name.clone(), view.without_rivals())).collect(),
+            fields: self.fields.iter().map(|(name, view)| (name.clone(), view.without_compared())).collect(),
             items: below(&self.items),
             keys: below(&self.keys),
             values: below(&self.values),
-            rivals: 0,
+            compared_with: 0,
             ..self.clone()
         }
     }

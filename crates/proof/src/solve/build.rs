@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, LARGEST, Pin, Solver, is_meta};
-use crate::facts::{Facts, Leaf, Part};
+use crate::constraints::{Constraints, Disjunct, Part};
 use crate::keywords::{self as kw, ANY, TEXT};
 
 /// Fields, and items that take some thought, that are made up at most to reach a bound.
@@ -18,8 +18,8 @@ const TOO_LARGE: &str = "a value too large to build";
 const WEIGHED: u64 = 512;
 
 impl<'s> Solver<'s> {
-    pub(super) fn array(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
-        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
+    pub(super) fn array(&self, leaf: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = constraints.holds.first() else { return Answer::open("no structure") };
         let list_type = structure.get("x-kubernetes-list-type").and_then(Value::as_str).unwrap_or("atomic");
         let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
         let mut items: Vec<Value> = Vec::new();
@@ -98,7 +98,7 @@ impl<'s> Solver<'s> {
                 items.resize(items.len() + times, Value::clone(plain));
                 continue;
             }
-            let answer = self.solve(&Facts { holds: each.clone(), fails, null, is_resource: false }, None, 1);
+            let answer = self.solve(&Constraints { holds: each.clone(), fails, null, is_resource: false }, None, 1);
             match answer.values.into_iter().next() {
                 Some(item) => {
                     plain = plain.or_else(|| is_plain.then(|| item.clone()));
@@ -126,9 +126,9 @@ impl<'s> Solver<'s> {
         Answer::of(Value::Array(items))
     }
 
-    pub(super) fn object(&self, leaf: &Leaf<'s>, facts: &Facts<'s>, pin: Option<Pin>) -> Answer {
-        let Some(structure) = facts.holds.first() else { return Answer::open("no structure") };
-        let is_resource = facts.is_resource || kw::embedded(structure);
+    pub(super) fn object(&self, leaf: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
+        let Some(structure) = constraints.holds.first() else { return Answer::open("no structure") };
+        let is_resource = constraints.is_resource || kw::embedded(structure);
         let properties = kw::properties(structure);
         let mut map = Map::new();
         if kw::embedded(structure) {
@@ -268,14 +268,14 @@ impl<'s> Solver<'s> {
     }
 
     /// What is known of the value under `name`. None: no such field can be.
-    fn kid(&self, leaf: &Leaf<'s>, structure: &Part<'s>, name: &str) -> Option<Facts<'s>> {
+    fn kid(&self, leaf: &Disjunct<'s>, structure: &Part<'s>, name: &str) -> Option<Constraints<'s>> {
         let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
         let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)));
         let own =
             own.or_else(|| (kw::embedded(structure) && name != "metadata" && is_meta(name)).then(|| Part::Ref(&TEXT)))?;
         let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
         let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
-        Some(Facts { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
+        Some(Constraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
     }
 }
 

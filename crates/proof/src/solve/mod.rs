@@ -11,7 +11,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::automaton::Budget;
-use super::facts::{Facts, Leaf, Part, leaves};
+use super::constraints::{Constraints, Disjunct, Part, leaves};
 use super::keywords::{self as kw, Kinds};
 use super::numbers;
 use super::rules::Means;
@@ -199,10 +199,10 @@ impl<'s> Solver<'s> {
     }
 
     /// Whether the value fits all that is known but for the structure. None: not known.
-    fn fits(&self, facts: &Facts<'s>, value: &Value, from: usize) -> Option<bool> {
+    fn fits(&self, constraints: &Constraints<'s>, value: &Value, from: usize) -> Option<bool> {
         let mut known = true;
         for (part, wanted) in
-            facts.holds.iter().skip(from).map(|p| (p, true)).chain(facts.fails.iter().map(|p| (p, false)))
+            constraints.holds.iter().skip(from).map(|p| (p, true)).chain(constraints.fails.iter().map(|p| (p, false)))
         {
             match self.takes(part, value) {
                 Some(takes) if takes != wanted => return Some(false),
@@ -213,8 +213,8 @@ impl<'s> Solver<'s> {
         known.then_some(true)
     }
 
-    /// Up to `want` values that fit `facts`; `pin` fixes a part of them.
-    pub fn solve(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
+    /// Up to `want` values that fit `constraints`; `pin` fixes a part of them.
+    pub fn solve(&self, constraints: &Constraints<'s>, pin: Option<Pin>, want: usize) -> Answer {
         if !self.spend(5) {
             return Answer::open("the limit of steps is reached");
         }
@@ -223,16 +223,16 @@ impl<'s> Solver<'s> {
         }
         self.depth.set(self.depth.get() + 1);
         let _level = Level(&self.depth);
-        let memo = match (&facts.holds[..], pin, want) {
-            ([Part::Ref(schema)], None, 1) if facts.fails.is_empty() => {
-                Some((std::ptr::from_ref::<Value>(schema), facts.null, facts.is_resource))
+        let memo = match (&constraints.holds[..], pin, want) {
+            ([Part::Ref(schema)], None, 1) if constraints.fails.is_empty() => {
+                Some((std::ptr::from_ref::<Value>(schema), constraints.null, constraints.is_resource))
             }
             _ => None,
         };
         if let Some(known) = memo.as_ref().and_then(|key| self.simplest.borrow().get(key).cloned()) {
             return known;
         }
-        let answer = self.by_kind(facts, pin, want);
+        let answer = self.by_kind(constraints, pin, want);
         if let Some(key) = memo
             && self.remember(answer.values.iter().map(kw::weight).sum())
         {
@@ -241,21 +241,21 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn by_kind(&self, facts: &Facts<'s>, pin: Option<Pin>, want: usize) -> Answer {
-        let all = facts.all_holds();
+    fn by_kind(&self, constraints: &Constraints<'s>, pin: Option<Pin>, want: usize) -> Answer {
+        let all = constraints.all_holds();
         let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
         let options = all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len());
         if let (Some(options), Some(pin)) = (options, pin) {
             let pinned: Vec<Value> = options.iter().filter(|option| pin.is_in(option)).cloned().collect();
-            return self.among(facts, &pinned, want);
+            return self.among(constraints, &pinned, want);
         }
         if let Some(options) = options {
-            let mut values = numbers::enum_values(options, facts, kinds);
+            let mut values = numbers::enum_values(options, constraints, kinds);
             // A null may pass an `enum` below `allOf` that does not name it.
-            if facts.null && !values.values.contains(&Value::Null) {
+            if constraints.null && !values.values.contains(&Value::Null) {
                 values.values.push(Value::Null);
             }
-            let mut answer = self.among(facts, &values.values, want);
+            let mut answer = self.among(constraints, &values.values, want);
             if answer.values.is_empty() && !values.are_all {
                 answer.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
             }
@@ -273,18 +273,18 @@ impl<'s> Solver<'s> {
             if answer.values.len() >= want {
                 break;
             }
-            if !fits_pin || !kinds.contains(kind) || kind == Kinds::NULL && !facts.null {
+            if !fits_pin || !kinds.contains(kind) || kind == Kinds::NULL && !constraints.null {
                 continue;
             }
             let left = want - answer.values.len();
             let of_kind = match kind {
-                Kinds::NULL => self.among(facts, &[Value::Null], left),
-                Kinds::BOOLEAN => self.among(facts, &[json!(false), json!(true)], left),
+                Kinds::NULL => self.among(constraints, &[Value::Null], left),
+                Kinds::BOOLEAN => self.among(constraints, &[json!(false), json!(true)], left),
                 Kinds::INTEGER | Kinds::FRACTION => {
-                    let numbers = numbers::representatives(facts, kind);
+                    let numbers = numbers::representatives(constraints, kind);
                     self.spend(numbers.values.len() as u64 / NUMBERS);
-                    let mut found = self.among(facts, &numbers.values, left);
-                    let is_open = || match numbers::relaxed(facts) {
+                    let mut found = self.among(constraints, &numbers.values, left);
+                    let is_open = || match numbers::relaxed(constraints) {
                         Some(less) => {
                             let all = numbers::representatives(&less, kind).values;
                             !self.among(&less, &all, 1).is_nothing()
@@ -296,7 +296,7 @@ impl<'s> Solver<'s> {
                     }
                     found
                 }
-                kind => self.by_leaves(facts, kind, pin, left),
+                kind => self.by_leaves(constraints, kind, pin, left),
             };
             answer.values.extend(of_kind.values);
             answer.open = answer.open.or(of_kind.open);
@@ -305,13 +305,13 @@ impl<'s> Solver<'s> {
     }
 
     /// Those of `values` that fit.
-    fn among(&self, facts: &Facts<'s>, values: &[Value], want: usize) -> Answer {
+    fn among(&self, constraints: &Constraints<'s>, values: &[Value], want: usize) -> Answer {
         let mut answer = Answer::default();
         for value in values {
-            if value.is_null() && !facts.null {
+            if value.is_null() && !constraints.null {
                 continue;
             }
-            match self.fits(facts, value, 0) {
+            match self.fits(constraints, value, 0) {
                 Some(true) => answer.values.push(value.clone()),
                 Some(false) => {}
                 None => answer.open = Some("a pattern that cannot be evaluated".to_owned()),
@@ -327,36 +327,36 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn by_leaves(&self, facts: &Facts<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
+    fn by_leaves(&self, constraints: &Constraints<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
         let mut answer = Answer::default();
         let whole;
-        let facts = match facts.holds.first() {
+        let constraints = match constraints.holds.first() {
             Some(structure) if kind == Kinds::OBJECT && kw::embedded(structure) => {
-                let mut with_meta = facts.clone();
+                let mut with_meta = constraints.clone();
                 with_meta.holds.push(Part::Ref(&embedded::ASKED));
                 whole = with_meta;
                 &whole
             }
-            _ => facts,
+            _ => constraints,
         };
         let spend = |steps| self.spend(steps);
-        let walked = leaves(facts, kind, &spend, &mut |leaf| {
+        let walked = leaves(constraints, kind, &spend, &mut |leaf| {
             if !self.spend(5) {
                 answer.open = Some("the limit of steps is reached".to_owned());
                 return false;
             }
             let mut found = match kind {
                 Kinds::STRING => self.text(&leaf),
-                Kinds::ARRAY => self.array(&leaf, facts, pin),
-                _ => self.object(&leaf, facts, pin),
+                Kinds::ARRAY => self.array(&leaf, constraints, pin),
+                _ => self.object(&leaf, constraints, pin),
             };
             if found.is_nothing() && leaf.opaque.is_some() {
                 found.open = leaf.opaque.map(str::to_owned);
             }
             for value in found.values {
                 // The structure is followed as it is built; all else is asked again.
-                let full = self.defaulted(facts, &value);
-                match self.fits(facts, &full, usize::from(kind != Kinds::STRING)) {
+                let full = self.defaulted(constraints, &value);
+                match self.fits(constraints, &full, usize::from(kind != Kinds::STRING)) {
                     Some(true) => answer.values.push(value),
                     _ => found.open = Some(leaf.opaque.unwrap_or("no example could be built").to_owned()),
                 }
@@ -392,7 +392,8 @@ impl<'s> Solver<'s> {
     fn misfits(&self, structure: &Part<'s>) -> Rc<[String]> {
         let is_misfit = |name: &str, default: &Value| {
             structure.property(name).is_some_and(|own| {
-                let field = Facts { null: kw::flag(&own, "nullable"), holds: vec![own], ..Facts::default() };
+                let field =
+                    Constraints { null: kw::flag(&own, "nullable"), holds: vec![own], ..Constraints::default() };
                 self.is_refused(&field, default)
             })
         };
@@ -412,14 +413,14 @@ impl<'s> Solver<'s> {
     }
 
     /// Whether a default does not fit what is known of its field.
-    fn is_refused(&self, field: &Facts<'s>, default: &Value) -> bool {
+    fn is_refused(&self, field: &Constraints<'s>, default: &Value) -> bool {
         self.fits(field, &self.defaulted(field, default), 0) == Some(false)
     }
 
     /// The value with the defaults of its own fields, which are there when it is judged.
-    fn defaulted(&self, facts: &Facts<'s>, value: &Value) -> Value {
+    fn defaulted(&self, constraints: &Constraints<'s>, value: &Value) -> Value {
         let mut value = value.clone();
-        if let (Some(map), Some(structure)) = (value.as_object_mut(), facts.holds.first()) {
+        if let (Some(map), Some(structure)) = (value.as_object_mut(), constraints.holds.first()) {
             for (name, default) in self.defaults(structure).iter() {
                 if !map.contains_key(name) {
                     map.insert(name.clone(), default.clone());
@@ -444,7 +445,7 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn text(&self, leaf: &Leaf<'s>) -> Answer {
+    fn text(&self, leaf: &Disjunct<'s>) -> Answer {
         let mut why = None;
         let mut pool = Vec::new();
         let nothing = [StringSet::empty()];

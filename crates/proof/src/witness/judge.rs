@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Judges;
-use super::way::Way;
+use super::route::Route;
 use crate::solve::{LARGEST, STEPS_OF_JUDGES, Solver};
 use crate::{Difference, Version, Witness, keywords as kw};
 use gantry_schema::Step;
@@ -74,7 +74,7 @@ impl Judges<'_> {
         object: &Value,
         old: Option<&Value>,
         via_status: bool,
-        way: &Way<'_>,
+        way: &Route<'_>,
     ) -> Result<Confirmed, Unconfirmed> {
         if !solver.spend(if self.source.has_rules || self.target.has_rules { 200 } else { 20 }) {
             return Err(Unconfirmed::Limit);

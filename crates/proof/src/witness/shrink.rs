@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Judges;
 use super::judge::Confirmed;
-use super::way::Way;
+use super::route::Route;
 use crate::Witness;
 use crate::solve::{Solver, is_meta};
 use gantry_schema::Step;
@@ -16,7 +16,7 @@ const LONGEST: usize = 64;
 
 impl Judges<'_> {
     /// The witness without what it does not need.
-    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, way: &Way<'_>) -> Witness {
+    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, way: &Route<'_>) -> Witness {
         if found.witness.old_object.is_some() {
             return found.witness;
         }

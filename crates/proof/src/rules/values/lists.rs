@@ -37,7 +37,7 @@ impl<'a> Twins<'a> {
     /// The view with enough values of each kind for lists of so many items that are alike and no twins.
     fn apart(&self, items: &View, most: usize) -> View {
         let mut view = items.clone();
-        let tell = |view: &mut View| view.rivals = view.rivals.max(most.saturating_sub(1));
+        let tell = |view: &mut View| view.compared_with = view.compared_with.max(most.saturating_sub(1));
         match self {
             Twins::Items => tell(&mut view),
             Twins::Fields(keys) => {
@@ -75,7 +75,7 @@ impl Representatives<'_> {
         let is_list = |list: &Value| twins.as_ref().is_none_or(|twins| !twins.are_in(list));
         if view.is_paired && most == 2 {
             // Fields are compared with the same field of the other item: the first item may have the first of each kind.
-            let first = items_of(&item_view.without_rivals());
+            let first = items_of(&item_view.without_compared());
             let mut lists = self.pairs(&first, &items, least);
             lists.retain(is_list);
             return lists;

@@ -12,7 +12,7 @@ impl Representatives<'_> {
         if schema.get("multipleOf").is_some() {
             self.miss("multipleOf");
         }
-        let reach = i64::try_from(view.rivals).unwrap_or(8).clamp(0, 8) + 1;
+        let reach = i64::try_from(view.compared_with).unwrap_or(8).clamp(0, 8) + 1;
         let bounds = bounds(schema).into_iter().map(|bound| bound as i64);
         let near = |n: i64| (-reach..=reach).map(move |by| n.saturating_add(by));
         let wide = if schema.get("format") == Some(&json!("int32")) {
@@ -33,7 +33,7 @@ impl Representatives<'_> {
         numbers.dedup();
         if view.integers.is_empty() {
             // Nothing looks at the value itself; so many can differ.
-            numbers.truncate(view.rivals + 1);
+            numbers.truncate(view.compared_with + 1);
         }
         numbers.into_iter().map(Value::from).collect()
     }
@@ -48,7 +48,7 @@ impl Representatives<'_> {
         marks.push(0.0);
         marks.sort_by(f64::total_cmp);
         marks.dedup();
-        let between = view.rivals.min(8) + 1;
+        let between = view.compared_with.min(8) + 1;
         let mut numbers = marks.clone();
         #[allow(clippy::cast_precision_loss)] // Small counts.
         for step in 1..=between {
@@ -66,7 +66,7 @@ impl Representatives<'_> {
             as_stored(&mut integer);
             [json!(n), integer].into_iter().find(|value| takes(value))
         };
-        let most = if view.fractions.is_empty() && view.rivals == 0 { 1 } else { usize::MAX };
+        let most = if view.fractions.is_empty() && view.compared_with == 0 { 1 } else { usize::MAX };
         numbers.iter().filter_map(written).take(most).collect()
     }
 

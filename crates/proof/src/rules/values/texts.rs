@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::view::View;
 use super::{Representatives, allowed, parts};
-use crate::facts::add_text;
+use crate::constraints::add_text;
 use crate::keywords as kw;
 use crate::strings::{self, StringSet};
 
@@ -26,7 +26,7 @@ impl Representatives<'_> {
         }
         let mut found = self.words(&set, view);
         found.extend(self.unreadable(schema, &set));
-        found.extend(self.cells(&set, &patterns, view.rivals + 1, &found));
+        found.extend(self.cells(&set, &patterns, view.compared_with + 1, &found));
         if self.is_guessing {
             let patterns = self.budget.patterns();
             let is_new = |text: &&String| !found.contains(*text) && set.contains_by(text, &patterns) == Ok(true);

@@ -1,24 +1,24 @@
-//! The way from a whole object down to the node in doubt.
+//! The way from a whole object down to the node of an obligation.
 
 use serde_json::Value;
 
-use crate::lockstep::{Step, Trail};
+use crate::product::{Step, ValuePath};
 use crate::rules::Key;
 use gantry_schema::Step as Place;
 
 /// Steps from the root down.
-pub struct Way<'d>(Vec<&'d Step>);
+pub struct Route<'d>(Vec<&'d Step>);
 
-impl<'d> Way<'d> {
-    pub fn of(trail: Option<&'d Trail<'_>>) -> Self {
+impl<'d> Route<'d> {
+    pub fn of(value_path: Option<&'d ValuePath<'_>>) -> Self {
         let mut steps: Vec<&Step> = Vec::new();
-        let mut level = trail;
-        while let Some(trail) = level {
-            steps.push(&trail.step);
-            level = trail.above.as_deref();
+        let mut level = value_path;
+        while let Some(value_path) = level {
+            steps.push(&value_path.step);
+            level = value_path.above.as_deref();
         }
         steps.reverse();
-        Way(steps)
+        Route(steps)
     }
 
     /// The same way for the repair of rules.
@@ -105,7 +105,7 @@ mod tests {
     fn a_way_leads_to_its_end_and_what_is_below() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Item, field("x")];
-        let way = Way(steps.iter().collect());
+        let way = Route(steps.iter().collect());
         for (steps, leads_to, leads_through) in [
             (json!(["spec", 0, "x"]), true, true),
             (json!(["spec", 0, "x", "a"]), true, true),
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(way.leads_to(&place(&steps)), leads_to, "{steps}");
             assert_eq!(way.leads_through(&place(&steps), "a"), leads_through, "{steps}");
         }
-        let root = Way(Vec::new());
+        let root = Route(Vec::new());
         assert!(root.leads_through(&place(&json!(["a", "b"])), "a") && !root.leads_through(&place(&json!(["b"])), "a"));
         assert!(root.leads_to(&[]));
     }
@@ -132,7 +132,7 @@ mod tests {
     fn a_way_through_a_map_leads_to_one_field_of_its_values() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Entry("k".to_owned()), field("x")];
-        let way = Way(steps.iter().collect());
+        let way = Route(steps.iter().collect());
         for (steps, expected) in [
             (json!(["spec", "a.b[0]", "x"]), true),
             (json!(["spec", "x", "y"]), false),

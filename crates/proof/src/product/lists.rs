@@ -4,12 +4,18 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Lockstep, Place, plain};
-use crate::facts::{Facts, Part};
+use super::{Effect, Place, ProductWalk, plain};
+use crate::constraints::{Constraints, Part};
 use crate::keywords as kw;
 
-impl<'s> Lockstep<'_, 's> {
-    pub(super) fn list_type(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+impl<'s> ProductWalk<'_, 's> {
+    pub(super) fn list_type(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &Place<'s>,
+    ) {
         const KEYWORD: &str = "x-kubernetes-list-type";
         let of = |schema: &'s Value| schema.get(KEYWORD).and_then(Value::as_str).unwrap_or("atomic");
         let keys = |schema: &'s Value| kw::names(schema, "x-kubernetes-list-map-keys").collect::<BTreeSet<&str>>();
@@ -28,9 +34,9 @@ impl<'s> Lockstep<'_, 's> {
         if is_finer {
             return;
         }
-        let mut facts = Facts { null: false, ..source.clone() };
-        facts.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
-        let mut answer = self.solver.solve(&facts, None, 1);
+        let mut constraints = Constraints { null: false, ..source.clone() };
+        constraints.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
+        let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
             return;
         }
@@ -44,16 +50,16 @@ impl<'s> Lockstep<'_, 's> {
             false => format!("{KEYWORD}: {before} → {after}"),
         };
         let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
-        self.doubt(place, reason, Effect::Refused, plain(answer.values), open);
-        if let Some(doubt) = self.walked.doubts.last_mut() {
-            doubt.is_of_whole = true;
+        self.obligation(place, reason, Effect::Refused, plain(answer.values), open);
+        if let Some(obligation) = self.walked.obligations.last_mut() {
+            obligation.is_of_whole = true;
         }
     }
 
     /// Two items that differ in the old keys and not in the new ones.
     fn same_under(
         &mut self,
-        source: &Facts<'s>,
+        source: &Constraints<'s>,
         structure: &'s Value,
         old: &BTreeSet<&str>,
         new: &BTreeSet<&str>,
@@ -78,7 +84,13 @@ impl<'s> Lockstep<'_, 's> {
         })
     }
 
-    pub(super) fn embedding(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    pub(super) fn embedding(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &Place<'s>,
+    ) {
         match (kw::embedded(structure), kw::embedded(target)) {
             (false, true) => {
                 for name in ["apiVersion", "kind"] {
@@ -87,16 +99,20 @@ impl<'s> Lockstep<'_, 's> {
                     self.ask(source, refused, place, reason);
                 }
                 // What else the metadata must be is not followed.
-                self.doubt(place, "x-kubernetes-embedded-resource: added".to_owned(), Effect::Refused, Vec::new(), {
-                    Some("the metadata of embedded resources is not compared".to_owned())
-                });
+                self.obligation(
+                    place,
+                    "x-kubernetes-embedded-resource: added".to_owned(),
+                    Effect::Refused,
+                    Vec::new(),
+                    Some("the metadata of embedded resources is not compared".to_owned()),
+                );
             }
             (true, false) if !kw::preserves(target) => {
                 let answer = self.solver.solve(source, None, 1);
                 if !answer.is_nothing() {
                     let reason = "x-kubernetes-embedded-resource: removed".to_owned();
                     let open = Some("not every embedded resource was tried".to_owned());
-                    self.doubt(place, reason, Effect::Pruned, plain(answer.values), open);
+                    self.obligation(place, reason, Effect::Pruned, plain(answer.values), open);
                 }
             }
             _ => {}

@@ -3,11 +3,11 @@
 //! A value passes a node when it passes each keyword of it and its parts pass the nodes below. So the pairs are walked
 //! once, and each keyword that differs is a question of its own, put to [`Solver`]: is there a value that the source
 //! takes and this keyword of the target refuses? If there is none, the keyword is proven. Else the values found are a
-//! [`Doubt`], for [`super::witness`] to make whole objects of.
+//! [`Obligation`], for [`super::witness`] to make whole objects of.
 
 mod fields;
 mod lists;
-mod words;
+mod text;
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::cel::{self, Counterexample, Implied, RuleSet};
-use super::facts::{Facts, Part};
+use super::constraints::{Constraints, Part};
 use super::keywords::{self as kw, Kinds};
 use super::solve::{Solver, is_meta};
-pub use words::short;
-use words::{changed_words, kind_words, own_changes};
+pub use text::short;
+use text::{changed_words, kind_words, own_changes};
 
 /// How a value gets into the value around it.
 #[derive(Clone, Debug)]
@@ -32,13 +32,13 @@ pub enum Step {
 
 /// The way from a node up to the root, through what the source knows of each value on it.
 #[derive(Clone, Debug)]
-pub struct Trail<'s> {
+pub struct ValuePath<'s> {
     /// The value around; the fields of one value share it.
-    pub facts: Rc<Facts<'s>>,
+    pub constraints: Rc<Constraints<'s>>,
     /// The schema that the target has for it.
     pub target: &'s Value,
     pub step: Step,
-    pub above: Option<Rc<Trail<'s>>>,
+    pub above: Option<Rc<ValuePath<'s>>>,
 }
 
 /// What is expected to happen to a value.
@@ -51,17 +51,17 @@ pub enum Effect {
 
 /// Something that is not proven.
 #[derive(Clone, Debug)]
-pub struct Doubt<'s> {
+pub struct Obligation<'s> {
     /// The node, such as `^.spec.x`.
     pub path: String,
     pub reason: String,
     pub effect: Effect,
-    /// Values at the end of `trail`, each perhaps with the one before it.
+    /// Values at the end of `value_path`, each perhaps with the one before it.
     pub values: Vec<Counterexample>,
-    pub trail: Option<Rc<Trail<'s>>>,
+    pub value_path: Option<Rc<ValuePath<'s>>>,
     /// The schema that refuses the values. None: any value at this place will do.
     pub refused: Option<Value>,
-    /// Why the values found may not be all. None: if there are none of them in a whole object, nothing is in doubt.
+    /// Why the values found may not be all. None: if there are none of them in a whole object, nothing is left to prove.
     pub open: Option<String>,
     /// Whether the value as a whole is judged, so that a change anywhere in it brings the refusal up.
     pub is_of_whole: bool,
@@ -70,7 +70,7 @@ pub struct Doubt<'s> {
 /// What a walk found out.
 #[derive(Debug, Default)]
 pub struct Walked<'s> {
-    pub doubts: Vec<Doubt<'s>>,
+    pub obligations: Vec<Obligation<'s>>,
     /// The nodes that differ in keywords of their own, and what differs.
     pub changed: Vec<(String, String)>,
     /// What is proven and still worth saying.
@@ -83,7 +83,7 @@ pub struct Walked<'s> {
 #[derive(Clone)]
 struct Place<'s> {
     path: String,
-    trail: Option<Rc<Trail<'s>>>,
+    value_path: Option<Rc<ValuePath<'s>>>,
     /// Whether unknown fields are kept because the list around says so.
     source_keeps: bool,
     target_keeps: bool,
@@ -93,39 +93,39 @@ struct Place<'s> {
 
 /// So many values of a schema that is compiled cost a step.
 const COMPILED: u64 = 8;
-/// Nodes that are in doubt at most; past them the rest is one doubt.
+/// Nodes that are left to prove at most; past them the rest is one obligation.
 const DOUBTS: usize = 20_000;
 
-/// What the values in doubt may weigh together; past that doubts have none.
+/// What the values of all obligations may weigh together; past that obligations have none.
 const WEIGHT: u64 = 64 << 20;
 /// So many fields that become required are asked about one by one; more are one question.
 const ALONE: usize = 64;
 
-pub struct Lockstep<'a, 's> {
+pub struct ProductWalk<'a, 's> {
     solver: &'a Solver<'s>,
     walked: Walked<'s>,
-    /// What the values in doubt weigh.
+    /// What the values of the obligations weigh.
     weight: u64,
 }
 
 /// Walks both schemas: `source` takes the objects, `target` is to take them too.
 pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
-    let mut lockstep = Lockstep { solver, walked: Walked::default(), weight: 0 };
-    let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0 };
+    let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
     let place = Place {
         path: "^".to_owned(),
-        trail: None,
+        value_path: None,
         source_keeps: false,
         target_keeps: false,
         is_item: false,
         is_root: true,
     };
-    lockstep.node(&facts, target, &place);
-    lockstep.walked
+    product.node(&constraints, target, &place);
+    product.walked
 }
 
-impl<'s> Lockstep<'_, 's> {
-    fn node(&mut self, source: &Facts<'s>, target: &'s Value, place: &Place<'s>) {
+impl<'s> ProductWalk<'_, 's> {
+    fn node(&mut self, source: &Constraints<'s>, target: &'s Value, place: &Place<'s>) {
         let Some(Part::Ref(structure)) = source.holds.first().cloned() else { return };
         let is_described = kw::is_unknown(structure) && !kw::is_unknown(target);
         if is_described || !kw::same(structure, target) || place.source_keeps != place.target_keeps {
@@ -134,19 +134,19 @@ impl<'s> Lockstep<'_, 's> {
     }
 
     /// Two nodes that do not say the same.
-    fn differing(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn differing(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let differing = kw::differing(structure, target);
         if let Some(what) = own_changes(&differing, structure, target) {
             self.walked.changed.push((place.path.clone(), what));
         }
-        if self.walked.doubts.len() >= DOUBTS || !self.solver.spend(10) {
+        if self.walked.obligations.len() >= DOUBTS || !self.solver.spend(10) {
             let why = Some("the limit of steps is reached".to_owned());
             self.walked.is_cut = true;
-            return self.doubt(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
+            return self.obligation(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
         }
-        let known = self.walked.doubts.len();
+        let known = self.walked.obligations.len();
         self.kinds(source, structure, target, place);
-        let is_other_kind = self.walked.doubts.len() > known;
+        let is_other_kind = self.walked.obligations.len() > known;
         let kinds = kw::kinds(structure) & kw::kinds(target);
         // Where some kinds no longer pass, the other keywords are about the values of those that still do.
         let mut passing = source.clone();
@@ -170,7 +170,7 @@ impl<'s> Lockstep<'_, 's> {
         }
     }
 
-    fn doubt(
+    fn obligation(
         &mut self,
         place: &Place<'s>,
         reason: String,
@@ -184,12 +184,12 @@ impl<'s> Lockstep<'_, 's> {
             values.clear();
             open.get_or_insert_with(|| "the values found are too large together".to_owned());
         }
-        self.walked.doubts.push(Doubt {
+        self.walked.obligations.push(Obligation {
             path: place.path.clone(),
             reason,
             effect,
             values,
-            trail: place.trail.clone(),
+            value_path: place.value_path.clone(),
             refused: None,
             open,
             is_of_whole: false,
@@ -199,7 +199,7 @@ impl<'s> Lockstep<'_, 's> {
     /// Asks for values that `source` takes and `refused` does not; true where there are none.
     fn ask(
         &mut self,
-        source: &Facts<'s>,
+        source: &Constraints<'s>,
         refused: Part<'s>,
         place: &Place<'s>,
         reason: impl FnOnce() -> String,
@@ -215,55 +215,61 @@ impl<'s> Lockstep<'_, 's> {
             }
             other => other,
         };
-        let mut facts = source.clone();
-        facts.fails.push(refused.clone());
-        let answer = self.solver.solve(&facts, None, 3);
+        let mut constraints = source.clone();
+        constraints.fails.push(refused.clone());
+        let answer = self.solver.solve(&constraints, None, 3);
         // Metadata has fields that no schema needs to name, and only the named ones are looked for.
         let unnamed = place.source_keeps.then(|| "metadata that the schema does not name".to_owned());
         if answer.is_nothing() && unnamed.is_none() {
             return true;
         }
-        self.doubt(place, reason(), Effect::Refused, plain(answer.values), answer.open.or(unnamed));
-        if let Some(doubt) = self.walked.doubts.last_mut() {
-            doubt.refused = Some((*refused).clone());
+        self.obligation(place, reason(), Effect::Refused, plain(answer.values), answer.open.or(unnamed));
+        if let Some(obligation) = self.walked.obligations.last_mut() {
+            obligation.refused = Some((*refused).clone());
         }
         false
     }
 
-    fn kinds(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn kinds(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         // A null in a field that takes none is dropped before anything is judged.
         // Of a field that nothing described, a null is one of the values that a type refuses.
         let keeps_null = source.null || kw::is_unknown(structure) && !kw::has_type(target);
         if keeps_null && !place.is_item && !kw::flag(target, "nullable") && !kw::is_unknown(target) {
-            let facts = Facts { holds: source.holds.clone(), null: true, ..Facts::default() };
-            if facts.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
-                self.doubt(place, "nullable: true → false".to_owned(), Effect::Pruned, plain(vec![Value::Null]), None);
+            let constraints = Constraints { holds: source.holds.clone(), null: true, ..Constraints::default() };
+            if constraints.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
+                self.obligation(
+                    place,
+                    "nullable: true → false".to_owned(),
+                    Effect::Pruned,
+                    plain(vec![Value::Null]),
+                    None,
+                );
             }
         }
         let (before, after) = (kw::type_keywords(structure), kw::type_keywords(target));
         if kw::has_type(target) && before != after {
-            let mut facts = source.clone();
-            facts.null = source.null && place.is_item;
+            let mut constraints = source.clone();
+            constraints.null = source.null && place.is_item;
             let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
             let is_text = kw::type_name(target) == Some("string") && kw::flag(structure, "x-kubernetes-int-or-string");
             if !(is_text && !source.null && self.is_always_text(place)) {
-                self.ask(&facts, Part::own(Value::Object(after)), place, reason);
+                self.ask(&constraints, Part::own(Value::Object(after)), place, reason);
             }
         }
     }
 
     /// Whether the rules of the value around refuse each value here that is no string.
     fn is_always_text(&self, place: &Place<'s>) -> bool {
-        let Some(trail) = &place.trail else { return false };
-        let Some(Part::Ref(around)) = trail.facts.holds.first() else { return false };
+        let Some(value_path) = &place.value_path else { return false };
+        let Some(Part::Ref(around)) = value_path.constraints.holds.first() else { return false };
         let rules = kw::list(around, "x-kubernetes-validations");
-        let rule = match &trail.step {
+        let rule = match &value_path.step {
             Step::Entry(_) => "self.all(k, type(self[k]) == string)",
             Step::Item => "self.all(item, type(item) == string)",
             Step::Field(_) => return false,
         };
         let asked = [json!({"rule": rule})];
-        let is_root = trail.above.is_none();
+        let is_root = value_path.above.is_none();
         let live = RuleSet { schema: around, rules, is_root, keeps: false };
         let desired = RuleSet { rules: &asked, ..live };
         !rules.is_empty() && self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
@@ -271,7 +277,7 @@ impl<'s> Lockstep<'_, 's> {
 
     fn keywords(
         &mut self,
-        source: &Facts<'s>,
+        source: &Constraints<'s>,
         (structure, target): (&'s Value, &'s Value),
         differing: &[&str],
         place: &Place<'s>,
@@ -295,10 +301,10 @@ impl<'s> Lockstep<'_, 's> {
                 }
             }
             let reason = || changed_words(keyword, structure, target);
-            let known = self.walked.doubts.len();
+            let known = self.walked.obligations.len();
             self.ask(source, Part::own(Value::Object(refused)), place, reason);
             let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
-            self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
+            self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
         }
         let required: BTreeSet<&str> = kw::names(structure, "required").collect();
         let mut added: Vec<&str> = Vec::new();
@@ -313,7 +319,7 @@ impl<'s> Lockstep<'_, 's> {
             }
             added.push(name);
         }
-        let known = self.walked.doubts.len();
+        let known = self.walked.obligations.len();
         let questions: Vec<&[&str]> = match added.len() {
             ..=ALONE => added.chunks(1).collect(),
             _ => vec![&added[..]],
@@ -322,17 +328,17 @@ impl<'s> Lockstep<'_, 's> {
             let refused = Part::own(json!({"type": "object", "required": names}));
             self.ask(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
         }
-        self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = true);
+        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
     }
 
     fn combined(
         &mut self,
-        source: &Facts<'s>,
+        source: &Constraints<'s>,
         (structure, target): (&'s Value, &'s Value),
         differing: &[&str],
         place: &Place<'s>,
     ) {
-        let known = self.walked.doubts.len();
+        let known = self.walked.obligations.len();
         for keyword in ["anyOf", "oneOf", "not"] {
             if !differing.contains(&keyword) {
                 continue;
@@ -350,10 +356,10 @@ impl<'s> Lockstep<'_, 's> {
             }
         }
         let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
-        self.walked.doubts[known..].iter_mut().for_each(|doubt| doubt.is_of_whole = is_of_whole);
+        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
     }
 
-    fn rules(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn rules(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let rules = kw::list(target, "x-kubernetes-validations");
         if rules.is_empty() {
             return;
@@ -377,7 +383,7 @@ impl<'s> Lockstep<'_, 's> {
         };
         // What the rules cost beyond that they spend themselves: both schemas are compiled.
         if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED) {
-            return self.doubt(
+            return self.obligation(
                 place,
                 reason,
                 Effect::Refused,
@@ -391,12 +397,13 @@ impl<'s> Lockstep<'_, 's> {
             Implied::Unknown(why) => (Vec::new(), Some(why)),
         };
         // The server evaluates no rule for a null.
-        if values.is_empty() && self.solver.solve(&Facts { null: false, ..source.clone() }, None, 1).is_nothing() {
+        if values.is_empty() && self.solver.solve(&Constraints { null: false, ..source.clone() }, None, 1).is_nothing()
+        {
             return;
         }
-        self.doubt(place, reason, Effect::Refused, values, open);
-        if let Some(doubt) = self.walked.doubts.last_mut() {
-            doubt.is_of_whole = true;
+        self.obligation(place, reason, Effect::Refused, values, open);
+        if let Some(obligation) = self.walked.obligations.last_mut() {
+            obligation.is_of_whole = true;
         }
     }
 }
@@ -405,34 +412,35 @@ fn plain(values: Vec<Value>) -> Vec<Counterexample> {
     values.into_iter().map(|value| Counterexample { value, old: None }).collect()
 }
 
-impl Doubt<'_> {
+impl Obligation<'_> {
     /// Whether the value is inside of a list whose items an update does not pair with the old ones.
     pub fn is_in_list(&self) -> bool {
-        let mut level = self.trail.as_deref();
-        while let Some(trail) = level {
+        let mut level = self.value_path.as_deref();
+        while let Some(value_path) = level {
             let is_map = |part: &Part| part.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
-            if matches!(trail.step, Step::Item) && !trail.facts.holds.first().is_some_and(is_map) {
+            if matches!(value_path.step, Step::Item) && !value_path.constraints.holds.first().is_some_and(is_map) {
                 return true;
             }
-            level = trail.above.as_deref();
+            level = value_path.above.as_deref();
         }
         false
     }
 }
 
 /// That a status which is written with the object is lost.
-pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Option<Doubt<'s>> {
+pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Option<Obligation<'s>> {
     let own = kw::property(source, "status")?;
-    let kid = Facts { holds: vec![Part::Ref(own)], null: false, ..Facts::default() };
+    let kid = Constraints { holds: vec![Part::Ref(own)], null: false, ..Constraints::default() };
     let answer = solver.solve(&kid, None, 1);
-    let facts = Facts { holds: vec![Part::Ref(source)], is_resource: true, ..Facts::default() };
-    let trail = Trail { facts: Rc::new(facts), target, step: Step::Field("status".to_owned()), above: None };
-    (!answer.is_nothing()).then(|| Doubt {
+    let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
+    let value_path =
+        ValuePath { constraints: Rc::new(constraints), target, step: Step::Field("status".to_owned()), above: None };
+    (!answer.is_nothing()).then(|| Obligation {
         path: "^.status".to_owned(),
         reason: "subresources.status: added".to_owned(),
         effect: Effect::Pruned,
         values: plain(answer.values),
-        trail: Some(Rc::new(trail)),
+        value_path: Some(Rc::new(value_path)),
         refused: None,
         open: answer.open,
         is_of_whole: false,

@@ -4,19 +4,19 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::words::shown;
-use super::{Effect, Lockstep, Place, Step, Trail, plain};
-use crate::facts::{Facts, Part};
+use super::text::shown;
+use super::{Effect, Place, ProductWalk, Step, ValuePath, plain};
+use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::solve::is_meta;
 
 /// So many schemas that a field is looked up in cost a step.
 const BESIDE: u64 = 8;
 
-impl<'s> Lockstep<'_, 's> {
+impl<'s> ProductWalk<'_, 's> {
     pub(super) fn below(
         &self,
-        (around, target): (&Rc<Facts<'s>>, &'s Value),
+        (around, target): (&Rc<Constraints<'s>>, &'s Value),
         place: &Place<'s>,
         step: Step,
         suffix: &str,
@@ -24,7 +24,12 @@ impl<'s> Lockstep<'_, 's> {
         Place {
             path: format!("{}{suffix}", place.path),
             is_item: matches!(step, Step::Item),
-            trail: Some(Rc::new(Trail { facts: Rc::clone(around), target, step, above: place.trail.clone() })),
+            value_path: Some(Rc::new(ValuePath {
+                constraints: Rc::clone(around),
+                target,
+                step,
+                above: place.value_path.clone(),
+            })),
             source_keeps: false,
             target_keeps: false,
             is_root: false,
@@ -32,14 +37,20 @@ impl<'s> Lockstep<'_, 's> {
     }
 
     /// What is known of the field `name`: `beside` are the schemas of the object but for its structure.
-    fn kid_facts(&self, beside: &[Part<'s>], own: &'s Value, name: &str) -> Facts<'s> {
+    fn kid_facts(&self, beside: &[Part<'s>], own: &'s Value, name: &str) -> Constraints<'s> {
         self.solver.spend(beside.len() as u64 / BESIDE);
         let others = beside.iter().filter_map(|part| part.property(name));
         let holds = [Part::Ref(own)].into_iter().chain(others).collect();
-        Facts { holds, null: kw::flag(own, "nullable"), ..Facts::default() }
+        Constraints { holds, null: kw::flag(own, "nullable"), ..Constraints::default() }
     }
 
-    pub(super) fn fields(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    pub(super) fn fields(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &Place<'s>,
+    ) {
         let around = Rc::new(source.clone());
         let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
         let source_keeps = place.source_keeps || kw::preserves(structure);
@@ -111,27 +122,27 @@ impl<'s> Lockstep<'_, 's> {
             _ => {}
         }
         if target.get("additionalProperties") == Some(&Value::Bool(false)) {
-            self.doubt(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {
+            self.obligation(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {
                 Some("no structural schema forbids fields".to_owned())
             });
         }
     }
 
     /// A field that the target does not know.
-    fn dropped(&mut self, kid: &Facts<'s>, at: &Place<'s>, what: &str) {
+    fn dropped(&mut self, kid: &Constraints<'s>, at: &Place<'s>, what: &str) {
         if what == "removed" {
             self.walked.changed.push((at.path.clone(), what.to_owned()));
         }
         let answer = self.solver.solve(kid, None, 2);
         if !answer.is_nothing() {
-            self.doubt(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
+            self.obligation(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
         }
     }
 
     /// What is filled in where the field `name` is missing.
     fn default(
         &mut self,
-        source: &Facts<'s>,
+        source: &Constraints<'s>,
         own: Option<&'s Value>,
         other: Option<&'s Value>,
         name: &str,
@@ -146,38 +157,44 @@ impl<'s> Lockstep<'_, 's> {
             (Some(before), None) => format!("default: {} removed", shown(before)),
             (Some(before), Some(after)) => format!("default: {} → {}", shown(before), shown(after)),
         };
-        let mut facts = Facts { null: false, ..source.clone() };
+        let mut constraints = Constraints { null: false, ..source.clone() };
         if before.is_none() {
-            facts.fails.push(Part::own(json!({"type": "object", "required": [name]})));
+            constraints.fails.push(Part::own(json!({"type": "object", "required": [name]})));
         }
-        let mut answer = self.solver.solve(&facts, None, 1);
+        let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
             return;
         }
         // Where the target takes no such object at all, another change breaks whoever has it.
-        facts.holds.push(Part::own(kw::types_of_fields(target)));
-        if self.solver.solve(&facts, None, 1).is_nothing() {
+        constraints.holds.push(Part::own(kw::types_of_fields(target)));
+        if self.solver.solve(&constraints, None, 1).is_nothing() {
             return;
         }
-        facts.holds.pop();
+        constraints.holds.pop();
         // What the target refuses for something else shows nothing: best is a value that it takes.
-        facts.holds.push(Part::own(kw::without_structure(target)));
-        answer.values.splice(0..0, self.solver.solve(&facts, None, 1).values);
+        constraints.holds.push(Part::own(kw::without_structure(target)));
+        answer.values.splice(0..0, self.solver.solve(&constraints, None, 1).values);
         for value in &mut answer.values {
             value.as_object_mut().map(|map| map.shift_remove(name));
         }
         let at = Place { path: format!("{}.{name}", place.path), ..place.clone() };
-        self.doubt(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
+        self.obligation(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
     }
 
-    pub(super) fn item_facts(&self, source: &Facts<'s>, structure: &'s Value, keeps: bool) -> Facts<'s> {
+    pub(super) fn item_facts(&self, source: &Constraints<'s>, structure: &'s Value, keeps: bool) -> Constraints<'s> {
         let own = kw::get(structure, "items").unwrap_or(if keeps { &ANY } else { &EMPTY });
         let others = source.all_holds().into_iter().skip(1).filter_map(|part| part.keyword("items"));
         let null = kw::flag(own, "nullable") || !kw::has_type(own) && kw::default_of(own).is_none();
-        Facts { holds: [Part::Ref(own)].into_iter().chain(others).collect(), null, ..Facts::default() }
+        Constraints { holds: [Part::Ref(own)].into_iter().chain(others).collect(), null, ..Constraints::default() }
     }
 
-    pub(super) fn items(&mut self, source: &Facts<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    pub(super) fn items(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &Place<'s>,
+    ) {
         let source_keeps = place.source_keeps || kw::preserves(structure);
         let target_keeps = place.target_keeps || kw::preserves(target);
         if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {
@@ -198,7 +215,7 @@ impl<'s> Lockstep<'_, 's> {
         // A null that the source keeps is filled in where the target has a default and takes no null.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
             let reason = format!("default: {} for an item that is null", shown(default));
-            self.doubt(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);
+            self.obligation(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);
         }
         self.node(&item, other, &at);
     }

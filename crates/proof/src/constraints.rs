@@ -2,7 +2,7 @@
 //!
 //! A question "does every value that A takes pass B?" is the question whether a value exists that A takes and B refuses.
 //! The known schemas are taken apart: what must hold is collected, `anyOf`, `oneOf` and whatever is refused fork into
-//! branches, and each branch ends as a plain list of demands, a [`Leaf`], for [`super::solve`] to meet or to find
+//! branches, and each branch ends as a plain list of constraints, a [`Disjunct`], for [`super::solve`] to meet or to find
 //! contradictory.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -62,7 +62,7 @@ impl<'s> Part<'s> {
 
 /// What is known of one value.
 #[derive(Clone, Debug, Default)]
-pub struct Facts<'s> {
+pub struct Constraints<'s> {
     /// Schemas that take the value. The first gives the structure: it says which fields there can be.
     pub holds: Vec<Part<'s>>,
     /// Schemas that refuse the value.
@@ -73,7 +73,7 @@ pub struct Facts<'s> {
     pub is_resource: bool,
 }
 
-impl<'s> Facts<'s> {
+impl<'s> Constraints<'s> {
     /// The schemas that take the value, those below `allOf` among them, and those that stand alone below `anyOf` or
     /// `oneOf`.
     pub fn all_holds(&self) -> Vec<Part<'s>> {
@@ -95,7 +95,7 @@ impl<'s> Facts<'s> {
 
 /// The demands of one branch on a value of one kind.
 #[derive(Clone, Debug, Default)]
-pub struct Leaf<'s> {
+pub struct Disjunct<'s> {
     pub text: StringSet,
     pub not_text: Vec<StringSet>,
     /// Bounds on the number of items or properties.
@@ -117,7 +117,7 @@ pub struct Leaf<'s> {
 
 /// One way to satisfy a demand.
 #[derive(Clone, Debug)]
-enum Demand<'s> {
+enum Constraint<'s> {
     NotText(StringSet),
     Min(i64),
     Max(i64),
@@ -138,7 +138,7 @@ struct Choice<'s>(Vec<Ways<'s>>);
 #[derive(Debug)]
 enum Ways<'s> {
     /// One way: all of these.
-    All(Vec<Demand<'s>>),
+    All(Vec<Constraint<'s>>),
     /// For each of the schemas a way: it takes the value, and the others refuse it.
     OnlyOne(Rc<[Part<'s>]>),
     /// For each two of the schemas a way: both take the value.
@@ -154,12 +154,12 @@ impl<'s> Ways<'s> {
         }
     }
 
-    fn way(&self, mut at: usize) -> Vec<Demand<'s>> {
+    fn way(&self, mut at: usize) -> Vec<Constraint<'s>> {
         match self {
             Self::All(demands) => demands.clone(),
             Self::OnlyOne(parts) => {
                 let demand = |(index, part): (usize, &Part<'s>)| {
-                    if index == at { Demand::Takes(part.clone()) } else { Demand::Refuses(part.clone()) }
+                    if index == at { Constraint::Takes(part.clone()) } else { Constraint::Refuses(part.clone()) }
                 };
                 parts.iter().enumerate().map(demand).collect()
             }
@@ -169,14 +169,14 @@ impl<'s> Ways<'s> {
                     at -= parts.len() - 1 - first;
                     first += 1;
                 }
-                vec![Demand::Takes(parts[first].clone()), Demand::Takes(parts[first + 1 + at].clone())]
+                vec![Constraint::Takes(parts[first].clone()), Constraint::Takes(parts[first + 1 + at].clone())]
             }
         }
     }
 }
 
 impl<'s> Choice<'s> {
-    fn push(&mut self, way: Vec<Demand<'s>>) {
+    fn push(&mut self, way: Vec<Constraint<'s>>) {
         self.0.push(Ways::All(way));
     }
 
@@ -184,7 +184,7 @@ impl<'s> Choice<'s> {
         self.0.iter().map(Ways::len).sum()
     }
 
-    fn way(&self, mut at: usize) -> Option<Vec<Demand<'s>>> {
+    fn way(&self, mut at: usize) -> Option<Vec<Constraint<'s>>> {
         for ways in &self.0 {
             if at < ways.len() {
                 return Some(ways.way(at));
@@ -197,7 +197,7 @@ impl<'s> Choice<'s> {
 
 #[derive(Clone)]
 struct State<'s> {
-    leaf: Leaf<'s>,
+    leaf: Disjunct<'s>,
     todo: Vec<(bool, Part<'s>)>,
     choices: Vec<Rc<Choice<'s>>>,
 }
@@ -222,15 +222,15 @@ const DEMANDS: usize = 8;
 /// `spend` gets the steps that are taken and answers whether there are any left. One way is gone to its end before
 /// the next is begun, so that memory grows with the depth alone.
 pub fn leaves<'s>(
-    facts: &Facts<'s>,
+    constraints: &Constraints<'s>,
     kind: Kinds,
     spend: &dyn Fn(u64) -> bool,
-    visit: &mut dyn FnMut(Leaf<'s>) -> bool,
+    visit: &mut dyn FnMut(Disjunct<'s>) -> bool,
 ) -> Result<(), &'static str> {
-    let mut todo: Vec<(bool, Part)> = facts.fails.iter().rev().map(|part| (false, part.clone())).collect();
-    todo.extend(facts.holds.iter().rev().map(|part| (true, part.clone())));
+    let mut todo: Vec<(bool, Part)> = constraints.fails.iter().rev().map(|part| (false, part.clone())).collect();
+    todo.extend(constraints.holds.iter().rev().map(|part| (true, part.clone())));
     let mut forks: Vec<Fork> = Vec::new();
-    let mut next = Some(State { leaf: Leaf::default(), todo, choices: Vec::new() });
+    let mut next = Some(State { leaf: Disjunct::default(), todo, choices: Vec::new() });
     let (mut seen, mut held) = (0, 0);
     loop {
         let Some(mut state) = next.take() else {
@@ -306,32 +306,32 @@ impl<'s> State<'s> {
 
     /// How much the state holds.
     fn gathered(&self) -> usize {
-        let Leaf { text, not_text, required, absent, kids, each, some, allowed, .. } = &self.leaf;
+        let Disjunct { text, not_text, required, absent, kids, each, some, allowed, .. } = &self.leaf;
         let texts = text.size() + not_text.iter().map(StringSet::size).sum::<usize>();
         let sets = texts + not_text.len() + required.len() + absent.len() + kids.len();
         sets + each.len() + some.len() + allowed.len() + self.todo.len() + self.choices.len()
     }
 
-    fn add(&mut self, demand: Demand<'s>) {
+    fn add(&mut self, demand: Constraint<'s>) {
         let leaf = &mut self.leaf;
         match demand {
-            Demand::NotText(set) => leaf.not_text.push(set),
-            Demand::Min(min) => leaf.min = leaf.min.max(min),
-            Demand::Max(max) => leaf.max = Some(leaf.max.map_or(max, |known| known.min(max))),
-            Demand::Require(name) => {
+            Constraint::NotText(set) => leaf.not_text.push(set),
+            Constraint::Min(min) => leaf.min = leaf.min.max(min),
+            Constraint::Max(max) => leaf.max = Some(leaf.max.map_or(max, |known| known.min(max))),
+            Constraint::Require(name) => {
                 leaf.required.insert(name);
             }
-            Demand::Absent(name) => {
+            Constraint::Absent(name) => {
                 leaf.absent.insert(name);
             }
-            Demand::KidFails(name, part) => {
+            Constraint::KidFails(name, part) => {
                 leaf.required.insert(name.clone());
                 leaf.kids.entry(name).or_default().1.push(part);
             }
-            Demand::ItemFails(part) => leaf.some.push(part),
-            Demand::Takes(part) => self.todo.push((true, part)),
-            Demand::Refuses(part) => self.todo.push((false, part)),
-            Demand::Opaque(why) => leaf.opaque = Some(why),
+            Constraint::ItemFails(part) => leaf.some.push(part),
+            Constraint::Takes(part) => self.todo.push((true, part)),
+            Constraint::Refuses(part) => self.todo.push((false, part)),
+            Constraint::Opaque(why) => leaf.opaque = Some(why),
         }
     }
 
@@ -382,7 +382,7 @@ impl<'s> State<'s> {
         }
         let any_of = part.branches("anyOf");
         if !any_of.is_empty() {
-            let ways = any_of.into_iter().map(|branch| Ways::All(vec![Demand::Takes(branch)])).collect();
+            let ways = any_of.into_iter().map(|branch| Ways::All(vec![Constraint::Takes(branch)])).collect();
             self.choices.push(Rc::new(Choice(ways)));
         }
         let one_of = part.branches("oneOf");
@@ -431,11 +431,11 @@ fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
         let mut set = StringSet::default();
         add_text(part, &mut set);
         if set != StringSet::default() {
-            ways.push(vec![Demand::NotText(set)]);
+            ways.push(vec![Constraint::NotText(set)]);
         }
         if !kw::list(part, "enum").is_empty() {
             let texts = kw::names(part, "enum").map(str::to_owned).collect();
-            ways.push(vec![Demand::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
+            ways.push(vec![Constraint::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
         }
     } else if !kw::list(part, "enum").is_empty() {
         // The value is none of these: perhaps by itself, for certain where it is larger.
@@ -446,49 +446,49 @@ fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
         };
         let largest = kw::list(part, "enum").iter().map(size).max().unwrap_or(0);
         ways.push(Vec::new());
-        ways.push(vec![Demand::Min(largest as i64 + 1)]);
+        ways.push(vec![Constraint::Min(largest as i64 + 1)]);
     }
     let (least, most) =
         if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
     if matches!(kind, Kinds::ARRAY | Kinds::OBJECT) {
         if let Some(min) = kw::count(part, least).filter(|min| *min > 0) {
-            ways.push(vec![Demand::Max(min - 1)]);
+            ways.push(vec![Constraint::Max(min - 1)]);
         }
         if let Some(max) = kw::count(part, most) {
-            ways.push(vec![Demand::Min(max + 1)]);
+            ways.push(vec![Constraint::Min(max + 1)]);
         }
     }
     if kind == Kinds::ARRAY
         && let Some(items) = part.keyword("items")
     {
-        ways.push(vec![Demand::ItemFails(items)]);
+        ways.push(vec![Constraint::ItemFails(items)]);
     }
     if kind == Kinds::OBJECT {
-        kw::names(part, "required").for_each(|name| ways.push(vec![Demand::Absent(name.to_owned())]));
+        kw::names(part, "required").for_each(|name| ways.push(vec![Constraint::Absent(name.to_owned())]));
         for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
             if let Some(kid) = part.property(name) {
-                ways.push(vec![Demand::Require(name.clone()), Demand::KidFails(name.clone(), kid)]);
+                ways.push(vec![Constraint::Require(name.clone()), Constraint::KidFails(name.clone(), kid)]);
             }
         }
         if part.get("additionalProperties").is_some_and(|v| !v.is_null()) {
-            ways.push(vec![Demand::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
+            ways.push(vec![Constraint::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
         }
     }
-    part.branches("allOf").into_iter().for_each(|branch| ways.push(vec![Demand::Refuses(branch)]));
+    part.branches("allOf").into_iter().for_each(|branch| ways.push(vec![Constraint::Refuses(branch)]));
     let any_of = part.branches("anyOf");
     if !any_of.is_empty() {
-        ways.push(any_of.into_iter().map(Demand::Refuses).collect());
+        ways.push(any_of.into_iter().map(Constraint::Refuses).collect());
     }
     let one_of = part.branches("oneOf");
     if !one_of.is_empty() {
-        ways.push(one_of.iter().cloned().map(Demand::Refuses).collect());
+        ways.push(one_of.iter().cloned().map(Constraint::Refuses).collect());
         ways.0.push(Ways::Both(one_of.into()));
     }
     if let Some(not) = part.keyword("not") {
-        ways.push(vec![Demand::Takes(not)]);
+        ways.push(vec![Constraint::Takes(not)]);
     }
     if !kw::list(part, "x-kubernetes-validations").is_empty() {
-        ways.push(vec![Demand::Opaque("rules below allOf")]);
+        ways.push(vec![Constraint::Opaque("rules below allOf")]);
     }
     ways
 }

@@ -7,7 +7,7 @@ mod shape;
 
 use serde_json::Value;
 
-use super::view::{Key, Looked, View};
+use super::view::{Footprint, Key, View};
 use crate::keywords as kw;
 use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
 use gantry_schema::cel::{parse_rule, unescape};
@@ -43,7 +43,7 @@ struct Looker<'a, 'l> {
     is_root: bool,
     /// Whether the rule is of a shape in which items of its list may be compared with each other.
     is_paired: bool,
-    looked: &'l mut Looked,
+    looked: &'l mut Footprint,
     /// Variables of macros, with the list or map that they run over.
     scope: Vec<(String, Place<'a>)>,
 }
@@ -52,10 +52,10 @@ struct Looker<'a, 'l> {
 const FIXED: &str = "an item at a fixed place";
 const LOOKED_FOR: &str = "a value that is looked for in another";
 
-impl Looked {
+impl Footprint {
     /// Whether the view has every place that the rule looks at, even if not all that it looks at there.
     pub fn has_every_place(&self) -> bool {
-        self.gaps.iter().all(|gap| gap == FIXED || gap == LOOKED_FOR)
+        self.unsupported.iter().all(|gap| gap == FIXED || gap == LOOKED_FOR)
     }
 }
 
@@ -65,8 +65,8 @@ impl Looked {
 ///
 /// # Errors
 /// The rule cannot be read.
-pub fn look(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: bool) -> Result<Looked, String> {
-    let mut looked = Looked::default();
+pub fn footprint(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: bool) -> Result<Footprint, String> {
+    let mut looked = Footprint::default();
     let Some(expr) = parse_rule(rule)? else { return Ok(looked) };
     let expr = uncounted(expr);
     let is_paired = is_paired(&expr);
@@ -84,7 +84,7 @@ pub fn look(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: boo
 
 impl<'a> Looker<'a, '_> {
     fn gap(&mut self, why: impl Into<String>) {
-        self.looked.gaps.insert(why.into());
+        self.looked.unsupported.insert(why.into());
     }
 
     fn view(&mut self, place: &Place<'_>) -> &mut View {
@@ -303,7 +303,7 @@ impl<'a> Looker<'a, '_> {
             {
                 self.cased(&place, case, &text, |text| format!(r"\A{text}\z"));
             }
-            (Term::Place(left), Term::Place(right)) => self.rivals(&left, &right, is_order),
+            (Term::Place(left), Term::Place(right)) => self.compared_with(&left, &right, is_order),
             (Term::Size(_), _) | (_, Term::Size(_)) => self.gap("sizes that are not compared with a constant"),
             _ => self.gap("values that are not compared with a constant"),
         }
@@ -332,7 +332,7 @@ impl<'a> Looker<'a, '_> {
         }
     }
 
-    fn rivals(&mut self, left: &Place<'a>, right: &Place<'a>, is_order: bool) {
+    fn compared_with(&mut self, left: &Place<'a>, right: &Place<'a>, is_order: bool) {
         let kinds = (kind(left.schema), kind(right.schema));
         let is_scalar = |kind: &str| matches!(kind, "string" | "integer" | "number" | "boolean");
         if kinds.0 != kinds.1 || !is_scalar(kinds.0) || is_order && kinds.0 == "string" {
