@@ -49,7 +49,7 @@ fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
     }
     let loaded = loader(&args.config, host).load([], &registry::known());
     let own = match (loaded, &args.name) {
-        (Ok(loaded), _) => loaded.settings.own_checks,
+        (Ok(loaded), _) => loaded.settings.custom_checks,
         // What gantry brings can be listed whatever state the project's file is in.
         (Err(_), None) if args.config.config_files.is_empty() => {
             let _ = writeln!(

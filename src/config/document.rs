@@ -12,9 +12,9 @@ use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
 use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 
+use super::custom;
 use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS};
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
-use super::own;
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -367,7 +367,7 @@ impl Reader<'_> {
                     self.remember(&steps, &entry.key_span, &entry.value.span);
                     let mut value = self.free(&steps.map(str::to_owned), &entry.value);
                     if section == "exec" {
-                        own::start_at_folder(&mut value, self.text.folder);
+                        custom::start_at_folder(&mut value, self.text.folder);
                     }
                     rule.insert(section.into(), value);
                 }

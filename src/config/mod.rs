@@ -10,6 +10,7 @@
 //! environment or sends a request: the surroundings are handed in by [`Loader`].
 
 mod check;
+mod custom;
 mod document;
 mod duration;
 mod environment;
@@ -18,7 +19,6 @@ mod keys;
 mod layer;
 mod located;
 mod merge;
-mod own;
 mod raw;
 mod schema;
 mod select;
@@ -38,12 +38,12 @@ use crate::manifest::Origin;
 use crate::problem::{Error, Problem, Result};
 
 pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
+pub use custom::{CustomCheck, Definition, Withheld};
 pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
 pub use layer::{Layer, Place};
 pub use located::{Located, LocatedData};
-pub use own::{Definition, OwnCheck, Withheld};
 pub use schema::schema;
 pub use selected::SelectedCheck;
 pub use settings::{Settings, Timeouts};
@@ -83,7 +83,7 @@ impl Loader {
         reading.add(environment);
         reading.add(self.overrides.layer());
         let named = self.overrides.named().or(named);
-        reading.notices.extend(own::guard(&mut reading.layers, known));
+        reading.notices.extend(custom::guard(&mut reading.layers, known));
         reading.notices.extend(tighten::tighten(&mut reading.layers, named.as_ref(), known));
 
         let merged = match merge::merge(&reading.layers) {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::check::{Known, KnownCheck, KnownKind};
+use super::custom;
 use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, Kind};
-use super::own;
 use super::raw::Raw;
 
 /// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of checks of one's own.
@@ -38,7 +38,7 @@ pub fn schema(known: &Known) -> Value {
     }
     let names: Vec<&str> = known.checks.iter().map(|check| check.name).collect();
     // A name of one's own may stand without its definition, which another file has.
-    let own_name = json!({"pattern": own::NAME, "maxLength": own::LONGEST_NAME});
+    let own_name = json!({"pattern": custom::NAME, "maxLength": custom::LONGEST_NAME});
     set(&mut schema, "/$defs/PreflightRule/properties/name", "anyOf", json!([{"enum": names}, own_name]));
     let mut configs: Vec<Value> = known.checks.iter().map(config_of).collect();
     configs.push(config_of_own(&names));

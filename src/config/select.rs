@@ -7,11 +7,11 @@
 use crate::problem::{Problem, did_you_mean};
 
 use super::check::{ConfigMap, Known, KnownCheck};
+use super::custom::{self, CustomCheck, Definition};
 use super::environment::Named;
 use super::keys::{DEFAULT_CHECK, RULES};
 use super::layer::{Layer, LayerData, Place};
 use super::merge::Merged;
-use super::own::{self, Definition, OwnCheck};
 use super::selected::{SelectedCheck, Switch};
 use super::tighten;
 
@@ -21,7 +21,7 @@ pub(super) struct Selection {
     pub switches: Vec<Switch>,
     pub checks: Vec<SelectedCheck>,
     /// Every check that the layers define, whether it runs or not.
-    pub own: Vec<OwnCheck>,
+    pub own: Vec<CustomCheck>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
@@ -35,7 +35,7 @@ pub(super) fn select(
     came_along: bool,
     known: &Known,
 ) -> Selection {
-    let (own, problems) = own::read(merged, layers, came_along, known);
+    let (own, problems) = custom::read(merged, layers, came_along, known);
     let mut selection = Selection { own, problems, ..Selection::default() };
     selection.check_names_in_files(layers, known);
     selection.switches = match (named, &merged.rules) {
@@ -74,7 +74,7 @@ pub(super) fn select(
             }
         };
         if selection.runs(&check.name) {
-            let OwnCheck { name, definition, config } = check;
+            let CustomCheck { name, definition, config } = check;
             selection.checks.push(SelectedCheck { name, mode, definition, config });
         }
     }

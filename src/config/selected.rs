@@ -1,8 +1,8 @@
 //! A check that runs, and whether one does.
 
 use super::check::ConfigMap;
+use super::custom::Definition;
 use super::layer::{Layer, Place};
-use super::own::Definition;
 use crate::finding::Mode;
 
 /// A check that runs.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::custom::CustomCheck;
 use super::keys;
 use super::located::Located;
 use super::merge::Merged;
-use super::own::OwnCheck;
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use crate::options::{ColorChoice, OutputSpec, TargetSpec};
@@ -18,7 +18,7 @@ pub struct Settings {
     /// The checks that run, in the order in which they were asked for.
     pub checks: Vec<SelectedCheck>,
     /// Every check that the files define, whether it runs or not, by name.
-    pub own_checks: Vec<OwnCheck>,
+    pub custom_checks: Vec<CustomCheck>,
     /// Findings that may pass, in the order of the file.
     pub waivers: Vec<Waiver>,
     pub warn_only: bool,
@@ -60,7 +60,7 @@ impl Settings {
     pub(super) fn new(
         merged: Merged,
         checks: Vec<SelectedCheck>,
-        own_checks: Vec<OwnCheck>,
+        custom_checks: Vec<CustomCheck>,
         waivers: Vec<Waiver>,
         switches: Vec<Switch>,
     ) -> std::result::Result<Settings, Problem> {
@@ -79,7 +79,7 @@ impl Settings {
         let color = raw.color.ok_or_else(missing("color"))?;
         Ok(Settings {
             checks,
-            own_checks,
+            custom_checks,
             waivers,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,

@@ -10,7 +10,7 @@ use crate::finding::Mode;
 use crate::manifest::Source;
 use crate::options::TargetSpec;
 
-mod own_checks;
+mod custom_checks;
 mod schemas;
 mod shown;
 mod tighten;

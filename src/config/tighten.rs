@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use figment::value::{Dict, Value};
 
 use super::check::{AmongManifests, KeyDescription, Known, KnownCheck};
+use super::custom;
 use super::environment::Named;
 use super::keys::RULES;
 use super::layer::{self, Layer, LayerData, Place};
 use super::located::LocatedData;
 use super::merge::Merged;
-use super::own;
 use super::selected::SelectedCheck;
 use crate::problem::Problem;
 use crate::text;
@@ -62,7 +62,7 @@ fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, Standing> {
         for name in layer.rules.iter().flatten() {
             let check = checks.entry(name.clone()).or_default();
             check.team = Some(layer.place(&[RULES, name]));
-            let Some(rule) = own::rule(layer, name) else { continue };
+            let Some(rule) = custom::rule(layer, name) else { continue };
             check.enabled = rule.get("enabled").and_then(Value::to_bool).or(check.enabled);
             check.config.extend(rule.get("config").and_then(Value::as_dict).cloned().unwrap_or_default());
             check.runs_program |= known.kinds.iter().any(|kind| kind.runs_programs && rule.contains_key(kind.key));
@@ -81,7 +81,7 @@ struct Entry<'a> {
 impl Entry<'_> {
     /// `enabled`
     fn switch(&mut self, check: &mut Standing, named: Option<&Named>) {
-        let rule = own::rule(self.layer, self.name);
+        let rule = custom::rule(self.layer, self.name);
         let Some(enabled) = rule.and_then(|rule| rule.get("enabled")).and_then(Value::to_bool) else { return };
         let runs = check.enabled.unwrap_or(true);
         if let Some(team) = &check.team {
@@ -102,7 +102,7 @@ impl Entry<'_> {
     }
 
     fn config(&mut self, check: &mut Standing, keys: &[KeyDescription]) {
-        let rule = own::rule(self.layer, self.name);
+        let rule = custom::rule(self.layer, self.name);
         let config = rule.and_then(|rule| rule.get("config")).and_then(Value::as_dict).cloned().unwrap_or_default();
         for (key, value) in config {
             // An unknown key or word is reported where the configuration is read.

@@ -40,7 +40,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     if field_manager == "kubectl" {
         return Vec::new();
     }
-    let eyes = Eyes { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
+    let eyes = ConflictFinder { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
     let updates: Vec<usize> =
         (0..plan.changes.len()).filter(|index| plan.changes[*index].action == Action::Update).collect();
     let looks = in_parallel(&updates, |index| eyes.look(&plan.changes[*index], target));
@@ -107,14 +107,14 @@ enum Look {
     NeedsSchema,
 }
 
-struct Eyes<'a> {
+struct ConflictFinder<'a> {
     plan: &'a Plan,
     field_manager: &'a str,
     /// Whether an object without any record belongs to whoever wrote it, as on a server.
     unrecorded: bool,
 }
 
-impl Eyes<'_> {
+impl ConflictFinder<'_> {
     fn look(&self, change: &Change, target: &Target) -> Look {
         let live = live_json(change);
         let records = self.records(change, &live);

@@ -1,12 +1,12 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
-mod ahead;
 mod built_in;
 pub mod conflicts;
 mod kinds;
 pub mod only_defaults;
 mod order;
 pub mod pin;
+mod prefetch;
 pub mod refusals;
 mod settle;
 pub mod unchanged;
@@ -27,8 +27,8 @@ use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
 use gantry_schema::json::Json;
 
-pub use ahead::Ahead;
 pub(crate) use kinds::is_built_in;
+pub use prefetch::Prefetch;
 use unchanged::Comparison;
 
 /// One object of the plan.
@@ -215,7 +215,7 @@ pub struct PlanOptions<'a> {
 /// Kinds that nobody serves, unless they are kept; objects that cannot be read, two manifests for one object.
 pub async fn build(
     manifests: Vec<Manifest>,
-    ahead: Ahead,
+    ahead: Prefetch,
     target: &Target,
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,

@@ -6,17 +6,17 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::custom;
 use super::entry::CheckEntry;
-use super::own;
 use super::registry::{self, CHECKS};
 use super::rule::{Example, RuleDoc};
-use crate::config::{Definition, KeyDescription, OwnCheck};
+use crate::config::{CustomCheck, Definition, KeyDescription};
 use crate::finding::{Breaks, Severity};
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::text;
 
 /// Every check with its rules, and every check of one's own, a line each.
-pub fn list(own: &[OwnCheck]) -> String {
+pub fn list(own: &[CustomCheck]) -> String {
     let mut text = String::new();
     for check in CHECKS {
         let rules = (check.rules)();
@@ -30,7 +30,7 @@ pub fn list(own: &[OwnCheck]) -> String {
         let width = own.iter().map(|check| check.name.len()).max().unwrap_or_default();
         line(&mut text, "Your own");
         for check in own {
-            let about = own::describe(&check.definition, &check.config);
+            let about = custom::describe(&check.definition, &check.config);
             let about = text::cut(&text::sanitize(&about), 200).into_owned();
             line(&mut text, &format!("  {:width$}  {about}", check.name));
         }
@@ -52,7 +52,7 @@ fn all_rules() -> impl Iterator<Item = (&'static CheckEntry, &'static RuleDoc)> 
 }
 
 /// What a check of one's own means. A name that nothing has is a usage error.
-pub fn explain_own(name: &str, own: &[OwnCheck]) -> Result<String> {
+pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
     // Findings of a program that has several rules are those of CHECK/RULE.
     let check = name.split_once('/').map_or(name, |(check, _)| check);
     if let Some(check) = own.iter().find(|known| known.name == check) {
@@ -68,14 +68,14 @@ pub fn explain_own(name: &str, own: &[OwnCheck]) -> Result<String> {
     Err(Error::usage(Problem::new(format!("there is no check or rule named {name:?}")).help(help)))
 }
 
-fn own_text(check: &OwnCheck) -> String {
+fn own_text(check: &CustomCheck) -> String {
     let at = match &check.definition {
         Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at), .. } => format!(" ({at})"),
         _ => String::new(),
     };
     let mut text = format!("{}: a check of your own{}\n\n", check.name, text::sanitize(&at));
-    line(&mut text, &format!("  {}", text::sanitize(&own::describe(&check.definition, &check.config))));
-    line(&mut text, &format!("\nHow such checks are written: {}", own::DOCS));
+    line(&mut text, &format!("  {}", text::sanitize(&custom::describe(&check.definition, &check.config))));
+    line(&mut text, &format!("\nHow such checks are written: {}", custom::DOCS));
     text
 }
 

@@ -4,7 +4,7 @@
 
 use super::entry::CheckEntry;
 use super::{
-    admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom_resource_validation, own,
+    admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom, custom_resource_validation,
     permission_validation,
 };
 use crate::config::Known;
@@ -33,7 +33,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn known() -> Known {
     Known {
         checks: CHECKS.iter().map(CheckEntry::known).collect(),
-        kinds: own::KINDS.iter().map(own::KindEntry::known).collect(),
+        kinds: custom::KINDS.iter().map(custom::KindEntry::known).collect(),
     }
 }
 

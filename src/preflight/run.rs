@@ -13,7 +13,7 @@ use super::superseded;
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
 use crate::cluster::Target;
-use crate::config::OwnCheck;
+use crate::config::CustomCheck;
 use crate::finding::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
 use crate::manifest::Spans;
 use crate::plan::{Action, Plan, upgraded_crds};
@@ -36,7 +36,7 @@ pub struct RunOptions<'a> {
     pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
     /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
-    pub own_checks: &'a [OwnCheck],
+    pub custom_checks: &'a [CustomCheck],
     pub stage: &'a Stage,
 }
 
@@ -52,7 +52,7 @@ pub struct Ran {
 
 /// Runs all checks, whatever each of them finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, own_checks, stage } = options;
+    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, custom_checks, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
@@ -83,7 +83,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
-    let problems = waive(&mut reports, waivers, own_checks);
+    let problems = waive(&mut reports, waivers, custom_checks);
     superseded::leave_out(&mut reports);
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
@@ -103,8 +103,8 @@ fn unread(plan: &Plan) -> Option<CouldNotCheck> {
     Some(CouldNotCheck { message, help: first.help.clone() })
 }
 
-fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, own_checks: &[OwnCheck]) -> Vec<Problem> {
-    let own = own_checks.iter().map(|check| check.name.as_str());
+fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[CustomCheck]) -> Vec<Problem> {
+    let own = custom_checks.iter().map(|check| check.name.as_str());
     let all: Vec<&str> = CHECKS.iter().flat_map(|check| (check.names)()).chain(own).collect();
     let ran = reports.iter().filter(|report| !matches!(report.status, CheckStatus::Failed | CheckStatus::Skipped));
     let names = |report: &CheckReport| match registry::find(&report.name) {
@@ -288,7 +288,7 @@ mod tests {
             field_manager: "gantry",
             force_conflicts: false,
             waivers: Waivers { list: &[], today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH) },
-            own_checks: &[],
+            custom_checks: &[],
             stage: &stage,
         };
         let plan = Plan::default();

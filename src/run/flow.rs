@@ -16,7 +16,7 @@ use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::finding::redact;
 use crate::manifest::Input;
 use crate::options::TargetSpec;
-use crate::preflight::own::{self, Surroundings};
+use crate::preflight::custom::{self, Surroundings};
 use crate::preflight::registry;
 use crate::preflight::run::Enabled;
 use crate::preflight::waive::Waivers;
@@ -178,7 +178,7 @@ fn configure(
         .filter_map(|SelectedCheck { name, mode, definition, config }| {
             let check = match registry::find(name) {
                 Some(entry) => (entry.build)(config),
-                None => own::build(name, definition, config, &surroundings)?,
+                None => custom::build(name, definition, config, &surroundings)?,
             };
             Some(Enabled { name: name.clone(), mode: *mode, check })
         })

@@ -5,7 +5,7 @@ use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{CheckStatus, Source};
 use crate::manifest::Manifest;
-use crate::plan::{self, Ahead, Change, Plan, PlanOptions, conflicts, only_defaults, refusals};
+use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, refusals};
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
@@ -22,7 +22,7 @@ pub struct Checking<'a> {
 pub async fn look(
     settings: &Settings,
     manifests: Vec<Manifest>,
-    ahead: Ahead,
+    ahead: Prefetch,
     target: &Target,
     checking: Checking<'_>,
     progress: &Progress,
@@ -48,7 +48,7 @@ pub async fn look(
         field_manager: &settings.field_manager,
         force_conflicts: settings.force_conflicts,
         waivers,
-        own_checks: &settings.own_checks,
+        custom_checks: &settings.custom_checks,
         stage: &stage,
     };
     let Ran { reports, problems, notices } = checks::run(enabled, &plan, target, options).await;

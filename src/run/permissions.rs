@@ -13,7 +13,7 @@ use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
-use crate::plan::{self, Action, Ahead, Change, Crds, Plan, PlanOptions};
+use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::Target;
 use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
@@ -47,7 +47,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             // An update that may change nothing asks for the same rights.
             settles_doubts: false,
         };
-        let plan = plan::build(manifests, Ahead::none(), &target, options, &|_, _| ()).await?;
+        let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
         let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
         Ok((text, plan.unread()))
     };

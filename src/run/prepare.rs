@@ -12,7 +12,7 @@ use crate::cluster::{Connection, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded};
 use crate::parallel::apart;
-use crate::plan::Ahead;
+use crate::plan::Prefetch;
 use crate::problem::{Error, Problem, Result};
 use crate::ui::progress::Progress;
 
@@ -92,7 +92,7 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
 
 /// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
 /// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
-pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Ahead)> {
+pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Prefetch)> {
     let names = input.foreseen_crds();
     let is_long = !names.is_empty();
     let configs = input.configs().count();
@@ -105,7 +105,7 @@ pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Res
     let opening = async {
         let target = Target::open(&settings.target, &connection).await?;
         let stage = progress.stage("reading live objects", None);
-        let ahead = Ahead::read(names, &target, &|done, total| stage.set(done, total)).await;
+        let ahead = Prefetch::read(names, &target, &|done, total| stage.set(done, total)).await;
         Ok((target, ahead))
     };
     if !is_long {

@@ -112,7 +112,7 @@ fn the_documentation_names_every_key_of_every_check() {
     }
 }
 
-/// Each holds three, run by `tests/checks/own_checks.rs`.
+/// Each holds three, run by `tests/checks/custom_checks.rs`.
 const OWN_CHECKS: &[&str] = &["own-checks-cel.yaml", "own-checks-exec.yaml"];
 
 #[test]

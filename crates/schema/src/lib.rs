@@ -37,9 +37,9 @@ mod check;
 mod compile;
 mod correlate;
 pub mod crd;
+mod delta;
 mod enumeration;
 mod error;
-mod focus;
 mod formats;
 mod found;
 pub mod golang;
@@ -156,7 +156,7 @@ impl Schema {
 
     fn compile_by(schema: &Value, rules: &dyn CompileRules, patterns: &Patterns) -> Result<Self, CompileError> {
         let root = compile::Compiler::new(rules, patterns).root(schema)?;
-        let looks_back = focus::looks_back(schema, None);
+        let looks_back = delta::looks_back(schema, None);
         Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: false, looks_back })
     }
 
@@ -168,8 +168,8 @@ impl Schema {
     pub fn compile_beside(schema: &Value, other: &Value) -> Result<Self, CompileError> {
         let patterns = Patterns::default();
         let mut root = compile::Compiler::new(&cel::Engine::sharing(&patterns), &patterns).root(schema)?;
-        focus::narrow(&mut root, schema, other);
-        let looks_back = focus::looks_back(schema, Some(other));
+        delta::narrow(&mut root, schema, other);
+        let looks_back = delta::looks_back(schema, Some(other));
         Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: true, looks_back })
     }
 
@@ -187,13 +187,13 @@ impl Schema {
     /// need not be there. Of metadata the names have to be there always.
     pub fn looks_at(&self, field: &str) -> bool {
         let in_scale = || self.scale.as_ref().is_some_and(|scale| scale.looks_at(field));
-        !self.passes_metadata || focus::looks_at(&self.root, field) || in_scale()
+        !self.passes_metadata || delta::looks_at(&self.root, field) || in_scale()
     }
 
     /// Whether [`Schema::prepare`] certainly leaves the object as it is. Only of what [`Schema::compile_beside`] gives the
     /// answer may be yes: what becomes of metadata is not found out this way.
     pub fn is_settled(&self, object: &Value) -> bool {
-        self.passes_metadata && !self.root.has_embedded && focus::is_settled(object, Some(&self.root), false, true)
+        self.passes_metadata && !self.root.has_embedded && delta::is_settled(object, Some(&self.root), false, true)
     }
 
     /// With a status subresource the status of a written object is not the writer's: a create drops it, an update keeps

@@ -258,7 +258,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::KubeTarget;
-    use super::super::stand_in::{self, Reply, status};
+    use super::super::fake_server::{self, Reply, status};
     use super::*;
     use crate::resource::ObjectRef;
 
@@ -299,12 +299,12 @@ mod tests {
     }
 
     async fn answered(pin: &Pin, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Live, ApplyError> {
-        apply_to(&stand_in::target(move |_| reply()).0, pin, false).await
+        apply_to(&fake_server::target(move |_| reply()).0, pin, false).await
     }
 
     #[tokio::test]
     async fn the_manifest_is_sent_as_written_with_the_pin_and_without_what_the_server_gives() {
-        let (target, seen) = stand_in::target(|_| stand_in::json(201, LIVE));
+        let (target, seen) = fake_server::target(|_| fake_server::json(201, LIVE));
         let live = apply_to(&target, &Pin::Absent, false).await.unwrap();
         assert_eq!((&*live.raw.json(), live.resource_version.as_str()), (LIVE, "9"));
         apply_to(&target, &at(), true).await.unwrap();
@@ -383,31 +383,31 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_resource_that_is_not_served_yet_is_waited_for_and_a_missing_namespace_is_not() {
         let tries = AtomicUsize::new(0);
-        let (target, seen) = stand_in::target(move |_| match tries.fetch_add(1, Ordering::Relaxed) {
-            0 => stand_in::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+        let (target, seen) = fake_server::target(move |_| match tries.fetch_add(1, Ordering::Relaxed) {
+            0 => fake_server::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
             1 => status(404, "NotFound", "the server could not find the requested resource", json!({})),
-            _ => stand_in::json(201, LIVE),
+            _ => fake_server::json(201, LIVE),
         });
         assert!(apply_to(&target, &Pin::Absent, false).await.is_ok());
         assert_eq!(seen.lock().unwrap().len(), 3);
 
         let no_namespace =
             || status(404, "NotFound", "namespaces \"n\" not found", json!({"name": "n", "kind": "namespaces"}));
-        let (target, seen) = stand_in::target(move |_| no_namespace());
+        let (target, seen) = fake_server::target(move |_| no_namespace());
         let refused = apply_to(&target, &Pin::Absent, false).await;
         let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(problem.message, "there is no namespace \"n\" for configmaps \"c\" in namespace \"n\"");
         assert_eq!(seen.lock().unwrap().len(), 1);
 
-        let unserved = answered(&at(), || stand_in::plain(404, "text/plain", "404 page not found")).await;
+        let unserved = answered(&at(), || fake_server::plain(404, "text/plain", "404 page not found")).await;
         let Err(ApplyError::Refused(problem)) = unserved else { panic!("{unserved:?}") };
         assert_eq!(problem.message, "the API server does not serve ConfigMap of v1 (any more)");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_schema_of_a_crd_that_was_just_written_is_waited_for_and_no_other() {
-        let (target, seen) = stand_in::target(|seen| match seen.uri.contains("customresourcedefinitions") {
-            true => stand_in::json(200, LIVE),
+        let (target, seen) = fake_server::target(|seen| match seen.uri.contains("customresourcedefinitions") {
+            true => fake_server::json(200, LIVE),
             false => status(500, "", ".spec.new: field not declared in schema", Value::Null),
         });
         let sample = Resource { group: "g.io".into(), plural: "samples".into(), ..Resource::crd() };
@@ -431,7 +431,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_whose_answer_is_lost_says_that_it_may_have_happened() {
-        let refused = answered(&at(), stand_in::never).await;
+        let refused = answered(&at(), fake_server::never).await;
         let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             problem.message,
@@ -442,10 +442,10 @@ mod tests {
     #[tokio::test]
     async fn warnings_are_kept_once_in_order() {
         let reply = || {
-            let reply = stand_in::json(200, LIVE).header("warning", "299 - \"b\"");
+            let reply = fake_server::json(200, LIVE).header("warning", "299 - \"b\"");
             reply.header("warning", "299 - \"a\"").header("warning", "299 - \"b\"")
         };
-        let (target, _) = stand_in::target(move |_| reply());
+        let (target, _) = fake_server::target(move |_| reply());
         apply_to(&target, &at(), false).await.unwrap();
         assert_eq!(target.take_warnings(), ["b", "a"]);
         assert_eq!(target.take_warnings(), Vec::<String>::new());

@@ -234,7 +234,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::stand_in::{self, plain, status};
+    use super::super::fake_server::{self, plain, status};
     use super::*;
 
     fn kind(api_version: &str, kind: &str) -> Gvk {
@@ -248,8 +248,8 @@ mod tests {
 
     #[tokio::test]
     async fn kinds_are_found_with_one_request_for_each_version() {
-        let (target, seen) = stand_in::target(|seen| match seen.uri.as_str() {
-            "/api/v1" => stand_in::json(
+        let (target, seen) = fake_server::target(|seen| match seen.uri.as_str() {
+            "/api/v1" => fake_server::json(
                 200,
                 json!({"resources": [
                 {"name": "pods/status", "kind": "Pod", "namespaced": false},
@@ -277,9 +277,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_api_that_is_down_is_named_and_not_taken_for_absent() {
-        let (target, _) = stand_in::target(|seen| match seen.uri.as_str() {
+        let (target, _) = fake_server::target(|seen| match seen.uri.as_str() {
             "/apis/metrics.k8s.io/v1" => plain(503, "text/plain; charset=utf-8", "service unavailable\n"),
-            _ => stand_in::json(200, json!({"resources": []})),
+            _ => fake_server::json(200, json!({"resources": []})),
         });
         let kinds = BTreeSet::from([kind("metrics.k8s.io/v1", "X"), kind("v1", "Y")]);
         let found = target.discover(&kinds).await.unwrap();
@@ -305,14 +305,15 @@ mod tests {
     #[tokio::test]
     async fn a_crd_is_established_once_discovery_shows_it() {
         let asked = AtomicUsize::new(0);
-        let (target, _) = stand_in::target(move |seen| match seen.uri.as_str() {
+        let (target, _) = fake_server::target(move |seen| match seen.uri.as_str() {
             "/apis/test.example.com/v1" if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
                 plain(404, "text/plain", "404 page not found")
             }
-            "/apis/test.example.com/v1" => {
-                stand_in::json(200, json!({"resources": [{"name": "samples", "kind": "Sample", "namespaced": true}]}))
-            }
-            _ => stand_in::json(
+            "/apis/test.example.com/v1" => fake_server::json(
+                200,
+                json!({"resources": [{"name": "samples", "kind": "Sample", "namespaced": true}]}),
+            ),
+            _ => fake_server::json(
                 200,
                 crd(json!([
                 {"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}])),
@@ -336,10 +337,10 @@ mod tests {
             (crd(json!([waiting, refused])), Established::Never("KindConflict: \"X\" is taken".into())),
             (going, Established::Never("it is being deleted".into())),
         ] {
-            let (target, _) = stand_in::target(move |_| stand_in::json(200, &crd));
+            let (target, _) = fake_server::target(move |_| fake_server::json(200, &crd));
             assert_eq!(target.established(&crd_ref()).await.unwrap(), expected);
         }
-        let (target, _) = stand_in::target(|_| status(404, "NotFound", "gone", json!({})));
+        let (target, _) = fake_server::target(|_| status(404, "NotFound", "gone", json!({})));
         assert_eq!(
             target.established(&crd_ref()).await.unwrap(),
             Established::Never("it was deleted meanwhile".into())

@@ -177,7 +177,7 @@ fn of_strict_decoding(message: &str) -> impl Iterator<Item = Cause> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::stand_in::{self, Reply, plain, status};
+    use super::super::fake_server::{self, Reply, plain, status};
     use super::*;
     use crate::resource::{ObjectRef, Resource};
 
@@ -205,7 +205,7 @@ mod tests {
             field_manager: "gantry",
             force_conflicts: true,
         };
-        let (target, seen) = stand_in::target(move |_| reply());
+        let (target, seen) = fake_server::target(move |_| reply());
         let error = target.dry_run(&apply).await.unwrap_err();
         let uri = seen.lock().unwrap()[0].uri.clone();
         (error, uri)

@@ -265,7 +265,7 @@ pub fn io_words(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::kube::stand_in;
+    use crate::cluster::kube::fake_server;
 
     #[test]
     fn words_from_elsewhere_are_harmless_and_on_one_line() {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn lost_to(error: impl StdError + Send + Sync + 'static) -> String {
-        let Failure::Lost { problem, .. } = lost(&kube::Error::Service(Box::new(error)), &stand_in::peer()) else {
+        let Failure::Lost { problem, .. } = lost(&kube::Error::Service(Box::new(error)), &fake_server::peer()) else {
             panic!("a lost connection is no refusal")
         };
         problem.message

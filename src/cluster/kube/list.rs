@@ -265,18 +265,18 @@ impl Query {
 mod tests {
     use serde_json::json;
 
-    use super::super::stand_in;
+    use super::super::fake_server;
     use super::*;
 
     #[tokio::test]
     async fn large_objects_make_smaller_pages_and_small_ones_no_larger() {
         // Pages of one object each: 10 bytes, a megabyte, nine megabytes, 10 bytes.
         let sizes = [10, 1 << 20, 9 << 20, 10];
-        let (target, seen) = stand_in::target(move |seen| {
+        let (target, seen) = fake_server::target(move |seen| {
             let number: usize = seen.uri.split("continue=").nth(1).map_or(0, |token| token.parse().unwrap());
             let token = if number + 1 < sizes.len() { (number + 1).to_string() } else { String::new() };
             let item = json!({"text": "x".repeat(sizes[number])});
-            stand_in::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
+            fake_server::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
         });
         let resource = Resource::crd();
         let request = ListRequest { resource: &resource, namespace: None, label_selector: Some("a=b"), page_size: 500 };

@@ -16,6 +16,8 @@ mod credentials;
 mod discover;
 mod dry_run;
 mod errors;
+#[cfg(test)]
+mod fake_server;
 mod json;
 mod kubeconfig;
 mod list;
@@ -27,8 +29,6 @@ mod request;
 mod reviews;
 mod rewrite;
 mod served;
-#[cfg(test)]
-mod stand_in;
 mod takeover;
 mod transport;
 

@@ -325,7 +325,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::stand_in::{self, Reply, Seen, status};
+    use super::super::fake_server::{self, Reply, Seen, status};
     use super::*;
     use crate::cluster::all;
     use crate::resource::ObjectRef;
@@ -363,7 +363,7 @@ mod tests {
         let end = held.min(start + size);
         let token = if end < held { end.to_string() } else { String::new() };
         let items: Vec<Value> = (start..end).map(|number| item(&format!("c{number:03}"))).collect();
-        stand_in::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": items}))
+        fake_server::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": items}))
     }
 
     fn gone() -> Reply {
@@ -372,10 +372,10 @@ mod tests {
 
     #[tokio::test]
     async fn answers_stand_in_the_order_of_the_question() {
-        let (target, seen) = stand_in::target(|seen| match seen.uri.rsplit('/').next().unwrap() {
+        let (target, seen) = fake_server::target(|seen| match seen.uri.rsplit('/').next().unwrap() {
             "gone" => status(404, "NotFound", "pods \"gone\" not found", json!({"name": "gone", "kind": "pods"})),
-            "unrouted" => stand_in::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
-            name => stand_in::json(200, item(name)),
+            "unrouted" => fake_server::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            name => fake_server::json(200, item(name)),
         });
         let wanted = [
             pod(Some("a"), "z"),
@@ -401,9 +401,9 @@ mod tests {
 
     #[tokio::test]
     async fn many_crds_come_from_one_list_whatever_else_is_asked_for() {
-        let (target, seen) = stand_in::target(|seen| match seen.uri.split_once('?') {
+        let (target, seen) = fake_server::target(|seen| match seen.uri.split_once('?') {
             Some(_) => list(seen, FEW_CRDS + 40, 50),
-            None => stand_in::json(200, item("p")),
+            None => fake_server::json(200, item("p")),
         });
         let mut wanted = many();
         wanted.push(pod(None, "p"));
@@ -425,7 +425,7 @@ mod tests {
     async fn an_expired_list_is_read_anew_once() {
         for (expiries, is_read) in [(1, true), (2, false)] {
             let expired = AtomicUsize::new(0);
-            let (target, _) = stand_in::target(move |seen| {
+            let (target, _) = fake_server::target(move |seen| {
                 if seen.uri.contains("continue=100") && expired.fetch_add(1, Ordering::Relaxed) < expiries {
                     return gone();
                 }
@@ -449,9 +449,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_may_not_list_reads_by_name() {
-        let (target, _) = stand_in::target(|seen| match seen.uri.contains('?') {
+        let (target, _) = fake_server::target(|seen| match seen.uri.contains('?') {
             true => status(403, "Forbidden", "no", json!({})),
-            false => stand_in::json(200, item(seen.uri.rsplit('/').next().unwrap())),
+            false => fake_server::json(200, item(seen.uri.rsplit('/').next().unwrap())),
         });
         let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
@@ -459,7 +459,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_refusal_is_told_once() {
-        let (target, _) = stand_in::target(|seen| {
+        let (target, _) = fake_server::target(|seen| {
             let resource = if seen.uri.contains("/pods/") { "pods" } else { "customresourcedefinitions" };
             let message = format!(
                 r#"x is forbidden: User "u" cannot get resource "{resource}" in API group "g" at the cluster scope"#
@@ -486,7 +486,7 @@ mod tests {
             r#"{"metadata":{},"items":[{}]}"#,
             r#"{"metadata":{},"items":["#,
         ] {
-            let (target, _) = stand_in::target(move |_| stand_in::json(200, body));
+            let (target, _) = fake_server::target(move |_| fake_server::json(200, body));
             let error = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap_err();
             assert!(error.to_string().contains("does not answer like a Kubernetes API server"), "{body}: {error}");
         }

@@ -295,14 +295,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::kube::stand_in;
+    use crate::cluster::kube::fake_server;
     use crate::resource::Resource;
 
     fn explained(code: u16, message: &str) -> (String, String) {
         let resource = Resource { plural: "samples".into(), group: "g.io".into(), namespaced: true, ..Resource::crd() };
         let call = Call::get(&resource, Some("n"), "x");
         let status = serde_json::from_value(json!({"message": message, "code": code})).unwrap();
-        let problem = refused(&call, &status, &stand_in::peer());
+        let problem = refused(&call, &status, &fake_server::peer());
         (problem.message, problem.help.unwrap_or_default())
     }
 
@@ -341,7 +341,7 @@ mod tests {
     fn who_may_not_impersonate_is_told_whom_and_by_which_rule_he_could() {
         let refused_as = |user: &str, groups: &[&str], message: &str| {
             let groups = groups.iter().map(|&group| group.into()).collect();
-            let peer = Peer { acts_as: Some(Impersonate { user: user.into(), groups }), ..stand_in::peer() };
+            let peer = Peer { acts_as: Some(Impersonate { user: user.into(), groups }), ..fake_server::peer() };
             let status = serde_json::from_value(json!({"message": message, "code": 403})).unwrap();
             let problem = refused(&Call { uri: "/api/v1".into(), ..Call::default() }, &status, &peer);
             (problem.message, problem.help.unwrap_or_default())

@@ -115,19 +115,19 @@ async fn ask<T: for<'de> Deserialize<'de>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::stand_in::{self, status};
+    use super::super::fake_server::{self, status};
     use super::*;
 
     #[tokio::test]
     async fn what_the_reviews_ask_and_answer() {
-        let (target, seen) = stand_in::target(|seen| match seen.uri.rsplit('/').next() {
-            Some("selfsubjectrulesreviews") => stand_in::json(
+        let (target, seen) = fake_server::target(|seen| match seen.uri.rsplit('/').next() {
+            Some("selfsubjectrulesreviews") => fake_server::json(
                 201,
                 json!({"status": {"incomplete": true, "evaluationError": "webhook authorizer does not list rules",
                     "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
                     "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}]}}),
             ),
-            Some("selfsubjectaccessreviews") => stand_in::json(201, json!({"status": {"allowed": true}})),
+            Some("selfsubjectaccessreviews") => fake_server::json(201, json!({"status": {"allowed": true}})),
             _ => status(403, "Forbidden", "no", json!({})),
         });
         let review = rules(&target.transport, None).await.unwrap();

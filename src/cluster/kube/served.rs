@@ -140,7 +140,7 @@ pub async fn release(transport: &Transport) -> Option<Release> {
 mod tests {
     use serde_json::json;
 
-    use super::super::stand_in::{self, plain};
+    use super::super::fake_server::{self, plain};
     use super::*;
 
     fn names(resources: &[Resource]) -> Vec<String> {
@@ -151,7 +151,7 @@ mod tests {
     #[tokio::test]
     async fn one_document_for_each_prefix_says_all() {
         let entry = |plural: &str, kind: &str, scope: &str| json!({"resource": plural, "scope": scope, "responseKind": {"group": "", "version": "", "kind": kind}});
-        let (target, seen) = stand_in::target(move |seen| {
+        let (target, seen) = fake_server::target(move |seen| {
             let items = match seen.uri.as_str() {
                 "/api" => json!([{"metadata": {}, "versions": [{"version": "v1", "resources": [
                     entry("pods", "Pod", "Namespaced")], "freshness": "Current"}]}]),
@@ -162,7 +162,7 @@ mod tests {
                     {"metadata": {"name": "down.example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}]),
                 other => panic!("{other}"),
             };
-            stand_in::json(200, json!({"kind": "APIGroupDiscoveryList", "items": items}))
+            fake_server::json(200, json!({"kind": "APIGroupDiscoveryList", "items": items}))
         });
         let served = target.served().await.unwrap();
         assert_eq!(names(&served), ["/v1 Pod pods true", "t.example.com/v1 Sample samples false"]);
@@ -175,16 +175,16 @@ mod tests {
             json!({"resources": [{"name": plural, "kind": kind, "namespaced": true},
                 {"name": format!("{plural}/status"), "kind": kind, "namespaced": true}]})
         };
-        let (target, _) = stand_in::target(move |seen| match seen.uri.as_str() {
-            "/api" => stand_in::json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
+        let (target, _) = fake_server::target(move |seen| match seen.uri.as_str() {
+            "/api" => fake_server::json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
             "/apis" => {
                 let versions = |names: &[&str]| names.iter().map(|name| json!({"version": name})).collect::<Vec<_>>();
                 let groups = json!([{"name": "apps", "versions": versions(&["v1"])},
                     {"name": "down", "versions": versions(&["v1"])}]);
-                stand_in::json(200, json!({"kind": "APIGroupList", "groups": groups}))
+                fake_server::json(200, json!({"kind": "APIGroupList", "groups": groups}))
             }
-            "/api/v1" => stand_in::json(200, list("pods", "Pod")),
-            "/apis/apps/v1" => stand_in::json(200, list("deployments", "Deployment")),
+            "/api/v1" => fake_server::json(200, list("pods", "Pod")),
+            "/apis/apps/v1" => fake_server::json(200, list("deployments", "Deployment")),
             _ => plain(503, "text/plain", "service unavailable"),
         });
         let served = target.served().await.unwrap();
@@ -194,7 +194,8 @@ mod tests {
     #[tokio::test]
     async fn the_release_is_read_whatever_a_vendor_adds() {
         for (minor, expected) in [("36", Some(36)), ("27+", Some(27)), ("", None)] {
-            let (target, _) = stand_in::target(move |_| stand_in::json(200, json!({"major": "1", "minor": minor})));
+            let (target, _) =
+                fake_server::target(move |_| fake_server::json(200, json!({"major": "1", "minor": minor})));
             assert_eq!(target.release().await, expected.map(|minor| Release { major: 1, minor }));
         }
     }

@@ -238,8 +238,8 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::fake_server::{self, Reply, plain, status};
     use super::super::request::{Payload, encode, object_path};
-    use super::super::stand_in::{self, Reply, plain, status};
     use super::*;
     use crate::resource::Resource;
 
@@ -252,17 +252,20 @@ mod tests {
         answer: impl Fn(usize) -> Reply + Send + Sync + 'static,
     ) -> (Result<String, String>, usize) {
         let tries = AtomicUsize::new(0);
-        let (target, seen) = stand_in::target(move |_| answer(tries.fetch_add(1, Ordering::Relaxed)));
+        let (target, seen) = fake_server::target(move |_| answer(tries.fetch_add(1, Ordering::Relaxed)));
         let call = Call { uri: "/api/v1".into(), ..call };
         let answer = target.transport.send(&call).await;
         let answer = answer.map(|answer| answer.body);
-        (answer.map_err(|failure| failure.into_problem(&call, &stand_in::peer()).message), seen.lock().unwrap().len())
+        (
+            answer.map_err(|failure| failure.into_problem(&call, &fake_server::peer()).message),
+            seen.lock().unwrap().len(),
+        )
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_busy_server_is_asked_again_but_not_for_ever() {
         let busy = || status(429, "TooManyRequests", "later", json!({})).header("retry-after", "1");
-        let answer = move |tries| if tries < 2 { busy() } else { stand_in::json(200, "{}") };
+        let answer = move |tries| if tries < 2 { busy() } else { fake_server::json(200, "{}") };
         assert_eq!(ask(CALL, answer).await, (Ok("{}".into()), 3));
         let (message, tries) = ask(CALL, move |_| busy()).await;
         assert_eq!(
@@ -292,7 +295,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_answer_within_the_limit_is_a_problem() {
-        assert_eq!(ask(CALL, |_| stand_in::never()).await.0.unwrap_err(), "no answer from 10.0.0.1:6443 within 60 s");
+        assert_eq!(
+            ask(CALL, |_| fake_server::never()).await.0.unwrap_err(),
+            "no answer from 10.0.0.1:6443 within 60 s"
+        );
     }
 
     #[tokio::test]

@@ -5,21 +5,21 @@
 //! depend ─► which objects the server can judge before anything is written
 //!    ├─► ask ─────► refusal ─► findings     (the server)
 //!    ├─► quota ───► findings                (what fits alone and not together)
-//!    └─► unasked ─► findings, marked so     (gantry's own validator)
+//!    └─► offline ─► findings, marked so     (gantry's own validator)
 //! ```
 
 mod ask;
-mod awaited;
 mod depend;
 mod metadata;
+mod offline;
 mod place;
 mod quota;
 mod refusal;
+mod resolved;
 pub(in crate::preflight) mod rules;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod unasked;
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl Check for AdmissionDryRun {
             let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));
             let Asked { mut found, admitted } = asked;
             found.extend(quota::judge(&context, limited, &admitted));
-            found.extend(unasked::check(&context, &dependence).await);
+            found.extend(offline::check(&context, &dependence).await);
             // By place in the plan, whoever judged.
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
             if context.redact {
@@ -74,7 +74,7 @@ impl Check for AdmissionDryRun {
     }
 
     fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
-        let lookups = unasked::lookups(plan);
+        let lookups = offline::lookups(plan);
         Box::new(move || lookups)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::depend::Dependence;
-use super::{awaited, place, rules};
+use super::{place, resolved, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 use crate::finding::{Complaint, Severity};
 use crate::plan::{Action, Plan};
@@ -29,7 +29,7 @@ pub fn say(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependenc
 fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
     let change = &plan.changes[index];
     let object = change.desired.raw.value();
-    let awaited = awaited::awaited(plan, index, refusal);
+    let awaited = resolved::awaited(plan, index, refusal);
     let is_update = change.action == Action::Update;
     let mut say = |doc: &'static RuleDoc, field: Option<&str>, said: &str, message: String, help: String| {
         let at = match field {

@@ -51,7 +51,7 @@ fn run<T>(
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
+        let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let context = Context {
             plan: &plan,
             target: &target,

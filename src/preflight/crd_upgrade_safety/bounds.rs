@@ -1,7 +1,7 @@
 //! The eight bounds (minimum, minLength, … maxProperties) are judged alike: none may appear and none may get tighter.
 
 use super::model::NodePair;
-use super::rule::Said;
+use super::rule::Diagnosis;
 use super::words;
 use crate::finding::wording::wording;
 
@@ -19,7 +19,7 @@ pub enum Tighter {
 }
 
 /// A bound that was added, or moved so that it lets fewer values through. One that goes lets more through.
-pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Said> {
+pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
     let change = pair.change(bound.keyword)?;
     let desired = change.desired?;
     let (place, keyword) = (pair.place, bound.keyword);
@@ -28,7 +28,7 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Said> {
     let Some(live) = change.live else {
         let text = format!("{} constraint added when one did not exist previously: {now}", bound.words);
         return Some(
-            Said::of_field(place, keyword, &text)
+            Diagnosis::of_field(place, keyword, &text)
                 .message(wording!("{keyword} of {field} may not be added to ", VERSIONS, ": {now}"))
                 .fact(format!("{keyword} added: {now}"))
                 .label(format!("no {keyword} in the live CRD"))
@@ -41,7 +41,7 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Said> {
     };
     let was = words::value(live);
     tighter.then(|| {
-        Said::of_field(place, keyword, &format!("{} constraint {moved} from {was} to {now}", bound.words))
+        Diagnosis::of_field(place, keyword, &format!("{} constraint {moved} from {was} to {now}", bound.words))
             .message(wording!("{keyword} of {field} may not be {verb} from {was} to {now} in ", VERSIONS))
             .fact(format!("{keyword} {verb} from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))

@@ -5,7 +5,7 @@
 
 use super::json::{Json, Map};
 use super::model::{Change, NodePair, Place, RemovedNode, Transition};
-use super::rule::{Judge, Rule, Said, UNKNOWN_CHANGE};
+use super::rule::{Diagnosis, Judge, Rule, UNKNOWN_CHANGE};
 use super::rules::RULES;
 use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};
 use crate::finding::wording::Wording;
@@ -27,7 +27,7 @@ pub struct RuleViolation {
     pub path: Option<String>,
     /// The same as steps from the root of the version's schema; empty where the violation is about no node.
     pub node: Vec<Step>,
-    pub said: Said,
+    pub said: Diagnosis,
 }
 
 /// Compares a live CRD with the one that is to replace it.
@@ -250,7 +250,7 @@ enum Below {
     Hidden,
 }
 
-fn violation(rule: &'static Rule, place: &Place, said: Said) -> RuleViolation {
+fn violation(rule: &'static Rule, place: &Place, said: Diagnosis) -> RuleViolation {
     let node = steps::below_schema(&place.steps).unwrap_or_default().to_vec();
     RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, said }
 }

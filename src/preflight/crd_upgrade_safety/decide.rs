@@ -8,23 +8,35 @@
 
 use super::FailMode;
 use super::options::{Options, Preset};
-use super::rule::{Rule, Said, Weight};
+use super::rule::{Diagnosis, Rule, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::proofs::Proof;
 
 /// How loud a violation is, before the enforcement of single rules.
-pub fn severity(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {
+pub fn severity(
+    rule: &Rule,
+    said: &Diagnosis,
+    of_whole_crd: bool,
+    proof: Option<&Proof>,
+    options: &Options,
+) -> Severity {
     weigh(rule, said, of_whole_crd, proof, options, matches!(options.preset, Preset::Semantic | Preset::Evidence))
 }
 
 /// What [`severity`] would be under `preset: semantic`.
-pub fn semantic(rule: &Rule, said: &Said, of_whole_crd: bool, proof: Option<&Proof>, options: &Options) -> Severity {
+pub fn semantic(
+    rule: &Rule,
+    said: &Diagnosis,
+    of_whole_crd: bool,
+    proof: Option<&Proof>,
+    options: &Options,
+) -> Severity {
     weigh(rule, said, of_whole_crd, proof, options, true)
 }
 
 fn weigh(
     rule: &Rule,
-    said: &Said,
+    said: &Diagnosis,
     of_whole_crd: bool,
     proof: Option<&Proof>,
     options: &Options,
@@ -87,7 +99,7 @@ mod tests {
     /// The severity of a rule about a node: unproven, and for each verdict.
     fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
         let options = Options { preset, fail_mode, ..Options::default() };
-        let of = |proof: Option<Proof>| severity(rule(name), &Said::default(), false, proof.as_ref(), &options);
+        let of = |proof: Option<Proof>| severity(rule(name), &Diagnosis::default(), false, proof.as_ref(), &options);
         let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
         std::iter::once(of(None)).chain(verdicts.map(|verdict| of(Some(proof(verdict))))).collect()
     }
@@ -113,14 +125,14 @@ mod tests {
         let behaviour = Proof { breaks: vec![Breaks::Behaviour], ..proof(Verdict::Narrowing) };
         for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
             let options = Options { preset, ..Options::default() };
-            let found = severity(rule("NoDefaultAdded"), &Said::default(), false, Some(&behaviour), &options);
+            let found = severity(rule("NoDefaultAdded"), &Diagnosis::default(), false, Some(&behaviour), &options);
             assert_eq!(found, expected, "{preset:?}");
         }
     }
 
     #[test]
     fn a_keyword_that_decides_by_itself_counts_under_semantic_until_something_is_proven() {
-        let said = Said { verdict: Some(Verdict::Widening), ..Said::default() };
+        let said = Diagnosis { verdict: Some(Verdict::Widening), ..Diagnosis::default() };
         let of = |preset, proof: Option<&Proof>| {
             severity(rule("FormatChange"), &said, false, proof, &Options { preset, ..Options::default() })
         };
@@ -141,7 +153,11 @@ mod tests {
         ] {
             for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
                 let options = Options { preset, fail_mode: FailMode::Open, ..Options::default() };
-                assert_eq!(severity(rule(name), &Said::default(), true, None, &options), expected, "{name} {preset:?}");
+                assert_eq!(
+                    severity(rule(name), &Diagnosis::default(), true, None, &options),
+                    expected,
+                    "{name} {preset:?}"
+                );
             }
         }
     }

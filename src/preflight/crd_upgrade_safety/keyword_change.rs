@@ -5,7 +5,7 @@
 
 use super::json::Json;
 use super::model::{Change, NodePair, Transition};
-use super::rule::Said;
+use super::rule::Diagnosis;
 use super::words;
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Verdict};
@@ -40,7 +40,7 @@ pub struct Effects {
 }
 
 /// Names the change of one keyword.
-pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Said> {
+pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Diagnosis> {
     let change = pair.change(effects.keyword)?;
     let effect = match change.transition() {
         Transition::Added => effects.added,
@@ -51,7 +51,7 @@ pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Said> {
 }
 
 /// A change in words, with what follows from it.
-pub fn said(pair: &NodePair, change: &Change, effect: &Effect) -> Said {
+pub fn said(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis {
     let (keyword, field, so) = (change.keyword, pair.place.field(), effect.so);
     let value = |json: Option<&Json<'_>>| json.map(words::value).unwrap_or_default();
     let (was, now) = (value(change.live), value(change.desired));
@@ -65,9 +65,9 @@ pub fn said(pair: &NodePair, change: &Change, effect: &Effect) -> Said {
 }
 
 /// The frame of such a violation: the documented text of an unknown change, the place, the label.
-pub fn unknown(pair: &NodePair, change: &Change, told: &str, effect: &Effect) -> Said {
+pub fn unknown(pair: &NodePair, change: &Change, told: &str, effect: &Effect) -> Diagnosis {
     let text = format!("unable to determine if change to existing field is safe: {told}");
-    let mut said = Said::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
+    let mut said = Diagnosis::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
     said.fact = Some(told.to_owned());
     said.breaks = Some(effect.breaks.to_vec());
     said.verdict = effect.verdict;

@@ -42,9 +42,9 @@ pub enum Judge {
     /// Versions of one CRD beside each other, given what the rules about nodes say of two of them.
     Versions(fn(&CrdPair, &Between) -> Vec<Found>),
     /// A node that both sides have.
-    Node(fn(&NodePair) -> Option<Said>),
+    Node(fn(&NodePair) -> Option<Diagnosis>),
     /// A node that is gone. Its children, gone with it, are not asked about.
-    Removed(fn(&RemovedNode) -> Said),
+    Removed(fn(&RemovedNode) -> Diagnosis),
     /// Whole CRDs, new ones too, as the API server judges them: see [`super::server`].
     Server,
 }
@@ -74,12 +74,12 @@ impl Claim {
 #[derive(Debug, Clone)]
 pub struct Found {
     pub version: Option<String>,
-    pub said: Said,
+    pub said: Diagnosis,
 }
 
 /// A violation in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Diagnosis {
     /// One line for people.
     pub message: Wording,
     /// What changed at the place, in a few words and without the place: `minItems added: 1`.
@@ -102,19 +102,19 @@ pub struct Said {
     pub is_about_updates: bool,
 }
 
-impl Said {
+impl Diagnosis {
     /// A change of a field, in the words that are documented for it.
     pub fn of_field(place: &Place, keyword: &str, text: &str) -> Self {
         let mut at = place.steps.clone();
         at.push(keyword.into());
-        Said {
+        Diagnosis {
             fact: Some(text.to_owned()),
             documented: Some(format!(
                 "\"ChangeValidator\" validation failed: version \"{}\", field \"{}\": {text}",
                 place.version, place.path
             )),
             at,
-            ..Said::default()
+            ..Diagnosis::default()
         }
     }
 

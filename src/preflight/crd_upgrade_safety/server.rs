@@ -2,7 +2,7 @@
 
 use super::compare::RuleViolation;
 use super::presets::{crdify, kapp};
-use super::rule::Said;
+use super::rule::Diagnosis;
 use super::rules::RULES;
 use crate::finding::Severity;
 use crate::plan::{Action, Change};
@@ -53,13 +53,13 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Ru
     definition::judge(live, desired, manager).into_iter().map(violation).collect()
 }
 
-fn said(message: String, at: Vec<Step>) -> Said {
-    Said {
+fn said(message: String, at: Vec<Step>) -> Diagnosis {
+    Diagnosis {
         message: message.into(),
         help: "fix the CRD; a deploy would stop where the server refuses it".into(),
         at,
         label: Some("refused".to_owned()),
-        ..Said::default()
+        ..Diagnosis::default()
     }
 }
 

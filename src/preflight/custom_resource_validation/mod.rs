@@ -8,8 +8,8 @@
 //!
 //! [`super::objects`] says what becomes of the objects that exist.
 
+mod diagnosis;
 mod rules;
-mod said;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
-use self::said::About;
+use self::diagnosis::About;
 use super::entry::{CheckEntry, Superseded};
 use super::objects::manifests::{self, Fault, Wrong};
 use super::objects::survey::{Selection, Surveyed, Unlisted, survey};
@@ -136,7 +136,7 @@ impl CustomResourceValidation {
                         judged: &list.judged,
                         examples: self.options.max_examples,
                     };
-                    let (violations, unchecked) = said::violations(list.take_named(), upgrade.change, &about);
+                    let (violations, unchecked) = diagnosis::violations(list.take_named(), upgrade.change, &about);
                     found.violations.extend(violations);
                     found.unchecked.extend(unchecked);
                 }

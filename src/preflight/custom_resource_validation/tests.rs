@@ -114,7 +114,7 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
             assert!(!quiet || effects.is_empty(), "the short way must not overlook anything: {effects:?}");
             groups.add(&Named::of(&item), effects);
         }
-        violations.extend(said::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0);
+        violations.extend(diagnosis::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0);
     }
     violations
 }
@@ -354,7 +354,7 @@ fn past_the_room_objects_are_counted_and_not_named() {
         groups.total += 1;
         groups.add(&Named::of(&item), pass.judge.object(&item));
     }
-    let found = said::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0;
+    let found = diagnosis::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0;
     let affected = found.into_iter().next().unwrap().affected.unwrap();
     assert_eq!((affected.count, affected.unlisted, affected.objects.len()), (4, 2, 3));
 }

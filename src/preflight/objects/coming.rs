@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::judge::{Fill, Harm, Judge};
+use super::judge::{Fill, Impact, Judge};
 use super::object::Item;
 use super::tally::{Cause, Example, Fates, Tally};
 use super::{Upgrade, question};
@@ -27,7 +27,7 @@ pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Cont
             Ok(value) => {
                 let mut effects = judge.object(&Item { value, managed: Vec::new() });
                 // What a manifest sets is stored as it is.
-                effects.retain(|effect| effect.harm != Harm::Defaulted(Fill::IfNotStored));
+                effects.retain(|effect| effect.harm != Impact::Defaulted(Fill::IfNotStored));
                 let causes = effects.iter().filter_map(Cause::of).map(|cause| (cause, BTreeSet::new())).collect();
                 let namespace = object.namespace.as_deref().map(Into::into);
                 let example = Example { namespace, name: object.name.as_str().into(), from_manifest: true };

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::cause::Keyword;
-use super::judge::{Effect, Harm};
+use super::judge::{Effect, Impact};
 use super::object::Item;
 use crate::finding::AffectedObject;
 
@@ -18,7 +18,7 @@ pub const MOST_NAMED: usize = 200_000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub version: Arc<str>,
-    pub harm: Harm,
+    pub harm: Impact,
     pub pattern: String,
     pub keyword: Keyword,
 }

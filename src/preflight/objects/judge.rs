@@ -27,7 +27,7 @@ use gantry_schema::{FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
 /// What happens to an object, worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Harm {
+pub enum Impact {
     /// See [`Refusal`].
     Refused(Refusal),
     Pruned(Loss),
@@ -70,7 +70,7 @@ pub enum Fill {
 /// One thing that happens to one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    pub harm: Harm,
+    pub harm: Impact,
     pub version: Arc<str>,
     /// `spec.list[*].x`
     pub pattern: String,
@@ -244,7 +244,7 @@ impl Judge {
                     None => "the default goes, and whether theirs is stored cannot be seen".to_owned(),
                 };
                 effects.push(Effect {
-                    harm: Harm::Defaulted(Fill::IfNotStored),
+                    harm: Impact::Defaulted(Fill::IfNotStored),
                     version: desired.name.clone(),
                     pattern: changed.pattern.clone(),
                     keyword: Keyword { at: changed.at.clone(), words },
@@ -262,7 +262,7 @@ impl Judge {
     fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
         let place = place::at(&error.at, &version.raw);
         let keyword = cause::of(error, &place, &version.raw);
-        effects.push(self.effect(Harm::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
+        effects.push(self.effect(Impact::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
     }
 
     /// A client reads the object at a version and writes it back.
@@ -325,7 +325,7 @@ impl Judge {
             if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refusal)) {
                 continue;
             }
-            effects.push(self.effect(Harm::Refused(refusal), version, &place, &error.path, keyword, &new));
+            effects.push(self.effect(Impact::Refused(refusal), version, &place, &error.path, keyword, &new));
         }
         for Undecided { path, at, rule, reason } in &outcome.undecided {
             let known = |known: &Undecided| known.at == *at && known.rule == *rule;
@@ -334,7 +334,7 @@ impl Judge {
             }
             let place = place::at(at, &version.raw);
             let keyword = Keyword { at: place.schema.clone(), words: rule.clone() };
-            effects.push(self.effect(Harm::Undecided(reason.clone()), version, &place, path, keyword, &new));
+            effects.push(self.effect(Impact::Undecided(reason.clone()), version, &place, path, keyword, &new));
         }
     }
 
@@ -371,7 +371,7 @@ impl Judge {
             effects.push(Effect {
                 value,
                 lost: name.filter(was_described).cloned(),
-                ..self.effect(Harm::Pruned(loss), version, &place, &lost.path, keyword, &Value::Null)
+                ..self.effect(Impact::Pruned(loss), version, &place, &lost.path, keyword, &Value::Null)
             });
         }
     }
@@ -396,7 +396,7 @@ impl Judge {
             at.push("default".into());
             let keyword =
                 Keyword { at, words: format!("default {}", cause::shown(value.unwrap_or(&Value::Null), false)) };
-            effects.push(self.effect(Harm::Defaulted(fill), version, &place, &filled.path, keyword, object));
+            effects.push(self.effect(Impact::Defaulted(fill), version, &place, &filled.path, keyword, object));
         }
     }
 
@@ -414,7 +414,7 @@ impl Judge {
                 lost: None,
             };
             if leaving.is_storage && leaving.ask == Ask::Removed {
-                effects.push(effect(Harm::StoredAt, String::new()));
+                effects.push(effect(Impact::StoredAt, String::new()));
             }
             let api_version = format!("{}/{}", self.group, leaving.version);
             let mut last: Vec<(&str, Option<&str>)> = Vec::new();
@@ -428,14 +428,14 @@ impl Judge {
                 let removed = leaving.ask == Ask::Removed;
                 let manager = crate::text::cut(manager, 128).into_owned();
                 let when = time.map_or(String::new(), |time| format!("last {time}"));
-                effects.push(effect(Harm::WrittenAt { manager, removed }, when));
+                effects.push(effect(Impact::WrittenAt { manager, removed }, when));
             }
         }
     }
 
     fn effect(
         &self,
-        harm: Harm,
+        harm: Impact,
         version: &Compiled,
         place: &Place,
         path: &str,

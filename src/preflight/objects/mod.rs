@@ -9,7 +9,6 @@
 //! An object is judged by the desired definition as the API server would judge it: [`gantry_schema`] does that. What
 //! is so already today is not the upgrade's doing. Several checks look at the same objects: [`Objects`] lists them once.
 
-mod beyond;
 pub mod cause;
 mod coming;
 pub mod compiled;
@@ -25,6 +24,7 @@ pub mod question;
 pub mod ratchet;
 pub mod survey;
 pub mod tally;
+mod unproven;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::beyond;
+use super::unproven;
 use crate::crd::{Crd, Strategy, Version};
 
 /// Something about a version that no object has been held against yet.
@@ -114,13 +114,13 @@ enum Change {
 fn proven(live: &Crd, before: &Version, after: &Version, prove: Prove<'_>) -> Change {
     let schema = |version: &Version| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let (Some(old), Some(new)) = (schema(before), schema(after)) else { return Change::Open };
-    if beyond::takes_fewer_lists(&old, &new) || !prove(before, after) {
+    if unproven::takes_fewer_lists(&old, &new) || !prove(before, after) {
         return Change::Open;
     }
     let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);
     let revived = others.any(|name| match conversion(live, live) {
-        Strategy::Webhook => beyond::revives(None, &old, &new),
-        Strategy::None => beyond::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
+        Strategy::Webhook => unproven::revives(None, &old, &new),
+        Strategy::None => unproven::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
     });
     if revived { Change::ProvenWhereStored } else { Change::Proven }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::judge::{Effect, Harm, Loss};
+use super::judge::{Effect, Impact, Loss};
 use super::object::Managed;
 use crate::resource::Step;
 use crate::text;
@@ -55,12 +55,12 @@ impl Cause {
     /// `None` for what no schema does.
     pub fn of(effect: &Effect) -> Option<Cause> {
         let fate = match &effect.harm {
-            Harm::Refused(_) => Fate::Refused,
-            Harm::Pruned(Loss::OnWrite) => Fate::PrunedAtStorage,
-            Harm::Pruned(_) => Fate::Pruned,
-            Harm::Defaulted(_) => Fate::Defaulted,
-            Harm::Undecided(_) => Fate::Undecided,
-            Harm::WrittenAt { .. } | Harm::StoredAt => return None,
+            Impact::Refused(_) => Fate::Refused,
+            Impact::Pruned(Loss::OnWrite) => Fate::PrunedAtStorage,
+            Impact::Pruned(_) => Fate::Pruned,
+            Impact::Defaulted(_) => Fate::Defaulted,
+            Impact::Undecided(_) => Fate::Undecided,
+            Impact::WrittenAt { .. } | Impact::StoredAt => return None,
         };
         let (node, keyword) = split(&effect.keyword.at);
         Some(Cause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })

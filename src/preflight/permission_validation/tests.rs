@@ -30,7 +30,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
         settles_doubts: false,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let built = runtime.block_on(plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()));
+    let built = runtime.block_on(plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()));
     check(&built.expect("a plan"), &target);
 }
 

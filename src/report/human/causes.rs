@@ -110,7 +110,7 @@ struct Key<'a> {
     severity: Severity,
     rule: &'a str,
     path: Option<&'a str>,
-    said: Said<'a>,
+    said: Shown<'a>,
     /// Objects that one version breaks and another does not would be hidden behind those of the first.
     affected: Option<&'a [AffectedObject]>,
     evidence: Option<&'a Evidence>,
@@ -118,7 +118,7 @@ struct Key<'a> {
 
 /// What a finding says.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Said<'a> {
+enum Shown<'a> {
     OfAnyVersion(&'a ForVersions),
     OfOne { version: Option<&'a str>, message: &'a str, help: &'a str },
 }
@@ -126,10 +126,10 @@ enum Said<'a> {
 impl<'a> Key<'a> {
     fn of(finding: &'a Finding) -> Self {
         let said = match &finding.wording {
-            Some(wording) => Said::OfAnyVersion(wording),
+            Some(wording) => Shown::OfAnyVersion(wording),
             None => {
                 let version = finding.version.as_deref();
-                Said::OfOne { version, message: &finding.message, help: &finding.help }
+                Shown::OfOne { version, message: &finding.message, help: &finding.help }
             }
         };
         Key {

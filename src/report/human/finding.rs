@@ -35,7 +35,7 @@ const LABEL: usize = 8;
 /// The first place of a block whole, and where the others are.
 pub fn write(
     block: &Block<'_>,
-    said: &mut Said,
+    said: &mut Shown,
     options: &HumanOptions,
     excerpts: &dyn Excerpts,
     pen: &mut Pen<'_>,
@@ -81,7 +81,7 @@ pub fn write(
 }
 
 /// What to do about a fact, and where to read more about its rule unless that was said.
-fn steps(fact: &Cause<'_>, said: &mut Said) -> Vec<String> {
+fn steps(fact: &Cause<'_>, said: &mut Shown) -> Vec<String> {
     let help = fact.help();
     // Steps to take stand on a line each.
     let help = text::cut(&help, LONGEST_HELP);
@@ -98,7 +98,7 @@ fn steps(fact: &Cause<'_>, said: &mut Said) -> Vec<String> {
 
 /// What the report has said already and need not say again.
 #[derive(Default)]
-pub struct Said {
+pub struct Shown {
     /// The folder that all files of the report are in, which a further place does not repeat.
     folder: String,
     /// The names that `gantry rules` explains.
@@ -108,9 +108,9 @@ pub struct Said {
     waiver: bool,
 }
 
-impl Said {
+impl Shown {
     pub fn new(folder: &str) -> Self {
-        Said { folder: folder.to_owned(), ..Said::default() }
+        Shown { folder: folder.to_owned(), ..Shown::default() }
     }
 
     /// Who is affected, and how where that is new.
@@ -254,7 +254,7 @@ pub fn objects(block: &Block<'_>) -> String {
 }
 
 /// Where the same has to be fixed: in further versions, and in further objects; and the places of the other facts.
-fn also(block: &Block<'_>, said: &Said, options: &HumanOptions) -> Vec<String> {
+fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> {
     let first = block.first();
     let mut places: Vec<String> = Vec::new();
     let mut add = |what: &str, source: Option<&Source>| {

@@ -38,7 +38,7 @@ pub fn write(
     let mut findings = Findings {
         options,
         excerpts,
-        said: finding::Said::new(common_folder(report)),
+        said: finding::Shown::new(common_folder(report)),
         is_complete: true,
         is_whole: true,
     };
@@ -61,7 +61,7 @@ pub fn write(
 struct Findings<'a> {
     options: &'a HumanOptions,
     excerpts: &'a dyn Excerpts,
-    said: finding::Said,
+    said: finding::Shown,
     /// No finding was left out.
     is_complete: bool,
     /// Nor is one shown in a line.

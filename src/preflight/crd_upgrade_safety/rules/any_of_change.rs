@@ -3,7 +3,7 @@
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects, LOOSENS};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECTS: Effects = Effects {
@@ -64,7 +64,7 @@ storage:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(EFFECTS.keyword)?;
     // The field takes integers and strings with these alternatives and without them.
     let means_nothing = pair.desired("x-kubernetes-int-or-string").is_some()

@@ -2,7 +2,7 @@
 
 use crate::crd::{ClientConfig, Crd, CrdPair, ServiceReference, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -67,12 +67,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     };
     // Without a strategy there is nothing to point at but the versions.
     let at = if pair.desired.conversion.is_some() { "conversion" } else { "versions" };
-    let said = Said {
+    let said = Diagnosis {
         message: message.into(),
         help: help.into(),
         at: steps::spec(at),
         label: Some(label.into()),
-        ..Said::default()
+        ..Diagnosis::default()
     };
     vec![Found { version: None, said }]
 }

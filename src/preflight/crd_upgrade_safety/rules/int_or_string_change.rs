@@ -3,7 +3,7 @@
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECTS: Effects = Effects {
@@ -52,7 +52,7 @@ port:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(EFFECTS.keyword)?;
     let mut said = keyword_change::judge(pair, &EFFECTS)?;
     let from_one_type = pair.change("type").is_some_and(|kind| kind.desired.is_none());

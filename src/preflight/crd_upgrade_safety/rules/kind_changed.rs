@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -43,13 +43,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .into_iter()
         .filter(|(_, was, now)| was != now)
         .map(|(name, was, now)| {
-            let said = Said {
+            let said = Diagnosis {
                 message: format!("{name} may not be changed from {was} to {now}; the API server refuses it").into(),
                 help: format!("keep {name}: {was}, or define a new kind in a CRD of its own and move the objects")
                     .into(),
                 at: steps::name(name),
                 label: Some(format!("was {was} in the live CRD")),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             Found { version: None, said }
         })

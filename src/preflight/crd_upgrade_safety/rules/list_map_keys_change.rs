@@ -3,7 +3,7 @@
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECTS: Effects = Effects {
@@ -77,7 +77,7 @@ ports:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     // Where the type of the list changes as well, the keys come or go with it: one cause.
     if pair.change("x-kubernetes-list-type").is_some() {
         return None;

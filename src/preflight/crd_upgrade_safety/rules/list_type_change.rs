@@ -4,7 +4,7 @@ use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const KEYWORD: &str = "x-kubernetes-list-type";
@@ -58,7 +58,7 @@ hosts:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
     let effect = if change.desired.and_then(Json::text).unwrap_or("atomic") == "atomic" { ATOMIC } else { UNIQUE };
     Some(keyword_change::said(pair, change, &effect))

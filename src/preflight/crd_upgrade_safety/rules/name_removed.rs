@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -60,12 +60,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
 }
 
 fn found_at(key: &str, message: String, help: String, was: &str) -> Found {
-    let said = Said {
+    let said = Diagnosis {
         message: message.into(),
         help: help.into(),
         at: steps::name(key),
         label: Some(format!("the live CRD has {was}")),
-        ..Said::default()
+        ..Diagnosis::default()
     };
     Found { version: None, said }
 }

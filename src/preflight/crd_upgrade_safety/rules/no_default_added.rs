@@ -3,7 +3,7 @@
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -36,13 +36,13 @@ replicas:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Added)?;
     let (place, field) = (pair.place, pair.place.field());
     let now = words::value(change.desired?);
     let text = format!("new value added as default when previously no default value existed: {now}");
     Some(
-        Said::of_field(place, "default", &text)
+        Diagnosis::of_field(place, "default", &text)
             .message(wording!("default of {field} may not be added to ", VERSIONS, ": {now}"))
             .fact(format!("default added: {now}"))
             .label("no default in the live CRD".into())

@@ -3,7 +3,7 @@
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -36,12 +36,12 @@ replicas:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Changed)?;
     let (place, field) = (pair.place, pair.place.field());
     let (was, now) = (words::value(change.live?), words::value(change.desired?));
     Some(
-        Said::of_field(place, "default", &format!("default value has been changed from {was} to {now}"))
+        Diagnosis::of_field(place, "default", &format!("default value has been changed from {was} to {now}"))
             .message(wording!("default of {field} may not be changed from {was} to {now} in ", VERSIONS))
             .fact(format!("default changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))

@@ -3,7 +3,7 @@
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -35,13 +35,13 @@ replicas:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Removed)?;
     let (place, field) = (pair.place, pair.place.field());
     let was = words::value(change.live?);
     let text = format!("default value has been removed when previously a default value existed: {was}");
     Some(
-        Said::of_field(place, "default", &text)
+        Diagnosis::of_field(place, "default", &text)
             .message(wording!("default of {field} may not be removed from ", VERSIONS, ": {was}"))
             .fact(format!("default removed: {was}"))
             .label(format!("the live CRD has default {was} here"))

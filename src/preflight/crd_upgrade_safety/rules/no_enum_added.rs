@@ -4,7 +4,7 @@ use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -37,13 +37,13 @@ mode:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("enum").filter(|change| change.transition() == Transition::Added)?;
     let (place, field) = (pair.place, pair.place.field());
     let values: Vec<String> = change.desired.and_then(Json::list)?.iter().map(words::value).collect();
     let values = words::listed(&values);
     Some(
-        Said::of_field(place, "enum", "enums added when there were no enum restrictions previously")
+        Diagnosis::of_field(place, "enum", "enums added when there were no enum restrictions previously")
             .message(wording!("{field} may not be restricted to an enum in ", VERSIONS, ": {values}"))
             .fact(format!("enum added: {values}"))
             .label("any value in the live CRD".into())

@@ -6,7 +6,7 @@ use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -41,7 +41,7 @@ mode:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("enum")?;
     let kept: BTreeSet<&Json> = change.desired.and_then(Json::list)?.iter().collect();
     let before: BTreeSet<&Json> = change.live.and_then(Json::list)?.iter().collect();
@@ -52,7 +52,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
     let (place, field) = (pair.place, pair.place.field());
     let values = words::listed(&removed);
     Some(
-        Said::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
+        Diagnosis::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
             .message(wording!("enum of {field} may not lose {values} in ", VERSIONS))
             .label(format!("the live CRD also allows {values}"))
             .help(wording!("keep {values} in ", VERSIONS, ", or leave it out of a new version only")),

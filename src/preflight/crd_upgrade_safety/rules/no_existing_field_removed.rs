@@ -4,7 +4,7 @@ use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::RemovedNode;
-use crate::preflight::crd_upgrade_safety::rule::{Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::keywords;
 
@@ -34,12 +34,12 @@ pollInterval:
     judge: Judge::Removed(judge),
 };
 
-fn judge(node: &RemovedNode) -> Said {
+fn judge(node: &RemovedNode) -> Diagnosis {
     let place = node.place;
     let (field, version) = (place.field(), &place.version);
     let name = field.rsplit('.').next().unwrap_or(field);
     let kind = keywords::get(node.live, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
-    Said {
+    Diagnosis {
         message: wording!("field {field} may not be removed from ", VERSIONS),
         fact: Some("removed".into()),
         documented: Some(format!(
@@ -53,6 +53,6 @@ fn judge(node: &RemovedNode) -> Said {
         ),
         at: place.steps.clone(),
         label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
-        ..Said::default()
+        ..Diagnosis::default()
     }
 }

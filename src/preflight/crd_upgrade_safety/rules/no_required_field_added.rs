@@ -6,7 +6,7 @@ use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::keywords;
@@ -47,7 +47,7 @@ database:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("required")?;
     let before: BTreeSet<&Json> = change.live.and_then(Json::list).unwrap_or_default().iter().collect();
     let after = change.desired.and_then(Json::list)?;
@@ -62,7 +62,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
         keywords::get(pair.live, "properties").and_then(Json::map).is_some_and(|fields| fields.get(name).is_some())
     });
     let mut said =
-        Said::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
+        Diagnosis::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
             .message(wording!("{names} may not become required{inside} in ", VERSIONS))
             .fact(format!("now required: {names}"))
             .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })

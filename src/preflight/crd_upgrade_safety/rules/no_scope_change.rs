@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -38,13 +38,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     if was == now {
         return Vec::new();
     }
-    let said = Said {
+    let said = Diagnosis {
         message: format!("scope may not be changed from {was} to {now}").into(),
         documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
         help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects").into(),
         at: steps::spec("scope"),
         label: Some(format!("was {was} in the live CRD")),
-        ..Said::default()
+        ..Diagnosis::default()
     };
     vec![Found { version: None, said }]
 }

@@ -3,7 +3,7 @@
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::migration;
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -48,7 +48,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     let removed = pair.live.stored_versions().into_iter().filter(|name| pair.desired.version(name).is_none());
     removed
         .map(|name| {
-            let said = Said {
+            let said = Diagnosis {
                 message: format!("stored version {name} may not be removed").into(),
                 documented: Some(format!(
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
@@ -60,7 +60,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 steps: migration::plan(&pair.live, &pair.desired),
                 at: steps::versions(),
                 label: Some(format!("objects may be stored at {name} in the cluster")),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             Found { version: Some(name.to_owned()), said }
         })

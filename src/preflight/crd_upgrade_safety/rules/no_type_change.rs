@@ -4,7 +4,7 @@ use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -37,7 +37,7 @@ timeout:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("type")?;
     let was = change.live.and_then(Json::text).unwrap_or_default();
     let now = change.desired.and_then(Json::text).unwrap_or_default();
@@ -50,7 +50,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
     let name = |kind: &str| if kind.is_empty() { "any".to_owned() } else { kind.to_owned() };
     let (from, to) = (name(was), name(now));
     Some(
-        Said::of_field(place, "type", &format!("type changed from \"{was}\" to \"{now}\""))
+        Diagnosis::of_field(place, "type", &format!("type changed from \"{was}\" to \"{now}\""))
             .message(wording!("type of {field} may not be changed from {from} to {to} in ", VERSIONS))
             .label(format!("was {from} in the live CRD"))
             .help(wording!(

@@ -3,7 +3,7 @@
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -54,12 +54,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let columns = words::listed(&gone);
-        let said = Said {
+        let said = Diagnosis {
             message: wording!("kubectl get no longer shows {columns} of ", VERSIONS),
             help: wording!("keep {columns} in additionalPrinterColumns of ", VERSIONS, " if scripts read it"),
             at: steps::of_version(desired.index, "additionalPrinterColumns"),
             label: Some(format!("the live CRD has {columns}")),
-            ..Said::default()
+            ..Diagnosis::default()
         };
         found.push(Found { version: Some(live.name.to_string()), said });
     }

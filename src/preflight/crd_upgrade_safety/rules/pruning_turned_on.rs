@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity, Verdict};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -39,14 +39,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         return Vec::new();
     }
     let text = "unable to determine if change is safe: preserveUnknownFields changed from true to false";
-    let said = Said {
+    let said = Diagnosis {
         message: "unknown fields of every version are pruned from now on".into(),
         documented: Some(format!("\"ChangeValidator\" validation failed: {text}")),
         help: "name every field that is in use in the schemas, or keep unknown fields there with x-kubernetes-preserve-unknown-fields".into(),
         at: steps::spec("preserveUnknownFields"),
         label: Some("the live CRD keeps every field".into()),
         verdict: Some(Verdict::DataLoss),
-        ..Said::default()
+        ..Diagnosis::default()
     };
     vec![Found { version: None, said }]
 }

@@ -3,7 +3,7 @@
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -57,12 +57,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             let (was, now) = (shown(was), shown(now));
             let mut at = steps::subresource(desired.index, "scale");
             at.push(path.into());
-            let said = Said {
+            let said = Diagnosis {
                 message: wording!("{path} of ", VERSIONS, " changes from {was} to {now}"),
                 help: wording!("keep {path}: {was} in ", VERSIONS),
                 at,
                 label: Some(format!("was {was} in the live CRD")),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             found.push(Found { version: Some(live.name.to_string()), said });
         }

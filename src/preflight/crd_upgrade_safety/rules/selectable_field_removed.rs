@@ -3,7 +3,7 @@
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -53,12 +53,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let fields = words::listed(&gone);
-        let said = Said {
+        let said = Diagnosis {
             message: wording!("objects of ", VERSIONS, " can no longer be selected by {fields}"),
             help: wording!("keep {fields} in selectableFields of ", VERSIONS),
             at: steps::of_version(desired.index, "selectableFields"),
             label: Some(format!("the live CRD has {fields}")),
-            ..Said::default()
+            ..Diagnosis::default()
         };
         found.push(Found { version: Some(live.name.to_string()), said });
     }

@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -54,7 +54,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     removed
         .map(|version| {
             let name = &version.name;
-            let said = Said {
+            let said = Diagnosis {
                 message: format!("served version {name} is removed right away").into(),
                 documented: None,
                 help: format!(
@@ -62,7 +62,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 ).into(),
                 at: steps::versions(),
                 label: Some(format!("the live CRD serves {name}")),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             Found { version: Some(name.to_string()), said }
         })

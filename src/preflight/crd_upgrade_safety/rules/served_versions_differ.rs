@@ -2,7 +2,7 @@
 
 use crate::crd::{Crd, CrdPair, Version, steps, versions};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Between, Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Between, Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -101,13 +101,13 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
             places.push(format!("{} more", differences.len() - NAMED));
         }
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
-        let said = Said {
+        let said = Diagnosis {
             message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)).into(),
             help: format!("make {lower} and {higher} alike there, convert by a webhook, or stop to serve one of them")
                 .into(),
             at: steps::schema(index),
             label: Some(format!("differs from {lower}, and does not in the live CRD")),
-            ..Said::default()
+            ..Diagnosis::default()
         };
         found.push(Found { version: Some(format!("{lower} -> {higher}")), said });
     }

@@ -3,7 +3,7 @@
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -45,7 +45,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     pair.common_versions()
         .filter(|(live, desired)| !live.status_subresource && desired.status_subresource)
         .map(|(live, desired)| {
-            let said = Said {
+            let said = Diagnosis {
                 message: wording!(
                     "status becomes a subresource of ",
                     VERSIONS,
@@ -54,7 +54,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 help: "make sure that anyone who reports a status writes it through /status".into(),
                 at: steps::subresource(desired.index, "status"),
                 label: Some("no status subresource in the live CRD".into()),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             Found { version: Some(live.name.to_string()), said }
         })

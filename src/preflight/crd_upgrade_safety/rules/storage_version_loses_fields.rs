@@ -4,7 +4,7 @@ use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::fields;
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -113,13 +113,13 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let listed = words::listed(&fields);
-        let said = Said {
+        let said = Diagnosis {
             message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
             help: format!("give {} these fields, or convert by a webhook, before the storage version moves", now.name)
                 .into(),
             at: steps::of_version(now.index, "storage"),
             label: Some(format!("{} has {listed} in the live CRD; {} has not", version.name, now.name)),
-            ..Said::default()
+            ..Diagnosis::default()
         };
         found.push(Found { version: Some(version.name.to_string()), said });
     }

@@ -3,7 +3,7 @@
 use super::storage_version_loses_fields;
 use crate::crd::{CrdPair, steps};
 use crate::finding::Severity;
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -59,7 +59,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     if !storage_version_loses_fields::judge(pair).is_empty() {
         return Vec::new();
     }
-    let said = Said {
+    let said = Diagnosis {
         message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name).into(),
         help: format!(
             "objects stay stored at {} until they are next written: keep it until all of them were",
@@ -68,7 +68,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .into(),
         at: steps::of_version(now.index, "storage"),
         label: Some(format!("the live CRD stores at {}", was.name)),
-        ..Said::default()
+        ..Diagnosis::default()
     };
     vec![Found { version: Some(now.name.to_string()), said }]
 }

@@ -3,7 +3,7 @@
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -51,12 +51,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             ("scale", live.scale.is_some() && desired.scale.is_none()),
         ];
         for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
-            let said = Said {
+            let said = Diagnosis {
                 message: wording!("the {name} subresource is removed from ", VERSIONS),
                 help: wording!("keep subresources.{name} in ", VERSIONS),
                 at: steps::subresource(desired.index, name),
                 label: Some(format!("the live CRD has the {name} subresource")),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             found.push(Found { version: Some(live.name.to_string()), said });
         }

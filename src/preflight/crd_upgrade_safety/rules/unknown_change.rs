@@ -4,7 +4,7 @@ use crate::finding::Severity;
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, UNKNOWN_CHANGE, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, UNKNOWN_CHANGE, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 const EFFECT: Effect = Effect {
@@ -58,7 +58,7 @@ hosts:
     judge: Judge::Node(judge),
 };
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let first = pair.unclaimed.first()?;
     let told: Vec<String> = pair.unclaimed.iter().map(|change| keyword_change::tell(change)).collect();
     let told = told.join("; ");

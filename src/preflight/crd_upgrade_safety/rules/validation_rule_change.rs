@@ -7,7 +7,7 @@ use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::model::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::Sense;
@@ -59,7 +59,7 @@ struct Changes {
     other_cases: Vec<String>,
 }
 
-fn judge(pair: &NodePair) -> Option<Said> {
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
     let (live, desired) = (list(change.live), list(change.desired));
     let changes = compare(&live, &desired);
@@ -99,7 +99,7 @@ fn judge(pair: &NodePair) -> Option<Said> {
     let (field, parts, so) = (pair.place.field(), parts.join("; "), effect.so);
     let message = wording!("CEL rules of {field} change in ", VERSIONS, ": {parts}; {so}");
     let said = keyword_change::unknown(pair, change, &told, &effect).message(message);
-    Some(Said { is_about_updates, ..said })
+    Some(Diagnosis { is_about_updates, ..said })
 }
 
 fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {

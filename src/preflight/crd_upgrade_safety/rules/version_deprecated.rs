@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::Severity;
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -43,12 +43,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     pair.common_versions()
         .filter(|(live, desired)| !live.deprecated && desired.deprecated)
         .map(|(live, desired)| {
-            let said = Said {
+            let said = Diagnosis {
                 message: format!("version {} is deprecated from now on", live.name).into(),
                 help: format!("nothing breaks; who uses {} is warned by the server", live.name).into(),
                 at: steps::of_version(desired.index, "deprecated"),
                 label: Some("not deprecated in the live CRD".into()),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             Found { version: Some(live.name.to_string()), said }
         })

@@ -2,7 +2,7 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Found, Judge, Rule, Said, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {
@@ -54,13 +54,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .filter_map(|live| {
             let name = &live.name;
             let desired = pair.desired.version(name).filter(|desired| !desired.served)?;
-            let said = Said {
+            let said = Diagnosis {
                 message: format!("version {name} is no longer served").into(),
                 documented: None,
                 help: format!("make sure that no client uses {name} any more; served: true brings it back").into(),
                 at: steps::of_version(desired.index, "served"),
                 label: Some(format!("the live CRD serves {name}")),
-                ..Said::default()
+                ..Diagnosis::default()
             };
             Some(Found { version: Some(name.to_string()), said })
         })

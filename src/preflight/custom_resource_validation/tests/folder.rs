@@ -35,7 +35,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let plan = plan::build(manifests, plan::Ahead::none(), &target, options, &|_, _| ()).await.expect("a plan");
+        let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let proofs = Arc::new(Proofs::new(Unproven, 1));
         let context = Context {
             plan: &plan,

@@ -10,7 +10,7 @@ fn a_team_defines_checks_of_its_own() {
         .with("over.yaml", "preflightRules:\n- {name: mine, exec: {timeout: 2m}, config: {mode: warn}}\n- {name: no-x, enabled: false}\n");
     assert_eq!(bed.checks(), ["mine", "CRDUpgradeSafety"]);
     let settings = bed.settings();
-    assert_eq!(settings.own_checks.iter().map(|check| &*check.name).collect::<Vec<_>>(), ["no-x", "mine"]);
+    assert_eq!(settings.custom_checks.iter().map(|check| &*check.name).collect::<Vec<_>>(), ["no-x", "mine"]);
     let mine = &settings.checks[0];
     assert_eq!(mine.mode, Mode::Warn);
     assert!(matches!(mine.definition, Definition::Own { kind: "exec", .. }));
@@ -74,7 +74,7 @@ fn programs_that_come_with_the_manifests_are_not_run() {
 /// Whether the check `mine` runs its program: the first word of its command, or why not.
 fn program(bed: &Bed) -> std::result::Result<String, Withheld> {
     let settings = bed.settings();
-    let mine = settings.own_checks.iter().find(|check| check.name == "mine").expect("the check");
+    let mine = settings.custom_checks.iter().find(|check| check.name == "mine").expect("the check");
     match &mine.definition {
         Definition::NotRun { why, .. } => Err(*why),
         _ => Ok(mine.config.0.as_ref().unwrap().to_value()["command"][0].as_str().unwrap().to_owned()),

@@ -42,7 +42,7 @@ pub enum Withheld {
 
 /// A check that the configuration defines.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OwnCheck {
+pub struct CustomCheck {
     pub name: String,
     pub definition: Definition,
     /// What stands below the key of its kind.
@@ -107,7 +107,7 @@ pub(super) fn read(
     layers: &[LayerData],
     came_along: bool,
     known: &Known,
-) -> (Vec<OwnCheck>, Vec<Problem>) {
+) -> (Vec<CustomCheck>, Vec<Problem>) {
     let withheld = match came_along {
         true => Some(Withheld::CameWithManifests),
         false if merged.raw.allow_exec == Some(true) => None,
@@ -157,7 +157,7 @@ pub(super) fn read(
         {
             problems.extend(found);
         }
-        checks.push(OwnCheck { name: name.clone(), definition, config });
+        checks.push(CustomCheck { name: name.clone(), definition, config });
     }
     (checks, problems)
 }

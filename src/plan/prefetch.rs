@@ -12,25 +12,25 @@ use crate::problem::Result;
 use crate::resource::{ObjectRef, Resource};
 
 /// The CRDs of some names as they are live.
-pub struct Ahead {
+pub struct Prefetch {
     names: BTreeSet<String>,
     read: Result<Vec<Read>>,
 }
 
-impl Ahead {
+impl Prefetch {
     /// Nothing.
     pub fn none() -> Self {
-        Ahead { names: BTreeSet::new(), read: Ok(Vec::new()) }
+        Prefetch { names: BTreeSet::new(), read: Ok(Vec::new()) }
     }
 
     /// Reads the CRDs of these names. An error is kept until it is certain that they are wanted.
     pub async fn read(names: BTreeSet<String>, target: &Target, on_read: OnRead<'_>) -> Self {
         if names.is_empty() {
-            return Ahead::none();
+            return Prefetch::none();
         }
         let wanted: Vec<Wanted> = names.iter().map(|name| Wanted::crd(name)).collect();
         let read = target.read_each(&wanted, on_read).await;
-        Ahead { names, read }
+        Prefetch { names, read }
     }
 
     /// The live objects of `crds`, in their order: those that were read, and now the others.

@@ -7,7 +7,7 @@ use crate::crd::Crd;
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::objects::cause::Keyword;
 use crate::preflight::objects::group::{Group, Groups, Key};
-use crate::preflight::objects::judge::{Fill, Harm, Loss};
+use crate::preflight::objects::judge::{Fill, Impact, Loss};
 use crate::preflight::objects::ratchet::Refusal;
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CouldNotCheck, Violation};
@@ -54,7 +54,7 @@ fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>
 }
 
 /// What a finding says of its objects.
-struct Said {
+struct Diagnosis {
     doc: &'static RuleDoc,
     severity: Severity,
     message: String,
@@ -75,62 +75,62 @@ fn because(keyword: &Keyword) -> String {
 }
 
 /// The finding, or why nobody could tell.
-fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
+fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
     let Key { version, harm, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
     let (because, of_all) = (because(keyword), of_all(group, total));
     let (is, lose, get) = if group.count == 1 { ("is", "loses", "gets") } else { ("are", "lose", "get") };
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match harm {
-        Harm::Undecided(reason) => return Err(reason.clone()),
-        Harm::Refused(Refusal::AnyUpdate) => (
+        Impact::Undecided(reason) => return Err(reason.clone()),
+        Impact::Refused(Refusal::AnyUpdate) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
             format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
         ),
-        Harm::Refused(Refusal::AnyChangeOf(part)) => (
+        Impact::Refused(Refusal::AnyChangeOf(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
             format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
         ),
-        Harm::Refused(Refusal::AnyApply) => (
+        Impact::Refused(Refusal::AnyApply) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
             format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
         ),
-        Harm::Refused(Refusal::Touched) => (
+        Impact::Refused(Refusal::Touched) => (
             &rules::REFUSED_WHEN_TOUCHED,
             format!("{of_all} {is} refused once {field} is touched at {version}{because}"),
             format!("repair {field} in them before somebody has to create them anew"),
         ),
-        Harm::Refused(Refusal::CreateOnly) => (
+        Impact::Refused(Refusal::CreateOnly) => (
             &rules::REFUSED,
             format!("{of_all} {is} refused when created anew at {version}: {field}{because}"),
             format!("repair {field} in their manifests, or let {version} accept what they have"),
         ),
-        Harm::Pruned(Loss::OnRead) => (
+        Impact::Pruned(Loss::OnRead) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field}: {version} does not have it any more"),
             format!("keep {field} in {version}, or take it out of these objects first"),
         ),
-        Harm::Pruned(Loss::OnWrite) => (
+        Impact::Pruned(Loss::OnWrite) => (
             &rules::DATA_PRUNED,
             format!(
                 "{of_all} {lose} {field} when next written: {version} becomes the storage version and does not have it"
             ),
             format!("add {field} to {version}, or convert by webhook"),
         ),
-        Harm::Pruned(Loss::IfStored) => (
+        Impact::Pruned(Loss::IfStored) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field} if stored at {version}, which does not have it any more"),
             format!("keep {field} in {version} as long as status.storedVersions names it"),
         ),
-        Harm::Pruned(Loss::AtVersion) => (
+        Impact::Pruned(Loss::AtVersion) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field} when read and written at {version}, which does not have it"),
             format!("add {field} to {version}, or convert by webhook"),
         ),
-        Harm::Defaulted(fill) => {
+        Impact::Defaulted(fill) => {
             let message = match fill {
                 Fill::OnRead => format!("{of_all} {get} {field} at once at {version}{because}"),
                 Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
@@ -138,7 +138,7 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
             };
             (&rules::DEFAULTED, message, format!("set {field} in them where the default does not suit"))
         }
-        Harm::WrittenAt { manager, removed } => {
+        Impact::WrittenAt { manager, removed } => {
             severity = Some(Severity::Warning);
             let goes = if *removed { "which is removed" } else { "which is not served any more" };
             let (was, when) = (if group.count == 1 { "was" } else { "were" }, "written");
@@ -148,7 +148,7 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
                 format!("see to it that {manager} writes at a version that stays"),
             )
         }
-        Harm::StoredAt => (
+        Impact::StoredAt => (
             &rules::REMOVED_VERSION,
             format!("{of_all} may be stored at {version}, which is removed"),
             format!(
@@ -157,10 +157,10 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Said, String> {
             ),
         ),
     };
-    Ok(Said { doc, severity: severity.unwrap_or(doc.severity), message, help })
+    Ok(Diagnosis { doc, severity: severity.unwrap_or(doc.severity), message, help })
 }
 
-fn violation(key: Key, group: Group, said: Said, total: u64, change: usize, crd: &About<'_>) -> Violation {
+fn violation(key: Key, group: Group, said: Diagnosis, total: u64, change: usize, crd: &About<'_>) -> Violation {
     let Key { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
     let mut at: Vec<Step> = vec!["spec".into(), "versions".into()];

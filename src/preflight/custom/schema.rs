@@ -1,6 +1,6 @@
 //! `docs/exec-check.schema.json`: what a program reads and what it answers, held to what is really written and read.
 //!
-//! `UPDATE_DOCS=1 cargo test --lib own::schema` writes it anew.
+//! `UPDATE_DOCS=1 cargo test --lib custom::schema` writes it anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -90,7 +90,10 @@ fn the_documented_schema_is_fresh() {
         std::fs::write(&path, &fresh).expect("docs/ can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == fresh, "docs/exec-check.schema.json is stale: run UPDATE_DOCS=1 cargo test --lib own::schema");
+    assert!(
+        written == fresh,
+        "docs/exec-check.schema.json is stale: run UPDATE_DOCS=1 cargo test --lib custom::schema"
+    );
 }
 
 fn plan(manifests: &str) -> Plan {
