@@ -245,9 +245,7 @@ fn webhook(raw: RawWebhook) -> Result<Webhook, Unreadable> {
 }
 
 fn service(raw: RawService) -> Result<ServiceReference, Unreadable> {
-    let at = |key: &'static str| {
-        move || steps::webhook().into_iter().chain(["clientConfig", "service", key].map(Step::from)).collect()
-    };
+    let at = |key: &'static str| move || steps::client_config("service").into_iter().chain([key.into()]).collect();
     Ok(ServiceReference {
         namespace: required(raw.namespace, at("namespace"))?,
         name: required(raw.name, at("name"))?,

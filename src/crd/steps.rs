@@ -52,9 +52,19 @@ pub fn schema(index: usize) -> Vec<Step> {
     steps
 }
 
-/// `spec.conversion.webhook`
-pub fn webhook() -> Vec<Step> {
-    path(["spec", "conversion", "webhook"])
+/// `spec.conversion`
+pub fn conversion() -> Vec<Step> {
+    spec("conversion")
+}
+
+/// `spec.conversion.webhook.key`
+pub fn webhook(key: &str) -> Vec<Step> {
+    path(["spec", "conversion", "webhook", key])
+}
+
+/// `spec.conversion.webhook.clientConfig.key`
+pub fn client_config(key: &str) -> Vec<Step> {
+    path(["spec", "conversion", "webhook", "clientConfig", key])
 }
 
 /// What leads on from the schema of a version, for steps that lead into one.

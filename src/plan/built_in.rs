@@ -6,6 +6,7 @@ use base64::Engine;
 
 use gantry_schema::golang::{Timestamp, duration};
 use gantry_schema::json::Json;
+use gantry_schema::keywords;
 use gantry_schema::quantity::Quantity;
 
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
@@ -121,50 +122,20 @@ pub fn is_quantity(parent: &str, key: &str) -> bool {
 /// where they are empty. Everywhere else a zero means something (`minimum: 0`, `subresources: {status: {}}`).
 /// Source: `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`
 pub fn is_dropped_from_crd(key: &str, value: &Json<'_>) -> bool {
+    // What holds of the keywords of schemas their table knows. This one is a pointer: `false` means nothing, and is kept.
+    if keywords::is_dropped(key, value) && key != "x-kubernetes-preserve-unknown-fields" {
+        return true;
+    }
     match value {
         Json::Null => true,
-        Json::Bool(value) => {
-            !value
-                && matches!(
-                    key,
-                    "deprecated"
-                        | "exclusiveMaximum"
-                        | "exclusiveMinimum"
-                        | "nullable"
-                        | "preserveUnknownFields"
-                        | "uniqueItems"
-                        | "x-kubernetes-embedded-resource"
-                        | "x-kubernetes-int-or-string"
-                )
-        }
+        Json::Bool(value) => !value && matches!(key, "deprecated" | "preserveUnknownFields"),
         Json::Int(number) => *number == 0 && key == "priority",
         Json::Float(_) => false,
         Json::Text(text) => {
-            text.is_empty()
-                && matches!(
-                    key,
-                    "$schema"
-                        | "description"
-                        | "format"
-                        | "id"
-                        | "listKind"
-                        | "message"
-                        | "messageExpression"
-                        | "fieldPath"
-                        | "pattern"
-                        | "singular"
-                        | "title"
-                        | "type"
-                )
+            text.is_empty() && matches!(key, "fieldPath" | "listKind" | "message" | "messageExpression" | "singular")
         }
         Json::List(items) => items.is_empty() && key != "default" && key != "example",
-        Json::Map(map) => {
-            map.is_empty()
-                && matches!(
-                    key,
-                    "annotations" | "definitions" | "dependencies" | "labels" | "patternProperties" | "properties"
-                )
-        }
+        Json::Map(map) => map.is_empty() && matches!(key, "annotations" | "dependencies" | "labels"),
     }
 }
 

@@ -127,6 +127,7 @@ fn a_zero_that_means_something_in_a_crd_is_a_change() {
         json!({"name": "v1", "schema": {"type": "object"}, "subresources": {}}),
         json!({"name": "v1", "schema": {"type": "object", "minimum": 0}}),
         json!({"name": "v1", "schema": {"type": "object", "default": false}}),
+        json!({"name": "v1", "schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": false}}),
         json!({"name": "v1", "schema": {"type": "object", "additionalProperties": false}}),
         json!({"name": "v1", "schema": {"type": "object", "additionalProperties": {}}}),
     ] {

@@ -33,7 +33,7 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
 use crate::cluster::{ListRequest, Target};
 use crate::config::ConfigReader;
-use crate::crd::{Crd, ServiceReference, Unreadable, Version, Webhook};
+use crate::crd::{Crd, ServiceReference, Unreadable, Version, Webhook, steps};
 use crate::finding::Severity;
 use crate::plan::{Change, Plan};
 use crate::resource::{RawObject, Resource, Step};
@@ -79,7 +79,7 @@ fn violation(
     version: Option<&str>,
     message: String,
     help: &str,
-    at: &[&str],
+    at: Vec<Step>,
 ) -> Violation {
     Violation {
         subject,
@@ -100,7 +100,7 @@ fn violation(
         help: help.to_owned(),
         wording: None,
         explain: Some(doc.name.into()),
-        at: at.iter().map(|key| Step::from(*key)).collect(),
+        at,
         label: None,
     }
 }
@@ -263,8 +263,8 @@ fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
         versions => format!("the webhook understands ConversionReview {} only", versions.join(", ")),
     };
     let help = format!("API servers send {}", REVIEW_VERSIONS.join(" and "));
-    let at = ["spec", "conversion", "webhook", "conversionReviewVersions"];
-    Some(violation(&rules::REVIEW_VERSIONS, subject.clone(), None, message, &help, &at))
+    let at = steps::webhook("conversionReviewVersions");
+    Some(violation(&rules::REVIEW_VERSIONS, subject.clone(), None, message, &help, at))
 }
 
 fn ca_bundle(
@@ -303,8 +303,8 @@ fn ca_bundle(
             (format!("{whose} is of no use: {why}"), help, is_refused)
         }
     };
-    let at = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
-    let mut violation = violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, &at);
+    let at = steps::client_config("caBundle");
+    let mut violation = violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, at);
     if !is_certain && (brought.is_new || brought.is_among) {
         brought::await_webhook(&mut violation, desired, context.plan);
     }
@@ -321,14 +321,14 @@ async fn reached(
     found: &mut Found,
     brought: &mut Brought,
 ) {
-    let at = ["spec", "conversion", "webhook", "clientConfig", "service"];
+    let at = || steps::client_config("service");
     let shown = format!("{}/{}", reference.namespace, reference.name);
     let service = match Service::find(reference, context).await {
         Ok(Some(service)) => service,
         Ok(None) if stays => {
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
             let help = "correct the name or the namespace, or deploy the Service, too";
-            found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
+            found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
             return;
         }
         Ok(None) => return,
@@ -339,7 +339,7 @@ async fn reached(
         let has = if ports.is_empty() { "no port".to_owned() } else { ports.join(", ") };
         let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
         let help = "correct clientConfig.service.port (443, where it is not given) or the Service";
-        found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, &at));
+        found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
         return;
     }
     brought.is_among |= workload::is_among(&service, &reference.namespace, context.plan);
@@ -356,7 +356,7 @@ async fn reached(
         Ok(false) => {
             let message = format!("no endpoint of the Service {shown} is ready at port {}", reference.port);
             let help = format!("see who should answer: kubectl get endpointslices,pods -n {}", reference.namespace);
-            found.violations.push(violation(&rules::SERVICE_NOT_READY, subject.clone(), None, message, &help, &at));
+            found.violations.push(violation(&rules::SERVICE_NOT_READY, subject.clone(), None, message, &help, at()));
         }
         Err(error) => found.add(Err(error)),
     }
@@ -386,7 +386,7 @@ fn stopped(
     };
     let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name);
     let help = "let it roll over behind a readiness probe, and deploy it before the CRD that needs it";
-    let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, &["spec"]);
+    let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, vec!["spec".into()]);
     let nobody = keeps_serving || !is_live || total == Some(0);
     Violation { severity: if nobody { Severity::Info } else { found.severity }, ..found }
 }

@@ -9,7 +9,7 @@ use super::loss::{self, Loss};
 use super::service::{could_not, unlisted};
 use super::{Found, rules, violation};
 use crate::cluster::{ListError, ListRequest, RewriteError};
-use crate::crd::{Crd, Version};
+use crate::crd::{Crd, Version, steps};
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
@@ -102,7 +102,7 @@ fn fails(
     let said = if context.redact { "the conversion webhook fails".into() } else { text::cut(said, 400) };
     let message = format!("{how_many} to {}: {said}", version.name);
     let help = format!("bring the conversion webhook of {} up, then run again", crd.name);
-    violation(&rules::FAILS, subject.clone(), Some(&version.name), message, &help, &["spec", "conversion"])
+    violation(&rules::FAILS, subject.clone(), Some(&version.name), message, &help, steps::conversion())
 }
 
 /// The trip of each object to one version and back.
@@ -228,7 +228,7 @@ impl Losses {
             .collect();
         let of = sample.objects.len() as u64;
         let affected = Some(Affected { count, of, unlisted: 0, examples: EXAMPLES, objects });
-        let found = violation(doc, subject.clone(), Some(&version.name), message, help, &["spec", "conversion"]);
+        let found = violation(doc, subject.clone(), Some(&version.name), message, help, steps::conversion());
         Some(Violation { severity, affected, path: Some(loss::shown(&first.path)), ..found })
     }
 }

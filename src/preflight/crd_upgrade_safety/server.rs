@@ -4,6 +4,7 @@ use super::compare::RuleViolation;
 use super::presets::{crdify, kapp};
 use super::rule::Diagnosis;
 use super::rules::RULES;
+use crate::crd::steps;
 use crate::finding::Severity;
 use crate::plan::{Action, Change};
 use crate::preflight::Violation;
@@ -90,15 +91,15 @@ pub fn tell_once(violations: &mut Vec<Violation>) {
         }
         let subject = format!("{:?}", violation.subject);
         let has = |rule: &str| loud.iter().any(|(other, name)| *other == subject && name == rule);
-        let twins: &[&str] = match violation.at.as_slice() {
-            [spec, scope] if *spec == "spec".into() && *scope == "scope".into() => {
-                &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]
-            }
-            [_, names, _] if *names == "names".into() => &["KindChanged"],
-            [_, versions] if *versions == "versions".into() => {
-                &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]
-            }
-            _ => &[],
+        let at = &violation.at;
+        let twins: &[&str] = if *at == steps::spec("scope") {
+            &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]
+        } else if *at == steps::versions() {
+            &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]
+        } else if at.len() == 3 && at.starts_with(&steps::spec("names")) {
+            &["KindChanged"]
+        } else {
+            &[]
         };
         !twins.iter().any(|twin| has(twin))
     });

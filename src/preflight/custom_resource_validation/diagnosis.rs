@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::rules;
-use crate::crd::Crd;
+use crate::crd::{Crd, steps};
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::objects::cause::Keyword;
 use crate::preflight::objects::group::{Group, Groups, Key};
@@ -163,14 +163,13 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
 fn violation(key: Key, group: Group, said: Diagnosis, total: u64, change: usize, crd: &About<'_>) -> Violation {
     let Key { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
-    let mut at: Vec<Step> = vec!["spec".into(), "versions".into()];
-    if let Some(described) = crd.desired.version(&version) {
-        at.push(described.index.into());
-        if crd.judged.contains(&version) {
-            at.extend(["schema".into(), "openAPIV3Schema".into()]);
-            at.extend(keyword.at.iter().cloned());
+    let at: Vec<Step> = match crd.desired.version(&version) {
+        Some(described) if crd.judged.contains(&version) => {
+            steps::schema(described.index).into_iter().chain(keyword.at.iter().cloned()).collect()
         }
-    }
+        Some(described) => steps::version(described.index),
+        None => steps::versions(),
+    };
     let unlisted = group.count.saturating_sub(distinct(&group.objects));
     Violation {
         affected: Some(Affected {

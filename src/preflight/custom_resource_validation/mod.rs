@@ -28,10 +28,10 @@ use super::proofs::Proofs;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
 use crate::cluster::selector::Selector;
 use crate::config::ConfigReader;
+use crate::crd::steps;
 use crate::finding::Coverage;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, Plan};
-use crate::resource::Step;
 
 const NAME: &str = "CustomResourceValidation";
 
@@ -258,10 +258,6 @@ fn of_manifest(fault: Fault) -> Violation {
     fault.under(rule)
 }
 
-fn conversion() -> Vec<Step> {
-    vec!["spec".into(), "conversion".into()]
-}
-
 fn not_converted(upgrade: &Upgrade, version: &str, said: &str, context: &Context<'_>) -> Violation {
     let said = if context.redact {
         "the conversion webhook fails".to_owned()
@@ -270,17 +266,15 @@ fn not_converted(upgrade: &Upgrade, version: &str, said: &str, context: &Context
     };
     let message = format!("objects cannot be read at {version}, so that nobody can tell what becomes of them: {said}");
     let help = "bring the conversion webhook up, then run again".to_owned();
-    Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, conversion())
+    Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, steps::conversion())
 }
 
 fn not_judged(upgrade: &Upgrade, version: &str) -> Violation {
     let message =
         format!("what the conversion makes of the objects at {version} cannot be asked before it is in place");
     let help = format!("read and write some objects at {version} on a test cluster first");
-    let at = upgrade
-        .desired
-        .version(version)
-        .map_or_else(conversion, |version| vec!["spec".into(), "versions".into(), version.index.into(), "name".into()]);
+    let desired = upgrade.desired.version(version);
+    let at = desired.map_or_else(steps::conversion, |version| steps::of_version(version.index, "name"));
     Violation::of(&rules::NOT_JUDGED, upgrade.change, Some(version.to_owned()), message, help, at)
 }
 
@@ -290,6 +284,6 @@ fn perhaps_stored(upgrade: &Upgrade, version: &str) -> Violation {
         "write every object once, take {version} out of status.storedVersions, and remove it then; the server does not \
          tell which objects are stored at it"
     );
-    let at = vec!["spec".into(), "versions".into()];
+    let at = steps::versions();
     Violation::of(&rules::REMOVED_VERSION, upgrade.change, Some(version.to_owned()), message, help, at)
 }

@@ -153,8 +153,7 @@ impl Place {
         let mut at: Vec<Step> = match of_all {
             Some(field) => steps::of_version(0, field).into_iter().chain(steps.into_iter().skip(2)).collect(),
             None if (key(0), key(1), key(2)) == ("spec", "conversion", "webhookClientConfig") => {
-                let config = steps::webhook().into_iter().chain(["clientConfig".into()]);
-                config.chain(steps.into_iter().skip(3)).collect()
+                steps::webhook("clientConfig").into_iter().chain(steps.into_iter().skip(3)).collect()
             }
             None if (key(0), key(1)) == ("status", "storedVersions") => steps::versions(),
             None => steps,
