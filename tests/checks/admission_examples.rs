@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::admission::{Admission, comes_into_force, findings, only, quota, rule};
-use crate::support::{Bed, control_plane};
+use crate::support::{Bed, control_plane, sentences};
 use gantry::preflight::registry;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -86,6 +86,7 @@ fn each_example_breaks_its_rule_and_no_other() {
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": rbac, "verbs": ["get", "create", "patch"]},
     ]));
     let check = registry::find("AdmissionDryRun").expect("the check");
+    let mut all = String::new();
     for doc in (check.rules)() {
         let bed = Bed::new();
         cp.apply_yaml(&bed.namespace());
@@ -101,6 +102,9 @@ fn each_example_breaks_its_rule_and_no_other() {
         let output = bed.gantry(cp.kubeconfig(user), &arguments).run();
         let found: BTreeSet<String> = findings(&output).into_iter().map(|(rule, ..)| rule).collect();
         assert_eq!(found, BTreeSet::from([doc.name.to_owned()]), "{output}");
+        all.push_str(&sentences(&output.report()));
         output.code(if doc.name == "JudgedWithoutServer" { 0 } else { 3 });
     }
+    // What a change of words changes is seen in the diff of this file: INSTA_UPDATE=always cargo test --test checks examples
+    insta::assert_snapshot!(all);
 }
