@@ -160,7 +160,7 @@ impl Run<'_> {
                     Ok(Established::Never(reason)) => self.fail(
                         Problem::new(format!("{object} was applied, but the server will not serve it: {reason}"))
                             .at(at)
-                            .help("mend the CRD and run the same command again"),
+                            .help("fix the CRD and run the same command again"),
                     ),
                     Err(error) => error.problems().iter().cloned().for_each(|problem| self.fail(problem)),
                 }

@@ -98,7 +98,7 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
         reading.problems.push(
             Problem::new(format!("the key {:?} is written twice", duplicate.key))
                 .at(at(duplicate.again.line, duplicate.again.column))
-                .help(format!("it stands at {first} already; keep one of them")),
+                .help(format!("first defined at {first}; keep one of them")),
         );
     }
     let mut reader = Reader {
@@ -302,7 +302,7 @@ impl Reader<'_> {
         for (index, item) in items.iter().enumerate() {
             if let Some((name, span)) = self.rule_name(index, item) {
                 if let Some(first) = seen.get(&name) {
-                    let help = format!("it stands at {first} already; keep one of them");
+                    let help = format!("first defined at {first}; keep one of them");
                     let message = format!("duplicate preflight check in configuration: {name:?}");
                     self.problem(&span, message, Some(help));
                     continue;

@@ -191,8 +191,7 @@ impl Selection {
     fn notice_what_is_off(&mut self, layers: &[LayerData]) {
         for switch in self.switches.iter().filter(|switch| !switch.enabled && switch.layer == Layer::Manifests) {
             let message = format!("a Config document among the manifests switches the check {:?} off", switch.name);
-            self.notices
-                .push(switch.place.problem(message).help(format!("--preflight {} runs it all the same", switch.name)));
+            self.notices.push(switch.place.problem(message).help(format!("--preflight {} still runs it", switch.name)));
         }
         let mut inherited = false;
         for layer in layers {
@@ -210,7 +209,7 @@ impl Selection {
         }
         if self.problems.is_empty() && self.checks.is_empty() {
             let message = format!("no preflight check runs: {RULES} enables none");
-            self.notices.push(Problem::new(message).help(format!("--preflight {DEFAULT_CHECK} runs one all the same")));
+            self.notices.push(Problem::new(message).help(format!("--preflight {DEFAULT_CHECK} still runs one")));
         }
     }
 }

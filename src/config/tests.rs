@@ -306,7 +306,7 @@ fn wrong_names_are_refused_in_kapps_words() {
     assert_eq!(
         Bed::new().file("gantry.yaml", files).problems(),
         [
-            "gantry.yaml:6:9: duplicate preflight check in configuration: \"CRDUpgradeSafety\" | it stands at gantry.yaml:4:9 already; keep one of them",
+            "gantry.yaml:6:9: duplicate preflight check in configuration: \"CRDUpgradeSafety\" | first defined at gantry.yaml:4:9; keep one of them",
             "gantry.yaml:5:9: unknown preflight check in configuration: \"crdUpgradeSafety\" | did you mean \"CRDUpgradeSafety\"?",
         ]
     );
@@ -392,9 +392,7 @@ fn what_is_no_config_is_refused_with_its_line() {
 fn a_key_written_twice_is_refused() {
     assert_eq!(
         Bed::new().file("gantry.yaml", "warnOnly: true\nwarnOnly: false\n").problems(),
-        [
-            "gantry.yaml:4:1: the key \"warnOnly\" is written twice | it stands at gantry.yaml:3:1 already; keep one of them"
-        ]
+        ["gantry.yaml:4:1: the key \"warnOnly\" is written twice | first defined at gantry.yaml:3:1; keep one of them"]
     );
 }
 

@@ -116,7 +116,7 @@ fn twice(manifests: &[Manifest]) -> Vec<Problem> {
         match first.entry(manifest.object.identity()) {
             Entry::Vacant(entry) => drop(entry.insert(manifest)),
             Entry::Occupied(entry) => {
-                let message = format!("{} is here for the second time", shown(&manifest.object.to_string()));
+                let message = format!("{} is defined twice", shown(&manifest.object.to_string()));
                 let help = format!("remove one of them; the first is at {}", entry.get().origin.location());
                 problems.push(Problem::new(message).at(Spans::of(&manifest.origin).locate(&[]).location).help(help));
             }

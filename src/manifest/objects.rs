@@ -101,7 +101,7 @@ impl Reader<'_> {
     fn duplicates(&mut self, duplicates: &[yaml::Duplicate]) {
         for duplicate in duplicates {
             let first = self.location(duplicate.first.line, duplicate.first.column);
-            let message = format!("the key {:?} is here for the second time; this value counts", shown(&duplicate.key));
+            let message = format!("the key {:?} is a duplicate; the last value wins", shown(&duplicate.key));
             let notice = Problem::new(message).at(self.location(duplicate.again.line, duplicate.again.column));
             self.reading.notices.push(notice.help(format!("remove one of them; the first is at {first}")));
         }
@@ -230,7 +230,7 @@ impl Reader<'_> {
             ("kind", &kind, is_kind as fn(&str) -> bool),
         ] {
             if !fits(value) {
-                let message = format!("{:?} is no valid {field}", shown(value));
+                let message = format!("{:?} is not a valid {field}", shown(value));
                 return Err(Problem::new(message).at(place(&[field.into()])));
             }
         }
@@ -259,7 +259,7 @@ impl Reader<'_> {
         let namespace = field("namespace")?;
         for (field, value) in [("name", Some(&name)), ("namespace", namespace.as_ref())] {
             if let Some(value) = value.filter(|value| !is_path_segment(value)) {
-                let message = format!("{:?} is no valid metadata.{field}", shown(value));
+                let message = format!("{:?} is not a valid metadata.{field}", shown(value));
                 let problem = Problem::new(message).at(place(&["metadata".into(), field.into()]));
                 return Err(problem.help("'.', '..', and names with '/', '%' or control characters are not allowed"));
             }

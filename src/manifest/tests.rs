@@ -276,10 +276,10 @@ fn other_broken_manifests_are_explained() {
     );
     assert_eq!(metadata("text"), ["-:3:1: metadata must be a mapping, but is a text"]);
     assert_eq!(metadata(""), ["-:1:1: the A has no metadata.name"]);
-    assert_eq!(metadata("{name: ../../etc}"), ["-:3:12: \"../../etc\" is no valid metadata.name"]);
+    assert_eq!(metadata("{name: ../../etc}"), ["-:3:12: \"../../etc\" is not a valid metadata.name"]);
     assert_eq!(
         problems("apiVersion: v1/../x\nkind: A\nmetadata: {name: a}"),
-        ["-:1:1: \"v1/../x\" is no valid apiVersion"]
+        ["-:1:1: \"v1/../x\" is not a valid apiVersion"]
     );
     assert_eq!(
         problems("text"),
@@ -298,7 +298,7 @@ fn the_same_object_twice_names_both_places() {
     let other = text.replace("apps/v1", "apps/v1beta1");
     let problems = from_text(&format!("{text}---\n# again\n{other}---\n{}", text.replace("prod", "dev"))).unwrap_err();
     let [problem] = &problems[..] else { panic!("{problems:?}") };
-    assert_eq!(problem.to_string(), "-:6:1: deployment.apps/web -n prod is here for the second time");
+    assert_eq!(problem.to_string(), "-:6:1: deployment.apps/web -n prod is defined twice");
     assert_eq!(problem.help.as_deref(), Some("remove one of them; the first is at -:1"));
 }
 
@@ -306,7 +306,7 @@ fn the_same_object_twice_names_both_places() {
 fn a_key_that_is_there_twice_is_a_notice() {
     let loaded = from_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  x: 1\n  x: 2\n").unwrap();
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
-    assert_eq!(notice.to_string(), "-:6:3: the key \"x\" is here for the second time; this value counts");
+    assert_eq!(notice.to_string(), "-:6:3: the key \"x\" is a duplicate; the last value wins");
     assert_eq!(notice.help.as_deref(), Some("remove one of them; the first is at -:5:3"));
     assert_eq!(loaded.manifests[0].raw.value()["spec"], json!({"x": 2}));
 }

@@ -134,13 +134,13 @@ pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespac
 fn not_written(manifest: &Manifest, verbs: &[String]) -> Problem {
     let object = &manifest.object;
     Problem::new(format!(
-        "{} of {} cannot be applied: the target takes no patch of it (only {})",
+        "{} of {} cannot be applied: the API does not support patch (only {})",
         object.kind,
         object.api_version,
         crate::text::sanitize(&verbs.join(", "))
     ))
     .at(manifest.origin.location())
-    .help("take it out of the manifests: it is asked or read, and nothing that a deploy could keep")
+    .help("remove it from the manifests: this is a request-only API (a review), not a stored object")
 }
 
 fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {

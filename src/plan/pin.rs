@@ -53,11 +53,11 @@ impl Moved {
     pub fn problem(&self, change: &Change) -> Problem {
         let object = &change.desired.object;
         let what = match self {
-            Moved::Aside(_) => "kept changing in the target while it was to be written",
-            Moved::TurnedUp => "turned up in the target after it was checked",
+            Moved::Aside(_) => "kept changing in the target while gantry tried to write it",
+            Moved::TurnedUp => "was created in the target after the checks ran",
             Moved::Changed => "changed in the target after it was checked",
             Moved::Deleted => "was deleted in the target after it was checked",
-            Moved::Replaced => "was deleted and created anew in the target after it was checked",
+            Moved::Replaced => "was deleted and created again in the target after it was checked",
         };
         Problem::new(format!("{object} {what}; it was not written"))
             .at(change.desired.origin.location())

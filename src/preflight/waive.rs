@@ -55,13 +55,13 @@ impl Waivers<'_> {
             if self.is_over(waiver) {
                 let expires = waiver.expires.map(|date| date.to_string()).unwrap_or_default();
                 problems.push(waiver.problem(
-                    format!("the waiver ({}) expired on {expires} and no longer holds", waiver.reason),
-                    "mend what it was for, give it a new day, or take it out",
+                    format!("the waiver ({}) expired on {expires} and no longer applies", waiver.reason),
+                    "fix the finding, extend `expires`, or remove the waiver",
                 ));
             } else if !used && rule.is_some() && !fits(rules_of_all) {
                 problems.push(waiver.problem(
                     format!(
-                        "the waiver ({}) fits no rule: {:?}",
+                        "the waiver ({}) matches no rule: {:?}",
                         waiver.reason,
                         waiver.rule.as_deref().unwrap_or_default()
                     ),
@@ -69,8 +69,8 @@ impl Waivers<'_> {
                 ));
             } else if !used && whole && fits(rules_that_ran) {
                 problems.push(waiver.problem(
-                    format!("the waiver ({}) fits no finding of this run", waiver.reason),
-                    "take it out if what it was for is gone, or mend its patterns",
+                    format!("the waiver ({}) matches no finding of this run", waiver.reason),
+                    "fix its patterns, or remove it if the finding is gone",
                 ));
             }
         }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(severities, [Severity::Waived]);
         let (severities, problems) = apply(&[waiver("*", Some("^.spec.[p]ollInterval"), None)]);
         assert_eq!(severities, [Severity::Error]);
-        assert_eq!(problems, ["the waiver (agreed) fits no finding of this run"]);
+        assert_eq!(problems, ["the waiver (agreed) matches no finding of this run"]);
     }
 
     #[test]
@@ -169,7 +169,10 @@ mod tests {
         let (_, problems) = apply(&[waiver("NoTypeChange", None, None), waiver("NoSuchRule", None, None)]);
         assert_eq!(
             problems,
-            ["the waiver (agreed) fits no finding of this run", "the waiver (agreed) fits no rule: \"NoSuchRule\""]
+            [
+                "the waiver (agreed) matches no finding of this run",
+                "the waiver (agreed) matches no rule: \"NoSuchRule\""
+            ]
         );
     }
 }

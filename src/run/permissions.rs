@@ -94,7 +94,7 @@ async fn print(
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
-        "# What it takes to deploy {} with {}: no right can be left out.\n",
+        "# Minimal RBAC to deploy {} with {}.\n",
         text::count(plan.changes.len(), "object"),
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
@@ -107,8 +107,8 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
     let changes: BTreeSet<usize> = needs.iter().filter(|need| is_any(&need.right)).map(|need| need.change).collect();
     let word = |change: usize| {
         format!(
-            "# {}: nobody can tell what kind its parameters are of, so that the API server asks for\n\
-             # the right to read everything. Deploy its policy, or the CRD of its parameters, first and print again.\n",
+            "# {}: its paramKind is unknown, so the API server requires read access to everything.\n\
+             # Deploy its policy, or the CRD of its parameters, first and print again.\n",
             text::sanitize(&plan.changes[change].desired.object.to_string())
         )
     };

@@ -121,8 +121,9 @@ pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Res
 /// Looks whether there is something to deploy, and whether its configuration was known from the start.
 pub fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
     if let Some(late) = loaded.configs.get(configs) {
-        let problem = Problem::new("this Config was not recognised in time").at(late.origin.location());
-        return Err(Error::usage(problem.help("write its apiVersion in plain letters")));
+        let problem =
+            Problem::new("this Config document was detected too late to take effect").at(late.origin.location());
+        return Err(Error::usage(problem.help("write its apiVersion without escapes or tags")));
     }
     if loaded.manifests.is_empty() {
         let problem = Problem::new("the manifests hold configuration and no object to deploy");

@@ -74,7 +74,7 @@ pub async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: 
     stage.aside(|| {
         let _ = writeln!(
             host.stderr,
-            "interrupted: no other object is begun; waiting for those under way (Ctrl-C again ends at once)"
+            "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately"
         );
     });
     applying.await

@@ -48,12 +48,8 @@ spec:
         ],
         "{found:#?}"
     );
-    assert!(
-        found[0]
-            .3
-            .contains("2 objects before this is written; judged 2 by gantry's own validator and the server's schema")
-    );
-    assert!(found[1].3.contains("1 object before this is written; judged 1 by gantry's own validator and their CRD"));
+    assert!(found[0].3.contains("2 objects before this is written: 2 checked by gantry against the server's schema"));
+    assert!(found[1].3.contains("1 object before this is written: 1 validated against their CRD by gantry"));
     // Without the mistakes it is deployed, and what is left of the notes stops nothing.
     bed.write("manifests.yaml", &manifests("abc", "revisionHistoryLimit"));
     bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);

@@ -373,7 +373,7 @@ fn a_kind_that_is_asked_and_not_kept_is_found_before_anything_is_written() {
         bed.write("manifests.yaml", &[bed.namespace(), odd].join("---\n"));
         let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
         assert_eq!(findings(output.code(3))[0].0, "ApiNotServed");
-        let said = format!("the target takes no patch of it (only {verbs})");
+        let said = format!("the API does not support patch (only {verbs})");
         output.stdout_contains(&said);
         bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(1).stderr_contains(&said);
         assert_eq!(cp.get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404, "nothing was written");

@@ -263,7 +263,7 @@ fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
     assert_eq!(status, 500, "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("failed to create typed live object"), "{answer}");
     bed.write("object.yaml", &text);
-    bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("no server-side apply can read the live object");
+    bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("server-side apply cannot parse the live object");
 }
 
 /// What an apply leaves of the fields that its manager gives up is decided by the server: a rule for each field refuses

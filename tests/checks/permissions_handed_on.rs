@@ -87,7 +87,7 @@ fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
     for ((bed, manifests), server_says) in beds.iter().zip(manifests).zip(server_says) {
         bed.write("manifests.yaml", &manifests);
         let user = writer_of_policies();
-        assert!(printed(bed, cp, &user).contains("the right to read everything"), "nobody grants that unawares");
+        assert!(printed(bed, cp, &user).contains("requires read access to everything"), "no one grants that unawares");
         let output = bed.deploy(cp.kubeconfig(&user), &CHECK).run();
         output.code(3).stdout_contains(said).stdout_contains("cannot tell what kind the parameters are of");
         let output = bed.deploy(cp.kubeconfig(&user), &["--preflight", "CRDUpgradeSafety"]).run();

@@ -230,7 +230,7 @@ fn an_expired_waiver_holds_no_more_and_a_stale_one_is_a_warning() {
     let bed = several();
     let output = bed.check(
         "waivers:
-- {rule: NoTypeChange, reason: until it is mended, expires: '2020-01-31'}
+- {rule: NoTypeChange, reason: until it is fixed, expires: '2020-01-31'}
 - {rule: FormatChange, reason: agreed}
 - {rule: NoScopeChange, reason: long gone}\n",
     );
@@ -245,11 +245,11 @@ fn an_expired_waiver_holds_no_more_and_a_stale_one_is_a_warning() {
     assert_eq!(
         warnings,
         [
-            ("the waiver (until it is mended) expired on 2020-01-31 and no longer holds".to_owned(), 4),
-            ("the waiver (long gone) fits no finding of this run".to_owned(), 6),
+            ("the waiver (until it is fixed) expired on 2020-01-31 and no longer applies".to_owned(), 4),
+            ("the waiver (long gone) matches no finding of this run".to_owned(), 6),
         ]
     );
-    output.stderr_contains("warning: c.yaml:4: the waiver (until it is mended) expired on 2020-01-31");
+    output.stderr_contains("warning: c.yaml:4: the waiver (until it is fixed) expired on 2020-01-31");
 }
 
 #[test]

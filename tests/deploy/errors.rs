@@ -70,7 +70,7 @@ fn a_kubeconfig_that_is_not_there_or_has_no_such_context() {
 
     failing.0.write("broken", "apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user: {token: [geheim]}\n");
     let broken = failing.0.deploy(failing.folder().join("broken"), &[]).run();
-    broken.code(1).stderr_contains("error: this is no valid kubeconfig\n").contains_nowhere("geheim");
+    broken.code(1).stderr_contains("error: this is not a valid kubeconfig\n").contains_nowhere("geheim");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn credentials_that_the_server_does_not_take() {
     failing.says(user(json!({"tokenFile": failing.folder().join("token")})), &refused);
     // Neither of these is anybody to the server.
     let anonymous =
-        format!("{url} takes user \"admin\" (context \"test\") for anonymous, who may not get path /api/v1");
+        format!("{url} treats user \"admin\" (context \"test\") as anonymous, which may not get path /api/v1");
     for user in [user(json!({})), user(json!({"username": "admin", "password": "geheim"}))] {
         failing
             .says(user, &anonymous)

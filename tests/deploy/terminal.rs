@@ -193,7 +193,7 @@ fn an_interrupt_is_answered_at_once_lets_the_object_under_way_end_and_begins_no_
     let mut running = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).spawn();
     held.reached();
     running.interrupt();
-    running.wait_for_stderr("interrupted: no other object is begun; waiting for those under way");
+    running.wait_for_stderr("interrupted: finishing the requests in flight");
     drop(held);
     let run = running.wait();
     let expected =
@@ -213,7 +213,7 @@ fn a_second_interrupt_ends_it_where_it_is() {
     let mut terminal = bed.deploy(proxy.kubeconfig("admin"), &["-y"]).on_terminal();
     held.reached();
     terminal.press("\u{3}");
-    terminal.wait_for("Ctrl-C again ends at once");
+    terminal.wait_for("press Ctrl-C again to quit immediately");
     terminal.press("\u{3}");
     terminal.wait().code(1);
     drop(held);

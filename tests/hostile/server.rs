@@ -297,7 +297,7 @@ fn a_server_that_is_busy_for_ever() {
         is_read(asked).then(|| Does::refuse(429, "TooManyRequests", "Too many requests, please try again later."))
     });
     let out = run.gantry().run();
-    out.code(1).stderr_contains("is too busy (429), even after some tries").contains_nowhere("panicked");
+    out.code(1).stderr_contains("is overloaded (429); gave up after several attempts").contains_nowhere("panicked");
     let reads = run.server.asked().into_iter().filter(is_read).count();
     // Sixteen are under way at the same time, and each of those waits.
     assert!((100..=16 * 6 + 100).contains(&reads), "{reads}");

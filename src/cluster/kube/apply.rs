@@ -90,7 +90,10 @@ pub async fn apply(
         .ok_or_else(|| ApplyError::Refused(errors::nonsense(transport.peer(), answer.code.as_u16(), "no object")))?;
     if **pin == Pin::Absent && answer.code != StatusCode::CREATED {
         // Only a server that keeps no resourceVersions comes here: an aggregated one of its own making.
-        transport.warn(format!("{object} turned up between check and apply, and was updated instead of created"));
+        transport.warn(format!(
+            "{object} was created by someone else after the checks ran, so gantry updated it \
+            instead of creating it"
+        ));
     }
     if apply.force_conflicts && matches!(pin, Pin::At { .. }) {
         return Ok(takeover::release(transport, apply, request.namespace, live).await);

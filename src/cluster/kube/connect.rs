@@ -429,7 +429,7 @@ contexts:
     async fn a_kubeconfig_that_is_none_is_located_and_not_quoted() {
         let home = Home::with("apiVersion: v1\nusers:\n- name: u\n  user: {token: [geheim]}\n");
         let problem = home.problem("x").await;
-        assert_eq!(problem.message, "this is no valid kubeconfig");
+        assert_eq!(problem.message, "this is not a valid kubeconfig");
         let at = problem.at.expect("a place");
         assert_eq!((at.line, at.column), (4, 0), "a column would show the line, token and all");
     }

@@ -101,7 +101,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         if !is_unreachable || ends_here {
             let message = match is_unreachable {
                 true => format!("{} cannot be reached", via(peer)),
-                false => format!("{} lets nothing through to {}: {}", via(peer), peer.address, words(&reason)),
+                false => format!("{} refused to connect to {}: {}", via(peer), peer.address, words(&reason)),
             };
             return not_sent(Problem::new(message).help(CHECK_PROXY));
         }
@@ -118,7 +118,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     let number = chain.iter().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
     if cfg!(unix) && matches!(number, Some(23 | 24)) {
         return not_sent(
-            Problem::new(format!("no connection to {}: this process has too many open files", via(peer)))
+            Problem::new(format!("cannot connect to {}: this process has too many open files", via(peer)))
                 .help("allow it more of them: ulimit -n"),
         );
     }
@@ -131,11 +131,11 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
                 None => format!("is the cluster of context {:?} running, and is its server URL right?", peer.context),
             }))
         }
-        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => not_sent(
-            Problem::new(format!("there is no way to {} from here", via(peer))).help("is the network or the VPN up?"),
-        ),
+        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
+            not_sent(Problem::new(format!("no route to {}", via(peer))).help("is the network or the VPN up?"))
+        }
         Some(io::ErrorKind::TimedOut) => Failure::sent(
-            Problem::new(format!("no connection to {} in time", via(peer)))
+            Problem::new(format!("timed out connecting to {}", via(peer)))
                 .help("is the cluster reachable from here (VPN, firewall, proxy)?"),
         ),
         _ => Failure::sent(broken(peer)),
@@ -320,7 +320,7 @@ mod tests {
         );
         assert_eq!(certificate(CertificateError::Expired), format!("the certificate of {server} has expired"));
         assert_eq!(lost_to(io::Error::from(io::ErrorKind::ConnectionRefused)), "10.0.0.1:6443 refuses the connection");
-        assert_eq!(lost_to(io::Error::from(io::ErrorKind::TimedOut)), "no connection to 10.0.0.1:6443 in time");
+        assert_eq!(lost_to(io::Error::from(io::ErrorKind::TimedOut)), "timed out connecting to 10.0.0.1:6443");
         assert_eq!(
             lost_to(io::Error::from(io::ErrorKind::ConnectionReset)),
             "10.0.0.1:6443 closed the connection before its answer was complete"

@@ -93,11 +93,11 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
         // The parser's own words quote the file, and so would an excerpt, which goes with a column.
         Err(KubeconfigError::Parse(error)) => {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).unwrap_or(0);
-            Problem::new("this is no valid kubeconfig")
+            Problem::new("this is not a valid kubeconfig")
                 .at(Location { file: path.display().to_string(), line, column: 0 })
                 .help("`kubectl config view` with this file says more")
         }
-        Err(_) => Problem::new(format!("{} is no valid kubeconfig", path.display())),
+        Err(_) => Problem::new(format!("{} is not a valid kubeconfig", path.display())),
     };
     Err(Error::failed(problem))
 }

@@ -93,8 +93,10 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
         413 => Problem::new(format!("{} is too large for the API server", what(call)))
             .help("an API server takes requests of 3 MB and stores objects of 1.5 MB: split the object or shorten it"),
-        429 => Problem::new(format!("the API server {} is too busy (429), even after some tries", peer.server))
-            .help("run again later"),
+        429 => {
+            Problem::new(format!("the API server {} is overloaded (429); gave up after several attempts", peer.server))
+                .help("run again later")
+        }
         503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
             .help("`kubectl get apiservices` names the API that is down; run again when it is up"),
         422 if is_immutable(status) => {
@@ -176,7 +178,7 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     if user == ANONYMOUS {
         let whom = peer.user.as_ref().map_or_else(|| "us".to_owned(), |user| format!("user {:?}", words(user)));
         let (server, context) = (&peer.server, &peer.context);
-        return Problem::new(format!("{server} takes {whom} (context {context:?}) for anonymous, who {may_not}"))
+        return Problem::new(format!("{server} treats {whom} (context {context:?}) as anonymous, which {may_not}"))
             .help("are there credentials for this user in the kubeconfig, and of this very cluster? Log in again");
     }
     Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
@@ -329,7 +331,7 @@ mod tests {
             403,
             r#"x: User "system:anonymous" cannot get resource "pods" in API group "" in the namespace "n""#,
         );
-        let expected = r#"https://10.0.0.1:6443 takes user "dev" (context "staging") for anonymous, who may not get pods in namespace "n""#;
+        let expected = r#"https://10.0.0.1:6443 treats user "dev" (context "staging") as anonymous, which may not get pods in namespace "n""#;
         assert_eq!(message, expected);
         assert!(help.contains("Log in again") && !help.contains("Role"), "{help}");
         let (message, help) = explained(403, r#"forbidden: User "dev" cannot get path "/apis""#);

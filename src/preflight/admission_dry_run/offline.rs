@@ -101,18 +101,18 @@ fn notes(changes: &[Change], judged: &BTreeMap<usize, usize>, described: &BTreeS
         let shaped = count(&|index| described.contains(&index));
         let rest = indices.len() - custom - shaped;
         let said = [
-            (custom, "by gantry's own validator and their CRD"),
-            (shaped, "by gantry's own validator and the server's schema, values apart"),
-            (rest, "by nobody"),
+            (custom, "validated against their CRD by gantry"),
+            (shaped, "checked by gantry against the server's schema (not their values)"),
+            (rest, "not validated"),
         ];
         let said: Vec<String> =
             said.iter().filter(|(number, _)| *number > 0).map(|(number, how)| format!("{number} {how}")).collect();
         let message = format!(
-            "the server cannot judge {} before this is written; judged {}",
+            "the server cannot validate {} before this is written: {}",
             text::count(indices.len(), "object"),
             said.join(", ")
         );
-        let help = "deploy this first for the server's own verdict on the rest".to_owned();
+        let help = "deploy this first, then the server can validate the rest".to_owned();
         let at = vec![Step::from("metadata"), Step::from("name")];
         Violation::of(&rules::UNASKED, by, None, message, help, at)
     };

@@ -290,17 +290,14 @@ fn ca_bundle(
             false,
         ),
         Some(bundle) => {
-            let whose =
-                if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest leaves as it is," };
+            let whose = if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest keeps," };
             // The server knows it, too, and says so before the webhook can write another one.
             let (why, is_refused) = match ca::fault(bundle, context.today)? {
-                Fault::Unreadable(why) if own.is_some() => {
-                    (format!("{why}, so that the server does not serve the CRD"), true)
-                }
+                Fault::Unreadable(why) if own.is_some() => (format!("{why}; the server will not serve the CRD"), true),
                 Fault::Unreadable(why) | Fault::Dated(why) => (why, false),
             };
             let help = "put the certificate of the webhook's CA there, or leave caBundle out";
-            (format!("{whose} is of no use: {why}"), help, is_refused)
+            (format!("{whose} is invalid: {why}"), help, is_refused)
         }
     };
     let at = steps::client_config("caBundle");

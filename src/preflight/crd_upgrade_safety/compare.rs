@@ -33,7 +33,7 @@ pub struct RuleViolation {
 /// Compares a live CRD with the one that is to replace it.
 ///
 /// # Errors
-/// A schema that is none.
+/// The schema is not an object.
 pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
     let mut violations = Vec::new();
     for rule in RULES {

@@ -1,10 +1,10 @@
-//! Every field of a CRD outside its schemas, and who has the say on it.
+//! Every field of a CRD outside its schemas, and which rule is responsible for it.
 //!
 //! Keywords of schemas are claimed by rules (see [`super::rule::Claim`]); what surrounds the schemas is looked at by rules
 //! about whole CRDs, which read what they need. This table keeps count of them: a test holds it against the API's own
 //! description, so that a field that Kubernetes adds is noticed.
 
-/// Who has the say on a field.
+/// Which rule is responsible for a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
     /// The rules of these names.

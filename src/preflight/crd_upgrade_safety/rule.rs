@@ -16,7 +16,7 @@ pub struct Rule {
     pub doc: RuleDoc,
     /// Where the rule comes from, which decides how a violation weighs.
     pub weight: Weight,
-    /// The transitions that this rule has the say on.
+    /// The transitions that this rule is responsible for.
     pub claims: &'static [Claim],
     /// A violation of this rule is the cause of all others on the same node and below it, which are not reported.
     pub hides_others: bool,

@@ -79,7 +79,8 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
     let Key { version, harm, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
     let (because, of_all) = (because(keyword), of_all(group, total));
-    let (is, lose, get) = if group.count == 1 { ("is", "loses", "gets") } else { ("are", "lose", "get") };
+    let (is, has, lose, get) =
+        if group.count == 1 { ("is", "has", "loses", "gets") } else { ("are", "have", "lose", "get") };
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match harm {
         Impact::Undecided(reason) => return Err(reason.clone()),
@@ -132,7 +133,7 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
         ),
         Impact::Defaulted(fill) => {
             let message = match fill {
-                Fill::OnRead => format!("{of_all} {get} {field} at once at {version}{because}"),
+                Fill::OnRead => format!("{of_all} {has} {field} defaulted on read at {version}{because}"),
                 Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
                 Fill::IfNotStored => format!("{of_all} perhaps {get} another {field} at {version}{because}"),
             };
@@ -145,7 +146,7 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
             (
                 &rules::REMOVED_VERSION,
                 format!("{of_all} {was} {when} at {version}, {goes}, by {manager}"),
-                format!("see to it that {manager} writes at a version that stays"),
+                format!("make sure {manager} writes a version that is still served"),
             )
         }
         Impact::StoredAt => (

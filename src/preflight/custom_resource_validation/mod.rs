@@ -264,8 +264,8 @@ fn not_converted(upgrade: &Upgrade, version: &str, said: &str, context: &Context
     } else {
         crate::text::cut(said, 400).into_owned()
     };
-    let message = format!("objects cannot be read at {version}, so that nobody can tell what becomes of them: {said}");
-    let help = "bring the conversion webhook up, then run again".to_owned();
+    let message = format!("objects cannot be read at {version}, so the effect on them is unknown: {said}");
+    let help = "fix the conversion webhook, then run again".to_owned();
     Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, steps::conversion())
 }
 

@@ -385,8 +385,8 @@ impl Judging {
             ),
             // An update that is no apply would be forgiven it.
             Whose::Live => (
-                "no server-side apply can read the live object: ".to_owned(),
-                "repair the live object first, by an update that is no apply: kubectl patch --type merge".to_owned(),
+                "server-side apply cannot parse the live object: ".to_owned(),
+                "repair the live object first with a non-apply update: kubectl patch --type merge".to_owned(),
             ),
         };
         let whole = format!("{}: {}", unreadable.path, gotext::without_types(&unreadable.message));

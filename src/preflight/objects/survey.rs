@@ -171,7 +171,7 @@ async fn pages(
         match judged {
             Some((taken, Ok(()))) => gathered = taken,
             Some((_, Err(error))) => {
-                let message = format!("the list of {name} holds what is no object: {error}");
+                let message = format!("the list of {name} contains a malformed object: {error}");
                 return Err(ListError::Other(crate::problem::Problem::new(message)));
             }
             None => return Err(ListError::Other(crate::problem::Problem::new("interrupted while judging objects"))),

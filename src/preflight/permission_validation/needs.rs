@@ -33,7 +33,7 @@ pub enum Right {
     WriteBinding { bind: Atom, role: RoleRef },
 }
 
-/// When the rights are to do.
+/// When the rights are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     /// For this plan, with what is live now.

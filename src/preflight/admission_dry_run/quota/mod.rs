@@ -233,7 +233,7 @@ fn unknown(error: &ListError, namespace: &str, created: &[usize]) -> Option<Viol
     let message = format!(
         "whether all that this deploy creates in namespace {namespace:?} fits into its quotas together is not known: {reason}"
     );
-    let help = "the right to list resourcequotas there would tell";
+    let help = "grant `list` on resourcequotas in this namespace to check this";
     let at = vec![Step::from("metadata"), Step::from("name")];
     Some(Violation::of(&rules::UNASKED, index, None, message, help.to_owned(), at))
 }

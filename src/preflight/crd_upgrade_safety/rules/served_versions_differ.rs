@@ -103,8 +103,11 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
         let said = Diagnosis {
             message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)).into(),
-            help: format!("make {lower} and {higher} alike there, convert by a webhook, or stop to serve one of them")
-                .into(),
+            help: format!(
+                "make {lower} and {higher} the same there, convert with a webhook, or stop serving one of \
+                them"
+            )
+            .into(),
             at: steps::schema(index),
             label: Some(format!("differs from {lower}, and does not in the live CRD")),
             ..Diagnosis::default()

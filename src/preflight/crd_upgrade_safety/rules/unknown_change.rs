@@ -1,4 +1,4 @@
-//! Whatever changed and no other rule has the say on.
+//! Any change that no other rule is responsible for.
 
 use crate::finding::Severity;
 use crate::finding::wording::wording;
