@@ -26,8 +26,8 @@ pub use gantry::{Gantry, Output, Running};
 pub use gantry_testbed::shared as control_plane;
 pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
 pub use mock::{Asked, Does, Mock};
-pub use record::sentences;
 pub use proxy::{Held, Proxy, Recorded, When};
+pub use record::sentences;
 pub use samples::{Said, Samples, affected, fields, findings, names, said, sample_crd, say, text};
 #[cfg(unix)]
 pub use terminal::Terminal;
