@@ -88,6 +88,15 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
+/// A server's sentence; where it quotes something very long (a whole schema), what is before and behind that.
+pub fn cut_quote(text: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 400;
+    let mut starts = text.char_indices().map(|(at, _)| at);
+    let (Some(before), Some(_)) = (starts.nth(SHOWN), starts.nth(SHOWN - 1)) else { return Cow::Borrowed(text) };
+    let behind = text.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
+    Cow::Owned(format!("{} … {}", &text[..before], &text[behind..]))
+}
+
 /// `1 object`, `3 objects`. For words whose plural takes an `s`.
 pub fn count(number: usize, word: &str) -> String {
     match number {
@@ -169,6 +178,13 @@ pub fn plain(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_is_long_both_ends_are_shown() {
+        let of = |length: usize| "ä".repeat(length);
+        assert_eq!(cut_quote(&of(800)), of(800));
+        assert_eq!(cut_quote(&format!("{}x{}", of(400), of(400))), format!("{} … {}", of(400), of(400)));
+    }
 
     #[test]
     fn harmless_text_is_borrowed() {

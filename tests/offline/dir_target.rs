@@ -276,7 +276,7 @@ fn a_live_crd_reads_as_the_server_would_answer_it() {
 }
 
 #[test]
-fn stored_versions_grow_and_a_removed_one_is_refused() {
+fn stored_versions_grow_and_what_a_server_refuses_is_refused() {
     let folder = folder(&[]);
     let target = open(&folder);
     let stored = |live: Live| live.raw.value()["status"]["storedVersions"].clone();
@@ -295,6 +295,16 @@ fn stored_versions_grow_and_a_removed_one_is_refused() {
     let mut cluster = crd(&["v1alpha1", "v1"]);
     cluster["spec"]["scope"] = "Cluster".into();
     assert!(refusal(apply(&target, &cluster)).ends_with("spec.scope: Invalid value: \"Cluster\": field is immutable"));
+    let mut ruled = crd(&["v1alpha1", "v1"]);
+    ruled["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"] = json!({"a": {"minLength": 1}});
+    assert!(
+        refusal(apply(&target, &ruled)).ends_with(
+            "spec.versions[1].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for \
+             specified object fields"
+        ),
+        "{}",
+        refusal(apply(&target, &ruled))
+    );
     assert_eq!(text(&folder, name), before);
 }
 

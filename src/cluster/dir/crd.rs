@@ -1,16 +1,13 @@
 //! What the API server does to a CustomResourceDefinition that it accepts, and why it would refuse one.
 //!
 //! Defaults are filled in, `status.storedVersions` remembers every version that was ever the storage version, and
-//! what cannot be changed is refused in the server's own words. Where the server prints a Go dump of all versions
-//! inside its message, the dump is left out.
+//! what a server refuses is refused in its own words ([`gantry_schema::crd`] knows them).
 
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
-
-const DNS_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+use crate::text::cut_quote;
+use gantry_schema::crd as server;
 
 /// Adds what the server adds when it reads a CRD, and drops what it never stores.
 pub(super) fn set_defaults(crd: &mut Value) {
@@ -71,32 +68,24 @@ pub(super) fn admit(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<Str
         stored.push(first.as_str().into());
     }
 
-    let mut errors = Vec::new();
-    if live.is_none() && text(crd, "/metadata/name") != format!("{}.{}", plural(crd), group(crd)) {
-        errors.push(format!(
-            "metadata.name: Invalid value: {:?}: must be spec.names.plural+\".\"+spec.group",
-            text(crd, "/metadata/name")
-        ));
-    }
-    check_spec(crd, storage.len(), &mut errors);
-    if let Some(live) = live {
-        for path in ["/spec/scope", "/spec/names/kind", "/spec/group", "/spec/names/plural"] {
-            let (was, is) = (text(live, path), text(crd, path));
-            if was != is {
-                let field = path[1..].replace('/', ".");
-                errors.push(format!("{field}: Invalid value: {is:?}: field is immutable"));
-            }
+    let live = live.map(established);
+    let errors = match server::judge(crd, live.as_ref()) {
+        Ok(judgement) => {
+            judgement.refusals.iter().map(|refusal| cut_quote(&refusal.to_string()).into_owned()).collect()
         }
-    }
-    check_stored_versions(crd, &mut errors);
-    if crd.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
-        errors.push(
-            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set \
-             x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-                .into(),
-        );
-    }
+        Err(unreadable) => vec![unreadable.to_string()],
+    };
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The live CRD as a server has it that serves it. A file may leave out that it was established; of one that never was, the
+/// server lets even scope and kind change.
+fn established(live: &Value) -> Value {
+    let mut live = live.clone();
+    if let Some(status) = live.get_mut("status").and_then(Value::as_object_mut) {
+        status.entry("conditions").or_insert_with(|| json!([{"type": "Established", "status": "True"}]));
+    }
+    live
 }
 
 /// The server's sentence around one or several reasons, and what to do about it.
@@ -115,90 +104,9 @@ pub(super) fn refusal(name: &str, errors: &[String]) -> Problem {
     }
 }
 
-fn check_spec(crd: &Value, storage: usize, errors: &mut Vec<String>) {
-    let required = |path: &str, errors: &mut Vec<String>| {
-        if text(crd, path).is_empty() {
-            errors.push(format!("{}: Required value", path[1..].replace('/', ".")));
-        }
-    };
-    required("/spec/group", errors);
-    if !group(crd).is_empty() && !group(crd).contains('.') {
-        errors.push(format!("spec.group: Invalid value: {:?}: should be a domain with at least one dot", group(crd)));
-    }
-    required("/spec/scope", errors);
-    let scope = text(crd, "/spec/scope");
-    if !matches!(scope, "" | "Cluster" | "Namespaced") {
-        errors.push(format!("spec.scope: Unsupported value: {scope:?}: supported values: \"Cluster\", \"Namespaced\""));
-    }
-    let mut names = Vec::new();
-    for (index, version) in versions(crd).iter().enumerate() {
-        check_version(index, version, errors);
-        names.push(text(version, "/name"));
-    }
-    names.sort_unstable();
-    if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        errors.push("spec.versions: Invalid value: must contain unique version names".into());
-    }
-    if storage != 1 {
-        errors.push("spec.versions: Invalid value: must have exactly one version marked as storage version".into());
-    }
-    for path in ["/spec/names/plural", "/spec/names/singular", "/spec/names/kind", "/spec/names/listKind"] {
-        required(path, errors);
-    }
-}
-
-fn check_version(index: usize, version: &Value, errors: &mut Vec<String>) {
-    let at = format!("spec.versions[{index}]");
-    let name = text(version, "/name");
-    if !is_dns_label(name) {
-        errors.push(format!("{at}.name: Invalid value: {name:?}: {DNS_LABEL}"));
-    }
-    let at = format!("{at}.schema.openAPIV3Schema");
-    match version.pointer("/schema/openAPIV3Schema") {
-        None | Some(Value::Null) => errors.push(format!("{at}: Required value")),
-        Some(schema) => match text(schema, "/type") {
-            "object" => {}
-            "" => errors.push(format!("{at}.type: Required value: must not be empty at the root")),
-            other => errors.push(format!("{at}.type: Invalid value: {other:?}: must be object at the root")),
-        },
-    }
-}
-
-fn check_stored_versions(crd: &Value, errors: &mut Vec<String>) {
-    let stored = crd.pointer("/status/storedVersions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if stored.is_empty() {
-        errors.push("status.storedVersions: Invalid value: null: must have at least one stored version".into());
-    }
-    for (index, version) in stored.iter().enumerate() {
-        let version = version.as_str().unwrap_or_default();
-        if !versions(crd).iter().any(|known| text(known, "/name") == version) {
-            errors.push(format!(
-                "status.storedVersions[{index}]: Invalid value: {version:?}: missing from spec.versions; {version} \
-                 was previously a storage version, and must remain in spec.versions until a storage migration ensures \
-                 no data remains persisted in {version} and removes {version} from status.storedVersions"
-            ));
-        }
-    }
-}
-
-fn is_dns_label(name: &str) -> bool {
-    name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-}
-
 /// `spec.versions`, empty where it is missing or no list.
 fn versions(crd: &Value) -> &[Value] {
     crd.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn group(crd: &Value) -> &str {
-    text(crd, "/spec/group")
-}
-
-fn plural(crd: &Value) -> &str {
-    text(crd, "/spec/names/plural")
 }
 
 fn storage_versions(crd: &Value) -> impl Iterator<Item = &str> {
@@ -258,7 +166,9 @@ mod tests {
     fn what_the_manifest_names_is_not_defaulted() {
         let mut desired = crd(&[("v1", true)]);
         desired["spec"]["names"]["singular"] = "one".into();
-        desired["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"service": {}}}});
+        let service = json!({"namespace": "n", "name": "hook"});
+        desired["spec"]["conversion"] = json!({"strategy": "Webhook",
+            "webhook": {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}});
         let stored = stored(None, desired).unwrap();
         assert_eq!(stored["spec"]["names"]["singular"], "one");
         assert_eq!(stored["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 443);
@@ -315,11 +225,13 @@ mod tests {
             [
                 "metadata.name",
                 "spec.scope",
+                "spec.versions[2].schema.openAPIV3Schema",
                 "spec.versions[0].name",
                 "spec.versions[1].schema.openAPIV3Schema.type",
-                "spec.versions[2].schema.openAPIV3Schema",
                 "spec.versions",
                 "spec.versions",
+                "spec.version",
+                "status.storedVersions",
             ]
         );
         assert!(

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::crd::{API_VERSION, Sides, steps};
 use crate::merge;
 use crate::resource::{RawObject, Step};
+use crate::text;
 use gantry_schema::FieldError;
 use gantry_schema::crd;
 
@@ -53,7 +54,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Re
         .take(MOST)
         .map(|refusal| {
             let Place { version, path, at } = Place::of(&refusal, &desired);
-            let message = format!("the API server refuses this CRD: {}", text(&refusal));
+            let message = format!("the API server refuses this CRD: {}", text::cut_quote(&refusal.to_string()));
             Refused { version, path, at, message }
         })
         .collect();
@@ -116,18 +117,6 @@ pub fn first(crd: &Sides) -> Option<String> {
     let live = crd.live_object.as_ref().map(RawObject::json);
     let refused = judge(live.as_deref(), &crd.desired_object.json(), None);
     refused.into_iter().next().map(|refused| refused.message)
-}
-
-/// The server's words; where it quotes a whole schema, what is before and behind that.
-fn text(error: &FieldError) -> String {
-    const SHOWN: usize = 400;
-    let text = error.to_string();
-    let characters: Vec<char> = text.chars().collect();
-    if characters.len() <= 2 * SHOWN {
-        return text;
-    }
-    let part = |part: &[char]| part.iter().collect::<String>();
-    format!("{} … {}", part(&characters[..SHOWN]), part(&characters[characters.len() - SHOWN..]))
 }
 
 /// Where in the desired CRD.
