@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
 
 use crate::support::{Gantry, Isolated, Output, Proxy, Recorded, control_plane, isolated};
 use serde_json::{Value, json};
@@ -17,6 +19,56 @@ fn fixture_folders() -> Vec<PathBuf> {
     paths.retain(|path| !path.join("offline").exists());
     paths.sort();
     paths
+}
+
+/// How many fixtures are judged at the same time.
+const SIDE_BY_SIDE: usize = 4;
+
+/// A fixture of which the live CRD is on the server.
+struct Fixture {
+    name: String,
+    expected: Vec<Judgement>,
+    /// A folder with `desired.yaml`.
+    work: tempfile::TempDir,
+    /// The path of the CRD.
+    path: String,
+}
+
+/// Puts the live CRDs of the fixtures that are `wanted` on the server, and runs `judge` on each, in a thread with the names
+/// of this test and of the fixture. One deploy for all of them: until a server has established a CRD takes longer than
+/// all else, and it establishes many at a time.
+fn for_each_fixture(wanted: impl Fn(&[Judgement]) -> bool, judge: impl Fn(&Fixture) + Sync) {
+    let all = tempfile::tempdir().unwrap();
+    let mut fixtures = Vec::new();
+    for folder in fixture_folders() {
+        let (name, names) = (folder.file_name().unwrap().to_string_lossy().into_owned(), isolated());
+        let expected = expected(&folder, &names);
+        if wanted(&expected) {
+            let work = tempfile::tempdir().unwrap();
+            fs::write(work.path().join("desired.yaml"), text(&folder, "desired.yaml", &names)).unwrap();
+            let live = text(&folder, "live.yaml", &names);
+            fs::write(all.path().join(format!("{name}.yaml")), &live).unwrap();
+            fixtures.push(Fixture { name, expected, work, path: path(&live) });
+        }
+    }
+    assert!(fixtures.len() > 40);
+    let cp = control_plane();
+    Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(all.path()).args(["deploy", "-f", "."]).run().code(0);
+    let test = thread::current().name().unwrap_or_default().to_owned();
+    for fixtures in fixtures.chunks(SIDE_BY_SIDE) {
+        thread::scope(|scope| {
+            for fixture in fixtures {
+                let thread = thread::Builder::new().name(format!("{test}::{}", fixture.name));
+                thread.spawn_scoped(scope, || judge(fixture)).unwrap();
+            }
+        });
+    }
+}
+
+/// The path of a CRD on the server.
+fn path(crd: &str) -> String {
+    let crd: Value = serde_yaml::from_str(crd).unwrap();
+    format!("{CRDS}/{}", crd["metadata"]["name"].as_str().unwrap())
 }
 
 /// A fixture's text in a group of its own, so that tests do not meet on the server.
@@ -70,56 +122,57 @@ fn stage(live: &str, desired: &str) -> (tempfile::TempDir, String) {
     Gantry::new().kubeconfig(cp.kubeconfig("admin")).args(["deploy", "-f", "-"]).stdin(live).run().code(0);
     let work = tempfile::tempdir().unwrap();
     fs::write(work.path().join("desired.yaml"), desired).unwrap();
-    let crd: Value = serde_yaml::from_str(live).unwrap();
-    (work, format!("{CRDS}/{}", crd["metadata"]["name"].as_str().unwrap()))
+    (work, path(live))
 }
 
 #[test]
 fn every_fixture_is_judged_alike_on_a_server_and_on_a_folder() {
-    let folders = fixture_folders();
-    assert!(folders.len() > 40);
-    for folder in folders {
-        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let names = isolated();
-        let (work, path) = stage(&text(&folder, "live.yaml", &names), &text(&folder, "desired.yaml", &names));
-        let before = live_crd(&path);
-        fs::create_dir(work.path().join("cluster")).unwrap();
-        let stored = work.path().join("cluster/live.json");
-        fs::write(&stored, before.to_string()).unwrap();
-        let to_folder = || {
-            let arguments = ["deploy", "-f", "desired.yaml", "--target", "dir:cluster", "-o", "json"];
-            Gantry::new().cwd(work.path()).args(arguments).run()
-        };
+    for_each_fixture(
+        |_| true,
+        |Fixture { name, expected, work, path }| {
+            let before = live_crd(path);
+            fs::create_dir(work.path().join("cluster")).unwrap();
+            let stored = work.path().join("cluster/live.json");
+            fs::write(&stored, before.to_string()).unwrap();
+            let to_folder = || {
+                let arguments = ["deploy", "-f", "desired.yaml", "--target", "dir:cluster", "-o", "json"];
+                Gantry::new().cwd(work.path()).args(arguments).run()
+            };
 
-        let on_folder = to_folder();
-        let output = deploy(work.path(), &["-o", "json"]);
-        let report = output.report();
-        assert_eq!(findings(&report), findings(&on_folder.report()), "{name}");
+            let on_folder = to_folder();
+            let output = deploy(work.path(), &["-o", "json"]);
+            let report = output.report();
+            assert_eq!(findings(&report), findings(&on_folder.report()), "{name}");
 
-        let expected = expected(&folder, &names);
-        assert_eq!(judgements(findings(&report)), expected, "{name}");
-        if has_errors(&expected) {
-            output.code(3);
-            assert_eq!(before["metadata"]["resourceVersion"], live_crd(&path)["metadata"]["resourceVersion"], "{name}");
-            assert_eq!(fs::read_to_string(&stored).unwrap(), before.to_string(), "{name}");
-            on_folder.code(3);
-            let crd = before["metadata"]["name"].as_str().unwrap();
-            let last = output.stderr.lines().last().unwrap_or_default();
-            let words = format!("validating upgrade for CRD \"{crd}\" failed: CustomResourceDefinition {crd} failed ");
-            assert!(last.starts_with(&words), "{name}: {last}");
-        } else {
-            output.code(0);
-            // What the server has after it is what the manifest says, judged by a run that writes nothing.
-            let outcomes = ["deployed", "unchanged"];
-            assert!(outcomes.contains(&report["outcome"].as_str().unwrap()), "{name}");
-            assert_eq!(deploy(work.path(), &["-o", "json"]).code(0).report()["outcome"], "unchanged", "{name}");
-            on_folder.code(0);
-            assert!(outcomes.contains(&on_folder.report()["outcome"].as_str().unwrap()), "{name}: {on_folder}");
-            let stored_then = fs::read_to_string(&stored).unwrap();
-            assert_eq!(to_folder().code(0).report()["outcome"], "unchanged", "{name}");
-            assert_eq!(fs::read_to_string(&stored).unwrap(), stored_then, "{name}");
-        }
-    }
+            assert_eq!(&judgements(findings(&report)), expected, "{name}");
+            if has_errors(expected) {
+                output.code(3);
+                assert_eq!(
+                    before["metadata"]["resourceVersion"],
+                    live_crd(path)["metadata"]["resourceVersion"],
+                    "{name}"
+                );
+                assert_eq!(fs::read_to_string(&stored).unwrap(), before.to_string(), "{name}");
+                on_folder.code(3);
+                let crd = before["metadata"]["name"].as_str().unwrap();
+                let last = output.stderr.lines().last().unwrap_or_default();
+                let words =
+                    format!("validating upgrade for CRD \"{crd}\" failed: CustomResourceDefinition {crd} failed ");
+                assert!(last.starts_with(&words), "{name}: {last}");
+            } else {
+                output.code(0);
+                // What the server has after it is what the manifest says, judged by a run that writes nothing.
+                let outcomes = ["deployed", "unchanged"];
+                assert!(outcomes.contains(&report["outcome"].as_str().unwrap()), "{name}");
+                assert_eq!(deploy(work.path(), &["-o", "json"]).code(0).report()["outcome"], "unchanged", "{name}");
+                on_folder.code(0);
+                assert!(outcomes.contains(&on_folder.report()["outcome"].as_str().unwrap()), "{name}: {on_folder}");
+                let stored_then = fs::read_to_string(&stored).unwrap();
+                assert_eq!(to_folder().code(0).report()["outcome"], "unchanged", "{name}");
+                assert_eq!(fs::read_to_string(&stored).unwrap(), stored_then, "{name}");
+            }
+        },
+    );
 }
 
 /// What the server refuses by itself, in its own words.
@@ -134,17 +187,10 @@ const REFUSED_BY_THE_SERVER: [(&str, &str); 5] = [
 #[test]
 fn under_mode_warn_every_unsafe_change_is_deployed_that_the_server_takes() {
     let warn = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n";
-    let mut seen = BTreeSet::new();
-    for folder in fixture_folders() {
-        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let names = isolated();
-        let expected = expected(&folder, &names);
-        if !has_errors(&expected) {
-            continue;
-        }
-        seen.extend(expected.iter().map(|(rule, ..)| rule.clone()));
-        let (work, path) = stage(&text(&folder, "live.yaml", &names), &text(&folder, "desired.yaml", &names));
-        let before = live_crd(&path);
+    let seen = Mutex::new(BTreeSet::new());
+    for_each_fixture(has_errors, |Fixture { name, expected, work, path }| {
+        seen.lock().unwrap().extend(expected.iter().map(|(rule, ..)| rule.clone()));
+        let before = live_crd(path);
         fs::write(work.path().join("warn.yaml"), warn).unwrap();
         let outputs = ["-c", "warn.yaml", "-o", "human", "-o", "json=report.json"];
         let output = deploy(work.path(), &outputs);
@@ -163,13 +209,14 @@ fn under_mode_warn_every_unsafe_change_is_deployed_that_the_server_takes() {
                 (&json!("failed"), &json!("failed")),
                 "{name}"
             );
-            assert_eq!(before["metadata"]["resourceVersion"], live_crd(&path)["metadata"]["resourceVersion"], "{name}");
+            assert_eq!(before["metadata"]["resourceVersion"], live_crd(path)["metadata"]["resourceVersion"], "{name}");
         } else {
             output.code(0).stdout_contains("Deployed with");
             assert_eq!(report["outcome"], "deployed", "{name}");
             assert_eq!(deploy(work.path(), &["-o", "json"]).code(0).report()["outcome"], "unchanged", "{name}");
         }
-    }
+    });
+    let seen = seen.into_inner().unwrap();
     // The prohibited changes of the documents; the bounds are one of them for each of their keywords.
     for rule in [
         "NoScopeChange",
