@@ -7,6 +7,8 @@
 
 mod fields;
 mod lists;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::collections::{BTreeSet, HashSet};

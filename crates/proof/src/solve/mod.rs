@@ -2,6 +2,8 @@
 
 mod build;
 mod embedded;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

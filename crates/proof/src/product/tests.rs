@@ -1,0 +1,150 @@
+//! Pairs of schemas, and what is to be proven of them that is not.
+
+use serde_json::{Value, json};
+
+use super::{Effect, status_doubt, walk};
+use crate::solve::Solver;
+use gantry_schema::{Patterns, Schema};
+
+/// A field `f` of a custom resource.
+fn whole(field: &Value) -> Value {
+    json!({"type": "object", "properties": {"f": field}})
+}
+
+/// Path, effect and reason of what is not proven, whether there are values for it, and what is proven.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    obligations: Vec<(String, Effect, String, bool)>,
+    notes: Vec<String>,
+}
+
+fn found(source: &Value, target: &Value) -> Found {
+    let solver = Solver::new(100_000, &Patterns::default());
+    let walked = walk(&solver, source, target);
+    assert!(!walked.is_cut);
+    for open in &walked.obligations {
+        // Whatever is found to be refused is judged by the validator, too.
+        let Some(refused) = &open.refused else { continue };
+        let refused = Schema::compile_structure(refused, &Patterns::default()).unwrap();
+        for counter in &open.values {
+            assert_eq!(refused.accepts_value(&counter.value), Some(false), "{open:#?}");
+        }
+    }
+    let obligations = walked.obligations.into_iter();
+    Found {
+        obligations: obligations.map(|open| (open.path, open.effect, open.reason, !open.values.is_empty())).collect(),
+        notes: walked.notes.into_iter().map(|(path, note)| format!("{path}: {note}")).collect(),
+    }
+}
+
+#[test]
+fn each_keyword_that_differs_is_a_question_of_its_own() {
+    use Effect::{Defaulted, Pruned, Refused};
+    let text = json!({"type": "string"});
+    let object = json!({"type": "object", "properties": {"a": text, "b": text}});
+    let with = |schema: &Value, keyword: &str, value: Value| {
+        let mut schema = schema.clone();
+        schema[keyword] = value;
+        schema
+    };
+    let list = |items: &Value| json!({"type": "array", "items": items});
+    let map = |entry: &Value| json!({"type": "object", "additionalProperties": entry});
+    let short = with(&text, "maxLength", json!(3));
+    let rows: [(Value, Value, &[(&str, Effect, &str)]); 17] = [
+        (text.clone(), with(&text, "description", json!("x")), &[]),
+        (text.clone(), json!({"type": "integer"}), &[("^.f", Refused, "type: string → integer")]),
+        (with(&text, "nullable", json!(true)), text.clone(), &[("^.f", Pruned, "nullable: true → false")]),
+        (text.clone(), with(&text, "nullable", json!(true)), &[]),
+        (short.clone(), text.clone(), &[]),
+        (text.clone(), short.clone(), &[("^.f", Refused, "maxLength: 3 added")]),
+        (with(&text, "enum", json!(["a", "b"])), short.clone(), &[]),
+        (with(&text, "pattern", json!("^a{0,3}$")), short.clone(), &[]),
+        (with(&text, "pattern", json!("^a{0,4}$")), short.clone(), &[("^.f", Refused, "maxLength: 3 added")]),
+        (object.clone(), with(&object, "required", json!(["a"])), &[("^.f", Refused, "required: a added")]),
+        (with(&object, "required", json!(["a", "b"])), with(&object, "required", json!(["a"])), &[]),
+        (object.clone(), json!({"type": "object", "properties": {"a": text}}), &[("^.f.b", Pruned, "removed")]),
+        (
+            with(&text, "default", json!("x")),
+            with(&text, "default", json!("y")),
+            &[("^.f", Defaulted, "default: \"x\" → \"y\"")],
+        ),
+        (list(&text), list(&short), &[("^.f.items", Refused, "maxLength: 3 added")]),
+        (map(&text), map(&short), &[("^.f.additionalProperties", Refused, "maxLength: 3 added")]),
+        (
+            list(&text),
+            with(&list(&text), "x-kubernetes-list-type", json!("set")),
+            &[("^.f", Refused, "x-kubernetes-list-type: atomic → set")],
+        ),
+        (
+            text.clone(),
+            with(&text, "not", json!({"enum": ["x"]})),
+            &[("^.f", Refused, "not: {\"enum\":[\"x\"]} added")],
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (source, target, obligations) in rows {
+        let obligations =
+            obligations.iter().map(|(path, effect, reason)| ((*path).to_owned(), *effect, (*reason).to_owned(), true));
+        let expected = Found { obligations: obligations.collect(), notes: Vec::new() };
+        let found = found(&whole(&source), &whole(&target));
+        if found != expected {
+            wrong.push(format!("{source} → {target}: {found:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_proven_and_worth_saying_is_a_note() {
+    let a = |default: Value| json!({"type": "object", "properties": {"a": default}});
+    let source = a(json!({"type": "string", "default": "x"}));
+    let mut target = source.clone();
+    target["required"] = json!(["a"]);
+    let expected = Found { notes: vec!["^.f: required a: the default fills it in".to_owned()], ..Found::default() };
+    assert_eq!(found(&whole(&source), &whole(&target)), expected);
+}
+
+/// An update pairs the items of a list of type `map` with those before, so that unchanged ones are tolerated.
+#[test]
+fn only_in_a_list_without_keys_a_value_has_none_before() {
+    let list = |kind: &str, most: u64| {
+        let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string", "maxLength": most}},
+            "required": ["k"]});
+        whole(
+            &json!({"type": "array", "items": item, "x-kubernetes-list-type": kind, "x-kubernetes-list-map-keys": ["k"]}),
+        )
+    };
+    for (kind, is_in_list) in [("atomic", true), ("map", false)] {
+        let (source, target) = (list(kind, 9), list(kind, 3));
+        let solver = Solver::new(100_000, &Patterns::default());
+        let walked = walk(&solver, &source, &target);
+        let told: Vec<(&str, bool)> = walked.obligations.iter().map(|open| (&*open.path, open.is_in_list())).collect();
+        assert_eq!(told, [("^.f.items.v", is_in_list)]);
+    }
+}
+
+#[test]
+fn without_steps_nothing_is_proven() {
+    let (source, target) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));
+    let solver = Solver::new(0, &Patterns::default());
+    let walked = walk(&solver, &source, &target);
+    assert!(walked.is_cut);
+    assert!(walked.obligations.iter().all(|one| one.open.is_some()) && !walked.obligations.is_empty());
+}
+
+#[test]
+fn a_status_is_lost_to_its_subresource_where_there_can_be_one() {
+    let status = |status: Value| json!({"type": "object", "properties": {"status": status}});
+    for (source, lost) in [
+        (status(json!({"type": "object"})), true),
+        (status(json!({"type": "string", "enum": ["a"], "maxLength": 0})), false),
+        (whole(&json!({"type": "string"})), false),
+    ] {
+        let solver = Solver::new(100_000, &Patterns::default());
+        let found = status_doubt(&solver, &source, &source);
+        assert_eq!(
+            found.map(|found| (found.effect, found.path)),
+            lost.then(|| (Effect::Pruned, "^.status".to_owned()))
+        );
+    }
+}
