@@ -1,6 +1,6 @@
 //! The eight bounds (minimum, minLength, … maxProperties) are judged alike: none may appear and none may get tighter.
 
-use super::model::NodePair;
+use super::node::NodePair;
 use super::rule::Diagnosis;
 use super::words;
 use crate::finding::wording::wording;

@@ -4,7 +4,7 @@
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
 
 use super::json::{Json, Map};
-use super::model::{Change, NodePair, Place, RemovedNode, Transition};
+use super::node::{Change, NodePair, Place, RemovedNode, Transition};
 use super::rule::{Diagnosis, Judge, Rule, UNKNOWN_CHANGE};
 use super::rules::RULES;
 use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};

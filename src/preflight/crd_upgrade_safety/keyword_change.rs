@@ -4,7 +4,7 @@
 //! alone settles it, that nobody does. How loud that gets is decided in [`super::decide`].
 
 use super::json::Json;
-use super::model::{Change, NodePair, Transition};
+use super::node::{Change, NodePair, Transition};
 use super::rule::Diagnosis;
 use super::words;
 use crate::finding::wording::wording;

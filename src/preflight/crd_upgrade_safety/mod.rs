@@ -13,7 +13,7 @@ mod fields;
 pub use gantry_schema::json;
 mod keyword_change;
 mod migration;
-pub mod model;
+pub mod node;
 pub mod options;
 pub mod presets;
 pub mod rule;

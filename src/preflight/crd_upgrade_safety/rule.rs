@@ -1,6 +1,6 @@
 //! What a rule is: what it claims, how it weighs, the function that judges, and what that says.
 
-use super::model::{NodePair, Place, RemovedNode, Transition};
+use super::node::{NodePair, Place, RemovedNode, Transition};
 use crate::crd::{Crd, CrdPair};
 use crate::finding::wording::Wording;
 use crate::finding::{Breaks, Severity, Verdict};

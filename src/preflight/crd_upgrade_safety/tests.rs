@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::model::Transition;
+use super::node::Transition;
 use super::rule::Judge;
 use super::rules::RULES;
 use super::*;

@@ -3,7 +3,7 @@
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::model::RemovedNode;
+use crate::preflight::crd_upgrade_safety::node::RemovedNode;
 use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::keywords;

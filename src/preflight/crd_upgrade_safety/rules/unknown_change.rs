@@ -3,7 +3,7 @@
 use crate::finding::Severity;
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
-use crate::preflight::crd_upgrade_safety::model::NodePair;
+use crate::preflight::crd_upgrade_safety::node::NodePair;
 use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, UNKNOWN_CHANGE, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
