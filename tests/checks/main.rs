@@ -1,5 +1,8 @@
 //! Each check from the command line, against a real API server that all tests of this binary share (docs/testing.md).
 
+// Elsewhere the crate that starts the servers is empty.
+#![cfg(unix)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

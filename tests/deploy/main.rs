@@ -1,6 +1,9 @@
 //! `gantry deploy` and `gantry check` as a whole, and what they read from a cluster: against a real API server that all
 //! tests of this binary share (docs/testing.md).
 
+// Elsewhere the crate that starts the servers is empty.
+#![cfg(unix)]
+
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -16,5 +19,4 @@ mod kube_target;
 mod manifests_config;
 mod read_ahead;
 mod report;
-#[cfg(unix)]
 mod terminal;

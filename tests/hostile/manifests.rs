@@ -1,7 +1,11 @@
 //! Large and hostile inputs: each is read, or refused with a clear error, in bounded memory.
 
-use std::io::{self, Read, Write};
-use std::process::{Command, Stdio};
+#[cfg(unix)]
+use std::io::Write;
+use std::io::{self, Read};
+use std::process::Command;
+#[cfg(unix)]
+use std::process::Stdio;
 
 use gantry::manifest::{Spans, load};
 use gantry::problem::Problem;
