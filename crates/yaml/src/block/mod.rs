@@ -5,6 +5,9 @@
 //! at the first thing beyond it: anchors, aliases, tags, other flow collections, explicit keys, tabs that indent,
 //! whatever is wrong. Then libyaml reads the text, and has the words for what is wrong with it. So nothing is decided
 //! here: of what both read they make the same nodes, and the tests compare them.
+//!
+//! It is here for its speed: CRDs are read about five times as fast as through libyaml (`cargo bench --bench yaml`), and
+//! `gantry check` on 600 of them takes 0.66 s rather than 1.11 s (`docs/benchmarks.md`).
 
 use std::borrow::Cow;
 
