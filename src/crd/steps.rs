@@ -67,6 +67,16 @@ pub fn client_config(key: &str) -> Vec<Step> {
     path(["spec", "conversion", "webhook", "clientConfig", key])
 }
 
+/// The server validates a CRD in an older shape, in which what all versions have in common is said once, in `spec`: by what
+/// name there, and by what name in a version.
+pub const OF_ALL_VERSIONS: [(&str, &str); 5] = [
+    ("validation", "schema"),
+    ("schema", "schema"),
+    ("subresources", "subresources"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+];
+
 /// What leads on from the schema of a version, for steps that lead into one.
 pub fn below_schema(steps: &[Step]) -> Option<&[Step]> {
     let [spec, versions, Step::Index(_), name, keyword, below @ ..] = steps else { return None };

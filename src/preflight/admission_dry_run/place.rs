@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::crd;
 use crate::preflight::objects::place::value_at;
 use crate::resource::Step;
 
@@ -69,21 +70,16 @@ fn plain(text: &str, object: &Value) -> Vec<Step> {
 
 /// What validation calls by another name than the manifest: the server reads a CRD in an older shape, with what all
 /// versions share above them, and stored versions are a matter of `spec.versions`.
-fn of_crd(field: &str, crd: &Value) -> String {
+fn of_crd(field: &str, object: &Value) -> String {
     if field.starts_with("status.storedVersions") {
         return "spec.versions".to_owned();
     }
-    let one = |rest: &str| format!("spec.versions[0].{rest}");
-    for (shared, own) in [
-        ("spec.validation.", "schema."),
-        ("spec.subresources", "subresources"),
-        ("spec.additionalPrinterColumns", "additionalPrinterColumns"),
-        ("spec.selectableFields", "selectableFields"),
-    ] {
-        if let Some(rest) = field.strip_prefix(shared)
-            && value_at(crd, &[Step::from("spec"), Step::from(shared.split('.').nth(1).unwrap_or_default())]).is_none()
+    for (shared, own) in crd::steps::OF_ALL_VERSIONS {
+        let rest = field.strip_prefix("spec.").and_then(|field| field.strip_prefix(shared));
+        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            && value_at(object, &crd::steps::spec(shared)).is_none()
         {
-            return one(&format!("{own}{rest}"));
+            return format!("spec.versions[0].{own}{rest}");
         }
     }
     field.to_owned()
@@ -194,6 +190,10 @@ mod tests {
         for (field, place) in [
             (
                 "spec.validation.openAPIV3Schema.properties[spec].type",
+                "spec/versions/0/schema/openAPIV3Schema/properties/spec/type",
+            ),
+            (
+                "spec.schema.openAPIV3Schema.properties[spec].type",
                 "spec/versions/0/schema/openAPIV3Schema/properties/spec/type",
             ),
             ("spec.versions[0].name", "spec/versions/0/name"),

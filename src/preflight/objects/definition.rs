@@ -135,8 +135,9 @@ impl Place {
             _ => "",
         };
         let of_all = match (key(0), key(1)) {
-            ("spec", "validation" | "schema") => Some("schema"),
-            ("spec", field @ ("subresources" | "additionalPrinterColumns" | "selectableFields")) => Some(field),
+            ("spec", field) => {
+                steps::OF_ALL_VERSIONS.into_iter().find(|(shared, _)| *shared == field).map(|(_, own)| own)
+            }
             _ => None,
         };
         let mut at: Vec<Step> = match of_all {
