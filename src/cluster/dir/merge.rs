@@ -154,6 +154,12 @@ mod tests {
     }
 
     #[test]
+    fn a_null_leaves_the_fields_of_a_mapping_alone() {
+        let live = applied(&config_map(json!({"by-hand": "1"})), &config_map(Value::Null));
+        assert_eq!(live["data"], json!({"by-hand": "1"}));
+    }
+
+    #[test]
     fn what_nobody_applied_stays() {
         let live = applied(&config_map(json!({"x": "1", "by-hand": "2"})), &config_map(json!({"x": "3"})));
         assert_eq!(live["data"], json!({"x": "3", "by-hand": "2"}));
