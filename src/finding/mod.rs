@@ -76,7 +76,7 @@ pub enum Verdict {
     Undecided,
 }
 
-/// Who is hurt by a change. Not every breakage is the same breakage.
+/// Who is affected by a change. Not every breakage is the same breakage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Breaks {

@@ -69,7 +69,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
         help: wording!(
             "keep spec.pollInterval in ",
             VERSIONS,
-            " and mark it as deprecated, or leave it out of a new version only"
+            " and mark it as deprecated, or remove it only in a new version"
         ),
     };
     let removed = Finding {

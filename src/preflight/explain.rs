@@ -35,7 +35,7 @@ pub fn list(own: &[CustomCheck]) -> String {
             line(&mut text, &format!("  {:width$}  {about}", check.name));
         }
     }
-    text.push_str("\nExplain one: gantry rules NAME\n");
+    text.push_str("\nFor details of one: gantry rules NAME\n");
     text
 }
 
@@ -63,9 +63,9 @@ pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
     known.extend(own.iter().map(|check| check.name.as_str()));
     let help = match did_you_mean(name, known) {
         Some(near) => format!("did you mean {near}?"),
-        None => "gantry rules lists them all".to_owned(),
+        None => "`gantry rules` lists them all".to_owned(),
     };
-    Err(Error::usage(Problem::new(format!("there is no check or rule named {name:?}")).help(help)))
+    Err(Error::usage(Problem::new(format!("no check or rule is named {name:?}")).help(help)))
 }
 
 fn own_text(check: &CustomCheck) -> String {
@@ -73,9 +73,9 @@ fn own_text(check: &CustomCheck) -> String {
         Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at), .. } => format!(" ({at})"),
         _ => String::new(),
     };
-    let mut text = format!("{}: a check of your own{}\n\n", check.name, text::sanitize(&at));
+    let mut text = format!("{}: your own check{}\n\n", check.name, text::sanitize(&at));
     line(&mut text, &format!("  {}", text::sanitize(&custom::describe(&check.definition, &check.config))));
-    line(&mut text, &format!("\nHow such checks are written: {}", custom::DOCS));
+    line(&mut text, &format!("\nHow to write such checks: {}", custom::DOCS));
     text
 }
 
@@ -116,9 +116,9 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
             line(&mut text, &format!("  {body_line}"));
         }
     };
-    section("What it forbids", rule.forbids);
+    section("What it reports", rule.reports);
     section("Why", rule.why);
-    section("Who is hurt", &who(rule));
+    section("Who is affected", &who(rule));
     let scope = scope(&rule.example);
     for (index, (title, part)) in rule.example.parts().into_iter().enumerate() {
         let scope = if index == 0 { format!(" ({scope})") } else { String::new() };
@@ -132,14 +132,14 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
 pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
     format!(
         "# {name}\n\n{check}, {severity}: {summary}.\n\n\
-         ## What it forbids\n\n{forbids}\n\n## Why\n\n{why}\n\nWho is hurt: {who}.\n\n\
+         ## What it reports\n\n{reports}\n\n## Why\n\n{why}\n\nWho is affected: {who}.\n\n\
          ## Example\n\n{example}\
          ## What to do\n\n{what_to_do}\n",
         name = rule.name,
         check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
         severity = severity(rule.severity),
         summary = rule.summary,
-        forbids = rule.forbids,
+        reports = rule.reports,
         why = rule.why,
         who = who(rule),
         example = example_page(&rule.example),
@@ -157,7 +157,7 @@ fn example_page(example: &Example) -> String {
 
 /// The list of all rules, as Markdown.
 pub fn index() -> String {
-    let mut text = String::from("# Rules\n\nThese pages say the same as `gantry rules NAME`.\n");
+    let mut text = String::from("# Rules\n\n`gantry rules NAME` prints the same text as these pages.\n");
     for check in CHECKS {
         let _ = write!(text, "\n## [{0}](../checks/{0}.md)\n\n", check.name);
         for rule in (check.rules)() {
@@ -184,8 +184,8 @@ fn severity(severity: Severity) -> &'static str {
 fn scope(example: &Example) -> &'static str {
     match example {
         Example::Crd { .. } => "part of a CRD",
-        Example::Rights { .. } => "the rules of whoever deploys, and a manifest",
-        Example::Stored { .. } => "part of a CRD, and of an object that exists",
+        Example::Rights { .. } => "the RBAC rules of the deploying user, and a manifest",
+        Example::Stored { .. } => "part of a CRD, and of an existing object",
         Example::Objects { .. } => "parts of manifests",
         Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
@@ -193,7 +193,7 @@ fn scope(example: &Example) -> &'static str {
 
 fn who(rule: &RuleDoc) -> String {
     match rule.example {
-        Example::Rights { .. } => return "the deploy itself, which would end half done".to_owned(),
+        Example::Rights { .. } => return "the deploy itself, which would stop halfway".to_owned(),
         Example::Objects { .. } if rule.breaks.is_empty() => {
             let nobody = rule.severity == Severity::Info;
             return if nobody { "nobody" } else { "the deploy itself" }.to_owned();
@@ -232,7 +232,7 @@ mod tests {
             for rule in (check.rules)() {
                 assert!(list.contains(rule.name));
                 let text = explain(rule.name).unwrap();
-                for part in [rule.summary, rule.forbids, rule.why, rule.what_to_do] {
+                for part in [rule.summary, rule.reports, rule.why, rule.what_to_do] {
                     assert!(text.contains(part), "{text}");
                 }
             }
@@ -244,10 +244,10 @@ mod tests {
         let Err(Error::Usage(problems)) = explain_own("NoTypeChanged", &[]) else { panic!("must be a usage error") };
         assert_eq!(problems[0].help.as_deref(), Some("did you mean NoTypeChange?"));
         let Err(Error::Usage(problems)) = explain_own("xyz", &[]) else { panic!("must be a usage error") };
-        assert_eq!(problems[0].help.as_deref(), Some("gantry rules lists them all"));
+        assert_eq!(problems[0].help.as_deref(), Some("`gantry rules` lists them all"));
     }
 
-    /// `UPDATE_DOCS=1 cargo test rule_pages_are_fresh` writes the pages anew.
+    /// `UPDATE_DOCS=1 cargo test rule_pages_are_fresh` writes the pages again.
     #[test]
     fn rule_pages_are_fresh() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules");

@@ -9,14 +9,14 @@ pub struct RuleDoc {
     pub name: &'static str,
     /// One line, for lists.
     pub summary: &'static str,
-    /// What is a violation, exactly.
-    pub forbids: &'static str,
-    /// What happens to whom when it is done all the same.
+    /// What is reported, exactly.
+    pub reports: &'static str,
+    /// What happens to whom if it is deployed anyway.
     pub why: &'static str,
     pub example: Example,
     pub what_to_do: &'static str,
     pub breaks: &'static [Breaks],
-    /// How loud the rule is by itself.
+    /// The default severity.
     pub severity: Severity,
 }
 
@@ -31,7 +31,7 @@ pub enum Example {
     Stored { live: &'static str, desired: &'static str, object: &'static str },
     /// Fields of `spec` in the schema of one version, and part of an object among the manifests.
     Manifest { desired: &'static str, object: &'static str },
-    /// The RBAC rules of whoever deploys, and an object among the manifests.
+    /// The RBAC rules of the deploying user, and an object among the manifests.
     Rights { granted: &'static str, object: &'static str },
     /// Manifests, and the objects that are live; either may be empty.
     Objects { live: &'static str, desired: &'static str },

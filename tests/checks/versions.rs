@@ -227,7 +227,7 @@ fn a_version_that_is_served_goes_in_two_steps_only() {
         );
         fs::write(work.path().join("preset.yaml"), config).unwrap();
         let blocked = deploy(work.path(), &gone, &["-c", "preset.yaml"]);
-        blocked.code(3).stdout_contains("error[ServedVersionRemoved]: served version v1alpha1 is removed right away");
+        blocked.code(3).stdout_contains("error[ServedVersionRemoved]: served version v1alpha1 is removed in one step");
     }
     assert_eq!(
         answered(|| control_plane().get(&format!("/apis/{}/v1alpha1/samples", names.group)))["items"],

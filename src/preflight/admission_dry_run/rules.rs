@@ -8,21 +8,23 @@ use crate::preflight::rule::{Example, RuleDoc};
 const fn refused(
     name: &'static str,
     summary: &'static str,
-    forbids: &'static str,
+    reports: &'static str,
     why: &'static str,
     example: Example,
     what_to_do: &'static str,
 ) -> RuleDoc {
-    RuleDoc { name, summary, forbids, why, example, what_to_do, breaks: &[], severity: Severity::Error }
+    RuleDoc { name, summary, reports, why, example, what_to_do, breaks: &[], severity: Severity::Error }
 }
 
-const HALF_DONE: &str = "A deploy learns of it when it writes the object, with everything before it written already.";
+const HALF_DONE: &str = "Without this check, the deploy fails when it writes this object, after it has already written \
+    the objects before it.";
 
 pub static DENIED: RuleDoc = refused(
     "AdmissionDenied",
     "admission denies the object: a webhook, a policy, a limit, the Pod Security level",
-    "An object that an admission webhook, a ValidatingAdmissionPolicy, or one of the server's own admission plugins \
-     (LimitRanger, PodSecurity, a namespace that is being deleted, a priority class that does not exist) denies.",
+    "An object that is denied by an admission webhook, a ValidatingAdmissionPolicy, or one of the server's own \
+     admission plugins (LimitRanger, PodSecurity, a namespace that is being deleted, a priority class that does not \
+     exist).",
     HALF_DONE,
     Example::Objects {
         live: "\
@@ -36,14 +38,14 @@ metadata: {name: web, namespace: team-a}
 spec: {containers: [{name: web, image: web, resources: {limits: {cpu: '4'}}}]}
 ",
     },
-    "Change the object so that it is admitted, or talk to the owners of the rule that the message names.",
+    "Change the object so that admission accepts it, or ask the owners of the rule that the message names.",
 );
 
 pub static WEBHOOK_FAILED: RuleDoc = refused(
     "AdmissionWebhookFailed",
-    "an admission webhook that must be asked cannot be called",
-    "An object for which the server has to call a webhook with `failurePolicy: Fail` that does not answer.",
-    "As long as the webhook is down, every write of such an object is refused.",
+    "an admission webhook that the server must call does not answer",
+    "An object for which the server must call a webhook with `failurePolicy: Fail`, and the webhook does not answer.",
+    "While the webhook is down, the server refuses every write of such an object.",
     Example::Objects {
         live: "\
 kind: ValidatingWebhookConfiguration
@@ -55,14 +57,14 @@ kind: ConfigMap
 metadata: {name: settings, namespace: team-a}
 ",
     },
-    "Bring the webhook back. If it is part of this very deploy, deploy it first.",
+    "Fix the webhook. If this deploy contains it, deploy it first.",
 );
 
 pub static FORBIDDEN: RuleDoc = refused(
     "ApplyForbidden",
     "the user may not write the object",
-    "An object that the user of this run may not create or patch, and a role or binding that would grant more than that \
-     user holds.",
+    "An object that the user of this run may not create or patch, and a role or binding that would grant more rights \
+     than that user holds.",
     HALF_DONE,
     Example::Objects {
         live: "",
@@ -72,7 +74,7 @@ metadata: {name: all}
 rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
 ",
     },
-    "Ask for the right that the message names.",
+    "Ask for the permission that the message names.",
 );
 
 pub const CONFLICT_NAME: &str = "FieldConflict";
@@ -80,7 +82,7 @@ pub const CONFLICT_NAME: &str = "FieldConflict";
 pub static CONFLICT: RuleDoc = refused(
     CONFLICT_NAME,
     "another field manager owns what the manifest changes",
-    "A field that server-side apply would change while another manager is on record for it, unless conflicts are forced.",
+    "A field that server-side apply would change although another manager owns it, unless conflicts are forced.",
     HALF_DONE,
     Example::Objects {
         live: "\
@@ -96,15 +98,16 @@ metadata: {name: web}
 spec: {replicas: 2}
 ",
     },
-    "Leave the fields to that manager, or take them over once with `--force-conflicts`.",
+    "Leave the fields to that manager, or take ownership of them once with `--force-conflicts`.",
 );
 
 pub static IMMUTABLE: RuleDoc = refused(
     "ImmutableField",
-    "the object changes a field that cannot change",
+    "the object changes an immutable field",
     "An update of a field that Kubernetes fixes when the object is created: a selector, the template of a Job, a \
      cluster IP, an immutable ConfigMap, the volumes of a StatefulSet, …",
-    "No update will ever do it. The object has to be deleted and created again, which a deploy does not do by itself.",
+    "No update can change such a field. The object must be deleted and created again, which a deploy does not do by \
+        itself.",
     Example::Objects {
         live: "\
 kind: ConfigMap
@@ -119,16 +122,18 @@ immutable: true
 data: {level: debug}
 ",
     },
-    "Take the change back, use a new name, or delete the object yourself and deploy again.",
+    "Revert the change, use a new name, or delete the object yourself and deploy again.",
 );
 
 pub static UNASKED: RuleDoc = RuleDoc {
     name: "JudgedWithoutServer",
-    summary: "the server cannot judge some objects before others of this deploy are written",
-    forbids: "Nothing: a note at each namespace and each CRD that this deploy brings or changes, saying how many objects \
-        wait for it; and where the user may not read quotas. Custom resources are judged by their CRD as it will be, objects of built-in kinds by the server's \
-        own schema as far as unknown fields and wrong types go.",
-    why: "What admission would say of these objects, and of the values in built-in ones, is not known before the deploy.",
+    summary: "the server cannot validate some objects before others of this deploy are written",
+    reports: "A note at each namespace and each CRD that this deploy creates or changes: how many objects can only be \
+        validated once it is written. Also a note where the user may not read quotas. gantry validates these custom \
+        resources against their CRD as it will be, and objects of built-in kinds against the server's own schema \
+        (unknown fields and wrong types only).",
+    why: "Whether admission accepts these objects, and whether values in built-in objects are valid, is unknown before \
+        the deploy.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -139,14 +144,14 @@ kind: ConfigMap
 metadata: {name: settings, namespace: team-b}
 ",
     },
-    what_to_do: "Nothing has to be done. For the server's verdict on the rest, deploy namespaces and CRDs first.",
+    what_to_do: "Nothing. To have the server validate all objects, deploy namespaces and CRDs first.",
     breaks: &[],
     severity: Severity::Info,
 };
 
 pub static NAMESPACE: RuleDoc = refused(
     "NamespaceMissing",
-    "the object's namespace is neither there nor among the manifests",
+    "the object's namespace does not exist and is not among the manifests",
     "An object in a namespace that does not exist and that this deploy does not create.",
     HALF_DONE,
     Example::Objects {
@@ -156,15 +161,15 @@ kind: ConfigMap
 metadata: {name: settings, namespace: no-such-team}
 ",
     },
-    "Correct the name, or put the namespace among the manifests.",
+    "Fix the name, or add the namespace to the manifests.",
 );
 
 pub static INVALID: RuleDoc = refused(
     "ObjectInvalid",
     "the server refuses the object as invalid",
-    "An object that the server's schema or validation refuses: an unknown field, a wrong type, a value out of range, an \
-     invalid or non-structural CRD, one that drops a stored version, a custom resource that its CRD refuses. Where the \
-     server cannot be asked yet, gantry's own validator says so.",
+    "An object that the server's schema or validation refuses: an unknown field, a wrong type, a value out of range, \
+     an invalid or non-structural CRD, a CRD that drops a stored version, a custom resource that does not match its \
+     CRD. Where the server cannot be asked yet, gantry validates the object itself and the message says so.",
     HALF_DONE,
     Example::Objects {
         live: "",
@@ -178,15 +183,15 @@ spec:
     spec: {containers: [{name: web, image: web}]}
 ",
     },
-    "Correct the manifest at the line that is shown.",
+    "Fix the manifest at the reported line.",
 );
 
 pub static QUOTA: RuleDoc = refused(
     "QuotaExceeded",
-    "the object does not fit into a quota of its namespace",
-    "An object that a ResourceQuota has no room for, and several that fit one by one and not together: what this deploy \
-     creates is added up, by number and by what Pods, claims and Services take. What controllers make of an object (the \
-     Pods of a Deployment) is not.",
+    "the object exceeds a quota of its namespace",
+    "An object that exceeds a ResourceQuota, and several objects that exceed it together: gantry adds up what this \
+     deploy creates, by number of objects and by what Pods, claims and Services use. It does not count what \
+     controllers create from an object (the Pods of a Deployment).",
     HALF_DONE,
     Example::Objects {
         live: "\
@@ -199,13 +204,13 @@ kind: ConfigMap
 metadata: {name: settings, namespace: team-a}
 ",
     },
-    "Ask for less, free something, or have the quota raised.",
+    "Request less, delete something, or ask for a higher quota.",
 );
 
 pub static REFUSED: RuleDoc = refused(
     "RefusedByServer",
     "the server refuses the object for another reason",
-    "An object that the server refuses with an answer that no other rule speaks of; the message has its words.",
+    "An object that the server refuses with an answer that no other rule covers; the message quotes the server.",
     HALF_DONE,
     Example::Objects {
         live: "",
@@ -215,7 +220,7 @@ metadata: {name: readers}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: no-such-role}
 ",
     },
-    "Look at the server's words.",
+    "Follow the server's message.",
 );
 
 /// Every rule, sorted by name.

@@ -5,11 +5,12 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 pub static DEPRECATED: RuleDoc = RuleDoc {
     name: "ApiDeprecated",
-    summary: "an object is written at a version that is deprecated",
-    forbids: "A kind at a version that the target serves and has deprecated: one of Kubernetes' own, as its source says, \
-        or a version of a CRD that is marked `deprecated`. The message names the release in which it goes, and what takes \
-        its place.",
-    why: "It works today. After the upgrade of the cluster that removes the version the same manifest is refused.",
+    summary: "an object uses a deprecated version",
+    reports: "An object at a version that the target still serves but has deprecated: a version of one of Kubernetes' \
+        own kinds that its source marks as deprecated, or a version of a CRD with `deprecated: true`. The message \
+        names the release that removes the version, and its replacement.",
+    why: "The manifest works today. The server refuses it once the cluster is upgraded to a release without this \
+        version.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -18,23 +19,23 @@ kind: Endpoints
 metadata: {name: legacy}
 ",
     },
-    what_to_do: "Write the object at the version that is named; the server converts what is stored.",
+    what_to_do: "Change the manifest to the version that the message names; the server converts stored objects.",
     breaks: &[Breaks::Writers],
     severity: Severity::Warning,
 };
 
 pub static GOES_AWAY: RuleDoc = RuleDoc {
     name: "ApiGoesAway",
-    summary: "this deploy takes an API away that others still name",
-    forbids: "A CRD version that is served today and no longer after this deploy while it is named by another object of the \
-        same deploy, by a webhook configuration, an admission policy or its binding that matches no version that stays, by \
-        the `paramKind` of a policy, by an aggregated ClusterRole (of a CRD that serves nothing any more), or, as a \
-        warning, by the records of the managers of live objects: those do not tell whether a manager still writes at that \
-        version. With `matchPolicy: Equivalent`, the default, a rule goes on to match as long as the CRD has the version, \
-        served or not; with `Exact` only while it is served.",
-    why: "Anyone who writes at the version gets a 404. A webhook or a policy that matches only versions that are gone is \
-        called for nothing any more, without a word: what it enforced is not enforced. A policy that finds no parameters \
-        refuses all that it matches.",
+    summary: "this deploy stops serving an API that others still use",
+    reports: "A CRD version that is served today and not after this deploy, while something still uses it: another \
+        object of the same deploy; a webhook configuration, an admission policy or its binding that matches no \
+        remaining version; the `paramKind` of a policy; an aggregated ClusterRole (of a CRD that serves no version any \
+        more); or, as a warning, the `managedFields` of live objects, which do not show whether a manager still writes \
+        at that version. With `matchPolicy: Equivalent`, the default, a webhook or policy still matches as long as the \
+        CRD has the version, served or not; with `Exact`, only while it is served.",
+    why: "Clients that use the version get a 404. A webhook or a policy that matches only removed versions is never \
+        called again, without any error: what it enforced is no longer enforced. A policy that finds no parameters \
+        refuses everything that it matches.",
     example: Example::Objects {
         live: "\
 # samples.test.example.com serves v1alpha1 and v1
@@ -52,7 +53,8 @@ kind: Sample
 metadata: {name: nightly}
 ",
     },
-    what_to_do: "Move whatever is named to a version that stays, deploy that first, then stop serving the old version.",
+    what_to_do: "Change everything that the finding names to a version that is still served, deploy that first, then \
+        stop serving the old version.",
     breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
     severity: Severity::Error,
 };
@@ -60,9 +62,10 @@ metadata: {name: nightly}
 pub static NOT_SERVED: RuleDoc = RuleDoc {
     name: "ApiNotServed",
     summary: "the kind of an object is neither served by the target nor defined by the manifests",
-    forbids: "An object whose group, version and kind neither the target's discovery nor a CRD of the same manifests has \
-        as served; and one of a kind that is served, but only to ask or to read: a SubjectAccessReview, a ComponentStatus.",
-    why: "No request can be sent for it, and the deploy would end before it writes anything.",
+    reports: "An object whose group, version and kind is neither in the target's discovery nor served by a CRD of the \
+        same manifests; and an object of a request-only or read-only kind, such as SubjectAccessReview or \
+        ComponentStatus.",
+    why: "gantry cannot send a request for it, so the deploy would end before it writes anything.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -71,7 +74,7 @@ kind: Deploymnet
 metadata: {name: web}
 ",
     },
-    what_to_do: "Correct apiVersion and kind as the finding proposes, or add the CRD that defines the kind to the manifests.",
+    what_to_do: "Fix apiVersion and kind as the finding suggests, or add the CRD that defines the kind to the manifests.",
     breaks: &[],
     severity: Severity::Error,
 };
@@ -79,9 +82,9 @@ metadata: {name: web}
 pub static REMOVED: RuleDoc = RuleDoc {
     name: "ApiRemoved",
     summary: "the kind of an object was removed from Kubernetes",
-    forbids: "An object at a version of one of Kubernetes' own kinds that a release from 1.16 to 1.36 removed and that the \
-        target does not serve.",
-    why: "The version is gone and does not come back. Objects that were written at it are still there, at its successor.",
+    reports: "An object at a version of one of Kubernetes' own kinds that a release from 1.16 to 1.36 removed, and \
+        that the target does not serve.",
+    why: "The version will not return. Objects that were written at it still exist; read them at its successor.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -90,19 +93,20 @@ kind: Ingress
 metadata: {name: web}
 ",
     },
-    what_to_do: "Use the apiVersion that is named. Fields may have changed with it: `kubectl explain` and AdmissionDryRun \
-        say which.",
+    what_to_do: "Use the apiVersion that the message names. Its fields may differ: `kubectl explain` and \
+        AdmissionDryRun show where.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static NAMESPACE_ASSUMED: RuleDoc = RuleDoc {
     name: "NamespaceAssumed",
-    summary: "a namespaced object names no namespace and nobody chose one",
-    forbids: "An object of a namespaced kind without `metadata.namespace`, where neither `--namespace` nor the configuration \
-        names one either. A warning where it goes to `default`; information where the kubeconfig's context names another \
-        namespace.",
-    why: "Where it goes depends on who runs the deploy, from which machine. In another namespace it is another object.",
+    summary: "a namespaced object has no namespace, and none was configured",
+    reports: "An object of a namespaced kind without `metadata.namespace`, where neither `--namespace` nor the \
+        configuration names a namespace. A warning where the object goes to `default`; information where the \
+        kubeconfig's context names another namespace.",
+    why: "The namespace then depends on who runs the deploy and with which kubeconfig. In another namespace it is \
+        another object.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -111,7 +115,7 @@ kind: ConfigMap
 metadata: {name: settings}
 ",
     },
-    what_to_do: "Write the namespace into the manifest, or name it for the run with `--namespace`.",
+    what_to_do: "Add the namespace to the manifest, or pass `--namespace`.",
     breaks: &[],
     severity: Severity::Warning,
 };
@@ -119,9 +123,9 @@ metadata: {name: settings}
 pub static NAMESPACE_IGNORED: RuleDoc = RuleDoc {
     name: "NamespaceIgnored",
     summary: "an object of a cluster-scoped kind names a namespace",
-    forbids: "`metadata.namespace` on an object of a kind that lives in no namespace.",
-    why: "The server drops it: the object is there for the whole cluster, and a second one of that name in \"another \
-        namespace\" is the same object.",
+    reports: "`metadata.namespace` on an object of a cluster-scoped kind.",
+    why: "The server drops the namespace: the object applies to the whole cluster, and a second one of that name in \
+        \"another namespace\" is the same object.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -130,7 +134,8 @@ kind: ClusterRole
 metadata: {name: reader, namespace: team-a}
 ",
     },
-    what_to_do: "Take the namespace out, or use the namespaced kind (Role for ClusterRole, Issuer for ClusterIssuer, …).",
+    what_to_do: "Remove the namespace, or use the namespaced kind (Role instead of ClusterRole, Issuer instead of \
+        ClusterIssuer, …).",
     breaks: &[],
     severity: Severity::Warning,
 };

@@ -12,15 +12,15 @@ const READERS: &[Breaks] = &[Breaks::Writers, Breaks::Readers];
 
 pub static CA_BUNDLE: RuleDoc = RuleDoc {
     name: "ConversionCABundleInvalid",
-    summary: "the API server cannot trust the conversion webhook by its CA bundle",
-    forbids: "A `caBundle` that is not base64 of PEM, that holds no certificate, or none that is valid today; and a webhook \
-        behind a Service without any bundle. An annotation by which cert-manager or OpenShift writes the bundle is a promise \
-        that is believed. A bundle that the manifest leaves out is the live one, which server-side apply keeps. Where there is \
-        none and the CRD is new, or the webhook's Service or workload is among the manifests, this is a warning: many \
-        operators write the bundle themselves when they start. A bundle that cannot be read stays an error: the server refuses \
-        such a CRD, or stores it and does not serve it.",
-    why: "The API server does not talk to a webhook that it does not trust: every read and write at another version than the \
-        stored one fails.",
+    summary: "the API server cannot trust the conversion webhook with its CA bundle",
+    reports: "A `caBundle` that is not base64-encoded PEM, contains no certificate, or contains none that is valid \
+        today; and a webhook behind a Service without any bundle. gantry trusts an annotation with which cert-manager \
+        or OpenShift injects the bundle. If the manifest leaves the bundle out, the live one counts, because \
+        server-side apply keeps it. If there is none, and the CRD is new or the webhook's Service or workload is among \
+        the manifests, this is a warning: many operators write the bundle themselves when they start. A bundle that \
+        cannot be parsed stays an error: the server refuses such a CRD, or stores it and does not serve it.",
+    why: "The API server does not call a webhook that it does not trust: every read and write at a version other than \
+        the stored one fails.",
     example: Example::Crd {
         live: "",
         desired: "\
@@ -34,19 +34,19 @@ spec:
         url: https://webhook.example.com/convert
 ",
     },
-    what_to_do: "Put the certificate of the CA that signs the webhook's certificate there, or have it injected: \
-        cert-manager.io/inject-ca-from.",
+    what_to_do: "Put the certificate of the CA that signs the webhook's certificate there, or have it injected with \
+        the annotation cert-manager.io/inject-ca-from.",
     breaks: READERS,
     severity: Severity::Error,
 };
 
 pub static FAILS: RuleDoc = RuleDoc {
     name: "ConversionFails",
-    summary: "the conversion webhook that is live does not convert the objects that exist",
-    forbids: "A version that is served and at which the API server cannot give the objects, because the webhook cannot be \
-        reached, is not trusted, refuses, or answers nonsense. The server's words are shown.",
-    why: "Controllers cannot list their objects, and a storage migration stops at the first one. Garbage collection and \
-        the deletion of namespaces wait for it, too.",
+    summary: "the live conversion webhook does not convert the existing objects",
+    reports: "A served version at which the API server cannot return the objects, because the webhook cannot be \
+        reached, is not trusted, refuses, or sends an invalid answer. The message quotes the server.",
+    why: "Controllers cannot list their objects, and a storage migration stops at the first object. Garbage collection \
+        and namespace deletion are blocked, too.",
     example: Example::Crd {
         live: "\
 spec:
@@ -58,19 +58,19 @@ spec:
 ",
         desired: "",
     },
-    what_to_do: "Bring the webhook up, or fix its Service and its CA bundle, before anything is deployed.",
+    what_to_do: "Fix the webhook, its Service or its CA bundle before you deploy anything.",
     breaks: READERS,
     severity: Severity::Error,
 };
 
 pub static LOSES_DATA: RuleDoc = RuleDoc {
     name: "ConversionLosesData",
-    summary: "the conversion webhook loses what an object holds",
-    forbids: "An object that exists and does not come back the same: read at a version and written there again without a change \
-        (as a dry run; nothing is stored), it has lost or changed a value. And a value that is stored and is nowhere in \
-        what another version shows: an error where that version has the field, a warning otherwise, as the webhook may \
-        have another way to restore it.",
-    why: "Anyone who reads and writes the object at that version erases the value, though nobody meant to.",
+    summary: "the conversion webhook loses data",
+    reports: "An existing object that a round trip changes: gantry reads it at a version and writes it there unchanged \
+        (as a dry run; nothing is stored), and a value is lost or different. Also a stored value that is missing at \
+        another version: an error if that version has the field, otherwise a warning, because the webhook may restore \
+        the value in another way.",
+    why: "Any client that reads and writes the object at that version erases the value without intending to.",
     example: Example::Crd {
         live: "\
 spec:
@@ -82,16 +82,17 @@ spec:
 ",
         desired: "",
     },
-    what_to_do: "Let the webhook carry each value over, in a field or in an annotation, before anybody writes at that version.",
+    what_to_do: "Make the webhook preserve each value, in a field or in an annotation, before any client writes at \
+        that version.",
     breaks: &[Breaks::Data],
     severity: Severity::Error,
 };
 
 pub static REVIEW_VERSIONS: RuleDoc = RuleDoc {
     name: "ConversionReviewVersionUnknown",
-    summary: "the conversion webhook accepts no version of ConversionReview that an API server sends",
-    forbids: "`conversionReviewVersions` with neither `v1` nor `v1beta1`.",
-    why: "API servers send these two. The server refuses the CRD.",
+    summary: "the conversion webhook accepts no ConversionReview version that the API server sends",
+    reports: "`conversionReviewVersions` with neither `v1` nor `v1beta1`.",
+    why: "API servers send only these two. The server refuses the CRD.",
     example: Example::Crd {
         live: "",
         desired: "\
@@ -103,17 +104,17 @@ spec:
       clientConfig: {url: https://webhook.example.com/convert}
 ",
     },
-    what_to_do: "Write conversionReviewVersions: [v1], and see that the webhook understands it.",
+    what_to_do: "Set conversionReviewVersions: [v1], and make sure that the webhook supports it.",
     breaks: READERS,
     severity: Severity::Error,
 };
 
 pub static SERVICE_MISSING: RuleDoc = RuleDoc {
     name: "ConversionServiceMissing",
-    summary: "the Service of the conversion webhook does not exist, or not with that port",
-    forbids: "A Service that is neither live nor among the manifests, and one that has no port of the number that the CRD names \
-        (443, where it names none). A warning where the CRD is new: nothing is stored yet that would have to be converted.",
-    why: "The API server cannot reach the webhook: every read and write at another version than the stored one fails.",
+    summary: "the Service of the conversion webhook, or its port, does not exist",
+    reports: "A Service that is neither live nor among the manifests, and a Service without the port that the CRD \
+        names (443 by default). A warning where the CRD is new: there are no stored objects to convert yet.",
+    why: "The API server cannot reach the webhook: every read and write at a version other than the stored one fails.",
     example: Example::Crd {
         live: "",
         desired: "\
@@ -128,7 +129,7 @@ spec:
         service: {namespace: default, name: no-such-service}
 ",
     },
-    what_to_do: "Correct the name, the namespace or the port, or put the Service among the manifests.",
+    what_to_do: "Fix the name, the namespace or the port, or add the Service to the manifests.",
     breaks: READERS,
     severity: Severity::Error,
 };
@@ -136,9 +137,9 @@ spec:
 pub static SERVICE_NOT_READY: RuleDoc = RuleDoc {
     name: "ConversionServiceNotReady",
     summary: "no endpoint of the conversion webhook's Service is ready",
-    forbids: "A Service none of whose EndpointSlices has a ready address with the port, where nothing in this deploy brings one \
-        up. A warning where the CRD is new or the deploy writes the Service.",
-    why: "Nobody answers: every read and write at another version than the stored one fails.",
+    reports: "A Service whose EndpointSlices have no ready address for the port, where this deploy does not start one \
+        either. A warning where the CRD is new or the deploy writes the Service.",
+    why: "Nothing answers: every read and write at a version other than the stored one fails.",
     example: Example::Crd {
         live: "",
         desired: "\
@@ -153,7 +154,7 @@ spec:
         service: {namespace: default, name: webhook}
 ",
     },
-    what_to_do: "Bring the webhook's Pods up first: kubectl get pods with the Service's selector.",
+    what_to_do: "Start the webhook's Pods first; list them with kubectl get pods and the Service's selector.",
     breaks: READERS,
     severity: Severity::Error,
 };
@@ -161,9 +162,9 @@ spec:
 pub static WORKLOAD_REPLACED: RuleDoc = RuleDoc {
     name: "ConversionWorkloadReplaced",
     summary: "this deploy starts or replaces the conversion webhook's own workload (warning)",
-    forbids: "Nothing: it says how many objects cannot be read at another version than the stored one until the webhook's Pods \
-        run again. A Deployment that rolls over with a readiness probe keeps its old Pods meanwhile, and is only worth \
-        a note.",
+    reports: "How many objects cannot be read at a version other than the stored one until the webhook's Pods run \
+        again. A rolling update of a Deployment with a readiness probe keeps its old Pods meanwhile, and is only a \
+        note.",
     why: "While no Pod answers, controllers that use another version fail, and so do writes and lists.",
     example: Example::Crd {
         live: "\
@@ -177,8 +178,8 @@ spec:
 ",
         desired: "",
     },
-    what_to_do: "Let the Deployment roll over (strategy RollingUpdate, a readiness probe), and deploy a new webhook before the CRD \
-        that needs it.",
+    what_to_do: "Use a rolling update (strategy RollingUpdate and a readiness probe), and deploy a new webhook before \
+        the CRD that needs it.",
     breaks: READERS,
     severity: Severity::Warning,
 };

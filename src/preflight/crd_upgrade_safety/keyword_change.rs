@@ -1,4 +1,4 @@
-//! Changes that the reference documents call unknown: named keyword by keyword, with what follows from each.
+//! Changes that the documentation of kapp and OLM calls unknown: named keyword by keyword, with what follows from each.
 //!
 //! A rule of this kind does not forbid. It says exactly what changed and who may break, and where the change of the keyword
 //! alone settles it, that nobody does. How loud that gets is decided in [`super::decide`].

@@ -24,7 +24,7 @@ pub enum FailMode {
 /// Whose verdict is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
-    /// The rules of the reference documents of kapp and OLM.
+    /// The rules that kapp and OLM document.
     #[default]
     Documented,
     /// What provably becomes of objects, whatever the documents say.
@@ -77,7 +77,7 @@ impl Options {
             ("olm-v1", Preset::OlmV1),
             ("crdify", Preset::Crdify),
         ];
-        let about = "Whose verdict counts: the reference documents' (documented), what provably breaks objects \
+        let about = "Whose verdict counts: the documentation of kapp and OLM (documented), what provably breaks objects \
             (semantic), what breaks the objects of this cluster (evidence), or exactly what kapp, OLM v1 or crdify would say.";
         let preset = reader.choice("preset", about, &presets, Preset::default());
         let about = "Whether a change that nobody can decide blocks (closed) or is only reported (open).";

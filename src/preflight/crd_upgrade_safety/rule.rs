@@ -26,11 +26,11 @@ pub struct Rule {
 /// Where a rule comes from. [`super::decide`] makes a severity of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// The reference documents forbid the change.
+    /// The documentation of kapp and OLM forbids the change.
     Forbidden,
-    /// The reference documents call the change unknown: what nobody decides falls to `failMode`.
+    /// The documentation of kapp and OLM calls the change unknown: what nobody decides falls to `failMode`.
     Unknown,
-    /// The reference documents do not speak of it. The severity of the rule holds; under `preset: semantic` this one.
+    /// The documentation of kapp and OLM does not mention it. The severity of the rule holds; under `preset: semantic` this one.
     Beyond { semantic: Severity },
 }
 
@@ -94,7 +94,7 @@ pub struct Diagnosis {
     pub at: Vec<Step>,
     /// What the mark there says.
     pub label: Option<String>,
-    /// Who is hurt by this very change, where that is less than the rule says.
+    /// Who is affected by this change, where that is less than the rule says.
     pub breaks: Option<Vec<Breaks>>,
     /// Where the change of this keyword alone decides what becomes of objects.
     pub verdict: Option<Verdict>,

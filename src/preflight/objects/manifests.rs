@@ -36,7 +36,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// Who is hurt.
+    /// Who is affected.
     pub const fn breaks(self) -> &'static [Breaks] {
         match self {
             Wrong::Refused => &[Breaks::Writers],

@@ -10,12 +10,12 @@ pub fn docs() -> Vec<&'static RuleDoc> {
 
 pub static REQUEST: RuleDoc = RuleDoc {
     name: "RequestNotPermitted",
-    summary: "the API server would refuse a request of this deploy to this identity",
-    forbids: "A request that the deploy will send and that the identity may not send: get for each object that is read, \
-        patch for each one that is written, create where it is not there yet (server-side apply needs both then), list \
-        for what other checks look at. And a right that the server asks for beside those: to read the parameters of an \
-        admission policy, for whoever writes one.",
-    why: "The server would refuse it in the middle of the deploy, when other objects have been written.",
+    summary: "the identity may not send a request that this deploy needs",
+    reports: "A request that the deploy will send and that the identity may not send: get for each object that is \
+        read, patch for each one that is written, create for each one that does not exist yet (server-side apply then \
+        needs both), list for what other checks read. Also one more right that the server requires: to write an \
+        admission policy, the identity must be able to read its parameters.",
+    why: "The server would refuse it in the middle of the deploy, after other objects have been written.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [apps], resources: [deployments], verbs: [get, patch]}
@@ -26,7 +26,7 @@ kind: Deployment
 metadata: {name: web, namespace: prod}
 ",
     },
-    what_to_do: "Grant the rules that the finding ends with. gantry permissions -f … prints everything that the whole \
+    what_to_do: "Grant the rules at the end of the finding. gantry permissions -f … prints everything that the whole \
         deploy needs, with the bindings, ready to apply.",
     breaks: &[],
     severity: Severity::Error,
@@ -34,11 +34,11 @@ metadata: {name: web, namespace: prod}
 
 pub static ROLE: RuleDoc = RuleDoc {
     name: "RoleNotPermitted",
-    summary: "a Role or ClusterRole has rules that this identity neither holds nor may hand on",
-    forbids: "Writing a Role or ClusterRole without the verb escalate on it and without holding each of its rules in the \
-        same place; with an aggregation rule, without holding every right there is.",
-    why: "The server refuses it, so that nobody gets more rights by writing a role than he has. It looks at RBAC rules \
-        alone: what another authorizer (a webhook) allows does not count.",
+    summary: "a Role or ClusterRole has rules that this identity neither holds nor may grant",
+    reports: "A Role or ClusterRole that the identity writes without the verb escalate on it and without holding each \
+        of its rules in the same scope; with an aggregation rule, without holding every right.",
+    why: "The server refuses it to prevent privilege escalation: nobody may grant rights they do not hold. Only RBAC \
+        rules count, not what another authorizer (a webhook) allows.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [get, create, patch]}
@@ -52,20 +52,20 @@ rules:
 - {apiGroups: [\"\"], resources: [configmaps], verbs: [get, list]}
 ",
     },
-    what_to_do: "Grant the rules that are missing. escalate on the role does as well, but lets its holder write any rule \
-        into it; for a ClusterRole that aggregates others it is the lesser right.",
+    what_to_do: "Grant the missing rules. escalate on the role also works, but lets its holder write any rule into it; \
+        for a ClusterRole that aggregates others it is the smaller grant.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static BINDING: RuleDoc = RuleDoc {
     name: "BindingNotPermitted",
-    summary: "a binding hands out a role that this identity neither holds nor may bind",
-    forbids: "Writing a RoleBinding or ClusterRoleBinding without the verb bind on the role that it refers to and without \
-        holding each rule of it in the same place. Roles of the same manifests are known by what the deploy makes of \
-        them, with all that they aggregate. Where the identity may not read the role either, nobody can tell what it \
-        would have to hold, and bind is asked for.",
-    why: "The server refuses it, so that nobody gets more rights by binding a role than he has.",
+    summary: "a binding grants a role that this identity neither holds nor may bind",
+    reports: "A RoleBinding or ClusterRoleBinding that the identity writes without the verb bind on the role that it \
+        refers to and without holding each rule of it in the same scope. For roles of the same manifests, gantry uses \
+        the rules that they will have, including what they aggregate. Where the identity may not read the role either, \
+        it is unknown what it would have to hold, and the finding asks for bind.",
+    why: "The server refuses it to prevent privilege escalation: nobody may grant rights they do not hold.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, create, patch]}

@@ -13,21 +13,20 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "values that do not fit it are refused from now on; where unknown fields were pruned, they are \
-            kept",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses values that do not match it; where it pruned unknown fields before, it now keeps them",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
-        so: "values that were kept until now may be refused or dropped",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse or drop values that it kept until now",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data],
         verdict: None,
-        so: "fields that the schema does not name are dropped when an object is next written",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server drops fields that the schema does not name when an object is next written",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
 };
 
@@ -35,9 +34,9 @@ const EFFECTS: Effects = Effects {
 const NOW_A_MAP: Effect = Effect {
     breaks: &[Breaks::Writers],
     verdict: None,
-    so: "until now the server pruned every field in it, so that stored objects have none; from now on it keeps values \
-         that fit, and refuses others",
-    help: "nothing has to be done for stored objects; make sure that what writers send there fits the new schema",
+    so: "until now the server pruned every field in it, so stored objects have none; it now keeps values that match, \
+         and refuses others",
+    help: "stored objects need no change; make sure that what clients send there matches the new schema",
 };
 
 /// Whether the server prunes everything in such an object today, and no longer those values that fit a schema.
@@ -56,11 +55,11 @@ fn was_pruned(pair: &NodePair) -> bool {
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "AdditionalPropertiesChange",
-        summary: "which unknown fields an object may have changes",
-        forbids: "Any change of `additionalProperties`, apart from a schema in it that changes or goes: that is \
-            judged field by field. The reference documents call it an unknown change.",
-        why: "The values of a map that is no longer one are pruned when an object is next written; values that \
-            get a schema are refused where they do not fit it.",
+        summary: "an object accepts other unknown fields than before",
+        reports: "Any change of `additionalProperties`, except a schema in it that is changed or removed: those are \
+            judged field by field. The documentation of kapp and OLM calls it an unknown change.",
+        why: "If a map becomes a plain object, the server prunes its values when an object is next written. If values \
+            get a schema, the server refuses those that do not match it.",
         example: Example::Fields {
             live: "\
 labels:
@@ -74,7 +73,7 @@ labels:
     type: string
 ",
         },
-        what_to_do: "Keep the map as it is in this version and add a field of another name.",
+        what_to_do: "Keep the map as it is in this version and add a field with another name.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         severity: Severity::Error,
     },

@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "what does not fit all of it is refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses values that do not match all of it",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "objects that were valid until now may be refused",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse objects that were valid until now",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -26,10 +26,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "AllOfChange",
         summary: "allOf of a field is added, changed or removed",
-        forbids: "Any change of `allOf` or of anything below it. The reference documents call it an unknown \
+        reports: "Any change of `allOf` or of anything below it. The documentation of kapp and OLM calls it an unknown \
             change.",
-        why: "`allOf` adds conditions: objects that do not meet a new one were valid until now. If it goes as \
-            a whole, nothing is refused.",
+        why: "`allOf` adds conditions: objects that do not meet a new one were valid until now. If all of `allOf` is \
+            removed, nothing is refused.",
         example: Example::Fields {
             live: "\
 size:
@@ -42,7 +42,7 @@ size:
   - multipleOf: 8
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new one.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

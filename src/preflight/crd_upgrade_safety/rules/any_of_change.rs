@@ -11,14 +11,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "what fits none of it is refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses values that match none of it",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "objects that were valid until now may be refused",
-        help: "keep every alternative that is there today, or change it in a new version only",
+        so: "the server may refuse objects that were valid until now",
+        help: "keep every alternative that is there today, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -27,10 +27,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "AnyOfChange",
         summary: "anyOf of a field is added, changed or removed",
-        forbids: "Any change of `anyOf` or of anything below it. The reference documents call it an unknown change. \
-            `anyOf: [{type: integer}, {type: string}]` on an int-or-string field says what that says and is passed over.",
-        why: "Objects that fit none of the alternatives were valid until now. One alternative more lets more through, \
-            one less does not. If it goes as a whole, nothing is refused.",
+        reports: "Any change of `anyOf` or of anything below it. The documentation of kapp and OLM calls it an unknown change. \
+            `anyOf: [{type: integer}, {type: string}]` on an int-or-string field is redundant and is not reported.",
+        why: "Objects that match none of the alternatives were valid until now. An added alternative accepts more \
+            objects, a removed one fewer. If all of `anyOf` is removed, nothing is refused.",
         example: Example::Fields {
             live: "\
 storage:
@@ -54,7 +54,7 @@ storage:
   - required: [bucket]
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new one.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -9,12 +9,11 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ConversionChanged",
         summary: "a conversion webhook is added, changed or removed (warning)",
-        forbids: "Nothing: it warns of `spec.conversion` that becomes a webhook, is one no more, or is another \
-            webhook.",
-        why: "With a webhook every read and write of another version than the stored one needs it: while it \
-            does not answer, these requests fail, lists included. Without it, the API server only changes \
-            the name of the version: what the webhook translated stays as it is, and fields that the version \
-            asked for lacks are dropped.",
+        reports: "`spec.conversion` that becomes a webhook, is no longer a webhook, or names another webhook.",
+        why: "With a webhook, every read and write of a version other than the stored one calls it: while it does not \
+            answer, these requests fail, lists included. Without a webhook, the API server only changes the name of \
+            the version: values keep the form in which they were stored, and fields that the requested version does \
+            not have are dropped.",
         example: Example::Crd {
             live: "\
 spec:
@@ -31,8 +30,8 @@ spec:
     strategy: None
 ",
         },
-        what_to_do: "Add a webhook only when it runs and answers; take it away only when all served versions hold the \
-            same objects and every object is stored at the storage version.",
+        what_to_do: "Add a webhook only when it runs and answers. Remove it only when all served versions have the \
+            same schema and every object is stored at the storage version.",
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Warning,
     },
@@ -49,18 +48,19 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     };
     let (message, help, label) = match (config(&pair.live), config(&pair.desired)) {
         (None, Some(_)) => (
-            "objects are converted by a webhook from now on",
-            "make sure that the webhook answers before this is deployed: until it does, other versions than the stored one cannot be read or written",
-            "the live CRD converts by changing the version's name alone",
+            "a webhook converts objects from now on",
+            "make sure that the webhook answers before you deploy this: until it does, versions other than the stored one cannot be read or written",
+            "the live CRD only changes the version's name",
         ),
         (Some(_), None) => (
-            "objects are no longer converted by a webhook",
-            "make sure that every served version holds the same objects, and write each object once at the storage version before",
-            "the live CRD converts by webhook",
+            "a webhook no longer converts objects",
+            "make sure that all served versions have the same schema, and write each object once at the storage \
+                version before you deploy this",
+            "the live CRD converts with a webhook",
         ),
         (Some(was), Some(now)) if !same(&was, &now) => (
             "the conversion webhook changes",
-            "make sure that the new webhook answers, and that it reads everything that the old one has written",
+            "make sure that the new webhook answers, and that it can read everything that the old one wrote",
             "the live CRD has another webhook",
         ),
         _ => return Vec::new(),

@@ -8,11 +8,11 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "CRDInvalid",
         summary: "the API server refuses the CRD itself",
-        forbids: "A new or changed CRD that the API server does not take: a schema that is not structural, a pattern \
-            or CEL rule that does not compile, an invalid default, a keyword that is not allowed, a wrong name. As on \
-            the server, an update may keep what was wrong in the live CRD before, where the server forgives it.",
-        why: "A deploy stops where the API server refuses an object. What was applied before that stays, and what \
-            needs the CRD is not there.",
+        reports: "A new or changed CRD that the API server refuses: a schema that is not structural, a pattern or CEL \
+            rule that does not compile, an invalid default, a keyword that is not allowed, a wrong name. As on the \
+            server, an update may keep certain errors that the live CRD already has.",
+        why: "A deploy stops when the API server refuses an object. Objects that were applied before it stay, and \
+            everything that needs the CRD is missing.",
         example: Example::Fields {
             live: "\
 name:
@@ -24,8 +24,8 @@ name:
 port: {}
 ",
         },
-        what_to_do: "Fix the CRD as the message says. If somebody else publishes it, report it there and stay with the \
-            version before.",
+        what_to_do: "Fix the CRD as the message says. If another project publishes it, report the error there and stay \
+            on the previous version.",
         breaks: &[Breaks::Writers],
         severity: Severity::Error,
     },

@@ -10,32 +10,32 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
-        so: "values without apiVersion and kind are refused from now on, and unknown metadata is dropped",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses values without apiVersion and kind, and drops unknown metadata",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "values may be refused from now on",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse values",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data],
         verdict: None,
-        so: "apiVersion, kind and metadata are dropped unless the schema names or keeps them",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server drops apiVersion, kind and metadata unless the schema names or keeps them",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
 };
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "EmbeddedResourceChange",
-        summary: "a field becomes a whole Kubernetes object, or is none any more",
-        forbids: "Any change of `x-kubernetes-embedded-resource`. The reference documents call it an unknown \
-            change.",
-        why: "A whole object must have `apiVersion` and `kind`, and its `metadata` is validated and pruned: \
-            values without them are refused. Where the flag goes, `apiVersion`, `kind` and `metadata` are no \
-            longer known by themselves, and are dropped unless the schema names or keeps them.",
+        summary: "a field becomes, or no longer is, a whole Kubernetes object",
+        reports: "Any change of `x-kubernetes-embedded-resource`. The documentation of kapp and OLM calls it an \
+            unknown change.",
+        why: "A whole object must have `apiVersion` and `kind`, and the server validates and prunes its `metadata`: \
+            values without them are refused. If the flag is removed, the server drops `apiVersion`, `kind` and \
+            `metadata` unless the schema names or keeps them.",
         example: Example::Fields {
             live: "\
 template:
@@ -49,7 +49,7 @@ template:
   x-kubernetes-embedded-resource: true
 ",
         },
-        what_to_do: "Keep the field as it is in this version and add one of another name.",
+        what_to_do: "Keep the field as it is in this version and add one with another name.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         severity: Severity::Error,
     },

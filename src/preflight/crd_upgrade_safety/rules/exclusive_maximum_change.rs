@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "the maximum itself is refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses the maximum itself",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "the maximum itself is refused from now on",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server refuses the maximum itself",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -25,10 +25,10 @@ const EFFECTS: Effects = Effects {
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ExclusiveMaximumChange",
-        summary: "the maximum of a number itself is excluded, or no longer",
-        forbids: "Any change of `exclusiveMaximum`. The reference documents call it an unknown change.",
-        why: "The greatest number that was valid until now is the bound itself: it may be in stored objects, \
-            and anyone who sends it is refused from now on. Where the flag goes, nothing is refused.",
+        summary: "the maximum of a number is itself excluded, or no longer excluded",
+        reports: "Any change of `exclusiveMaximum`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "The largest number that was valid until now is the bound itself: stored objects may have it, and the \
+            server refuses it from now on. If the flag is removed, nothing is refused.",
         example: Example::Fields {
             live: "\
 share:
@@ -42,7 +42,7 @@ share:
   exclusiveMaximum: true
 ",
         },
-        what_to_do: "Leave the bound as it is in this version, or change it in a new one.",
+        what_to_do: "Leave the bound as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "if the API server knows the format, values without it are refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "if the API server knows the format, it refuses values that do not have it",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "values that have only the old format may be refused from now on",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse values that have only the old format",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -26,10 +26,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "FormatChange",
         summary: "the format of a value is added, changed or removed",
-        forbids: "Any change of `format`. The reference documents call it an unknown change.",
-        why: "The API server enforces the formats that it knows (`date-time`, `int32`, `uuid`, …) and ignores \
-            all others. A value that does not have the new format was valid until now. A format that goes \
-            refuses nothing.",
+        reports: "Any change of `format`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "The API server enforces the formats that it knows (`date-time`, `int32`, `uuid`, …) and ignores all \
+            others. A value that does not have the new format was valid until now. Removing a format refuses nothing.",
         example: Example::Fields {
             live: "\
 since:
@@ -42,7 +41,7 @@ since:
 ",
         },
         what_to_do: "Leave the format as it is in this version, and let the controller report values that it cannot \
-            read.",
+            parse.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

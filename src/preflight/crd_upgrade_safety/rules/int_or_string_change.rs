@@ -11,8 +11,8 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::Readers],
         verdict: None,
-        so: "the field takes integers and texts from now on",
-        help: "make sure that every reader understands both, or change it in a new version only",
+        so: "the field accepts integers and strings from now on",
+        help: "make sure that every reader understands both, or change it only in a new version",
     },
     changed: NO_LONGER,
     removed: NO_LONGER,
@@ -21,17 +21,17 @@ const EFFECTS: Effects = Effects {
 const NO_LONGER: Effect = Effect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     verdict: None,
-    so: "values of the other type are refused from now on",
-    help: "keep it as it is in this version, or change it in a new version only",
+    so: "the server refuses values of the other type",
+    help: "keep it as it is in this version, or change it only in a new version",
 };
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "IntOrStringChange",
-        summary: "a field takes integers and texts alike, or no longer",
-        forbids: "Any change of `x-kubernetes-int-or-string`. The reference documents call it an unknown change.",
-        why: "Where it comes, every value of before stays valid, but readers meet a type that they did not expect. \
-            Where it goes, integers or texts that were valid are refused.",
+        summary: "a field accepts both integers and strings, or no longer both",
+        reports: "Any change of `x-kubernetes-int-or-string`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "If it is added, every existing value stays valid, but readers may get a type that they do not expect. If \
+            it is removed, the server refuses integers or strings that were valid.",
         example: Example::Fields {
             live: "\
 port:
@@ -42,7 +42,7 @@ port:
   x-kubernetes-int-or-string: true
 ",
         },
-        what_to_do: "Teach the readers both types before the change, or make it in a new version.",
+        what_to_do: "Make the readers accept both types before the change, or make it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },

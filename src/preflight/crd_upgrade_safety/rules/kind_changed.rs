@@ -9,9 +9,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "KindChanged",
         summary: "the kind of a CRD changes",
-        forbids: "Another `spec.names.kind` or `spec.names.plural`. The API server refuses both.",
-        why: "Objects say which kind they are, and stored ones say the old name. The API server refuses the \
-            change for that reason.",
+        reports: "A change of `spec.names.kind` or `spec.names.plural`.",
+        why: "Every object names its kind, and stored objects have the old name. The API server therefore refuses the \
+            change.",
         example: Example::Crd {
             live: "\
 spec:
@@ -26,8 +26,8 @@ spec:
     plural: samples
 ",
         },
-        what_to_do: "Keep the name. Where another one is needed, define a new kind in a CRD of its own, move the \
-            objects to it, then delete the old CRD.",
+        what_to_do: "Keep the name. If you need another one, define a new kind in a CRD of its own, move the objects \
+            to it, then delete the old CRD.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
@@ -45,8 +45,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .map(|(name, was, now)| {
             let said = Diagnosis {
                 message: format!("{name} may not be changed from {was} to {now}; the API server refuses it").into(),
-                help: format!("keep {name}: {was}, or define a new kind in a CRD of its own and move the objects")
-                    .into(),
+                help: format!("keep {name}: {was}, or define a new kind in its own CRD and move the objects").into(),
                 at: steps::name(name),
                 label: Some(format!("was {was} in the live CRD")),
                 ..Diagnosis::default()

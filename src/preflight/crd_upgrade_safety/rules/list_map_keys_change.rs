@@ -11,20 +11,20 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
-        so: "items with equal keys are refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses items with equal keys",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
-        so: "items with equal keys are refused, and under server-side apply items change their owners",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server refuses items with equal keys, and under server-side apply items change their owners",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: None,
         so: "under server-side apply items change their owners",
-        help: "keep it as it is in this version, or change it in a new version only",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
 };
 
@@ -32,11 +32,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ListMapKeysChange",
         summary: "the keys of a list of map type change",
-        forbids: "Another `x-kubernetes-list-map-keys` where `x-kubernetes-list-type` stays `map`. The reference \
-            documents call it an unknown change.",
-        why: "Items whose keys are equal are refused: with fewer keys, items that were different are not any \
-            more. Under server-side apply the keys say which item belongs to whom, so owners of items \
-            change.",
+        reports: "A change of `x-kubernetes-list-map-keys` where `x-kubernetes-list-type` stays `map`. The \
+            documentation of kapp and OLM calls it an unknown change.",
+        why: "The server refuses items with equal keys: with fewer keys, items that were different may become equal. \
+            Under server-side apply the keys decide which manager owns an item, so items change owners.",
         example: Example::Fields {
             live: "\
 ports:
@@ -67,7 +66,7 @@ ports:
         type: integer
 ",
         },
-        what_to_do: "Keep the keys in this version, or add a list of another name.",
+        what_to_do: "Keep the keys in this version, or add a list with another name.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         severity: Severity::Error,
     },

@@ -12,8 +12,8 @@ const KEYWORD: &str = "x-kubernetes-list-type";
 const UNIQUE: Effect = Effect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
     verdict: None,
-    so: "lists with two equal items (for a map: equal keys) are refused from now on",
-    help: "look for lists with equal items first, or bring it in a new version only",
+    so: "the server refuses lists with two equal items (for a map: equal keys)",
+    help: "look for lists with equal items first, or add it only in a new version",
 };
 
 const ATOMIC: Effect = Effect {
@@ -27,11 +27,11 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ListTypeChange",
         summary: "the type of a list (atomic, set, map) is added, changed or removed",
-        forbids: "Any change of `x-kubernetes-list-type`, and of the keys that come or go with it. The reference \
-            documents call it an unknown change.",
-        why: "A `set` refuses equal items and a `map` items with equal keys: lists that hold some were valid until \
-            now. `atomic` is what a list without a type is, so it changes nothing; a `set` or `map` that becomes \
-            atomic refuses nothing, but changes who owns its items under server-side apply.",
+        reports: "Any change of `x-kubernetes-list-type`, and of the keys that are added or removed with it. The \
+            documentation of kapp and OLM calls it an unknown change.",
+        why: "A `set` refuses equal items and a `map` refuses items with equal keys: lists that contain such items \
+            were valid until now. A list without a type is `atomic`, so adding `atomic` changes nothing; a `set` or \
+            `map` that becomes atomic refuses nothing, but changes who owns its items under server-side apply.",
         example: Example::Fields {
             live: "\
 hosts:
@@ -47,8 +47,8 @@ hosts:
     type: string
 ",
         },
-        what_to_do: "Look for lists with equal items in the objects that exist; bring the type in a new version if \
-            there may be some.",
+        what_to_do: "Look for lists with equal items in the existing objects; if there may be some, add the type in a \
+            new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         severity: Severity::Error,
     },

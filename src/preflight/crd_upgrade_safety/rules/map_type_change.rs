@@ -10,21 +10,21 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
-        so: "nothing is refused; under server-side apply it changes who owns the fields",
+        so: "nothing is refused; under server-side apply the owners of the fields change",
         help: "look at managedFields: where several managers apply this object, they will conflict or overwrite \
             each other",
     },
     changed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
-        so: "nothing is refused; under server-side apply it changes who owns the fields",
+        so: "nothing is refused; under server-side apply the owners of the fields change",
         help: "look at managedFields: where several managers apply this object, they will conflict or overwrite \
             each other",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
-        so: "nothing is refused; under server-side apply it changes who owns the fields",
+        so: "nothing is refused; under server-side apply the owners of the fields change",
         help: "look at managedFields: where several managers apply this object, they will conflict or overwrite \
             each other",
     },
@@ -33,11 +33,10 @@ const EFFECTS: Effects = Effects {
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "MapTypeChange",
-        summary: "who owns the fields of an object under server-side apply changes",
-        forbids: "Any change of `x-kubernetes-map-type`. The reference documents call it an unknown change.",
-        why: "Nothing is refused and nothing is lost. But under server-side apply an `atomic` object has one \
-            owner, who replaces it as a whole, while each field of a `granular` one (the default) has its \
-            own.",
+        summary: "the owners of an object's fields under server-side apply change",
+        reports: "Any change of `x-kubernetes-map-type`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "Nothing is refused and nothing is lost. But under server-side apply an `atomic` object has one owner, \
+            who replaces it as a whole, while each field of a `granular` object (the default) has its own.",
         example: Example::Fields {
             live: "\
 selector:
@@ -55,7 +54,7 @@ selector:
       type: string
 ",
         },
-        what_to_do: "Make sure that one manager alone applies the object before it becomes atomic.",
+        what_to_do: "Make sure that only one manager applies the object before it becomes atomic.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },

@@ -1,4 +1,4 @@
-//! The rules, one file each: what it forbids, why, an example, what to do, and the code that judges.
+//! The rules, one file each: what it reports, why, an example, what to do, and the code that judges.
 //!
 //! Rules say what is wrong; how loud that is gets decided elsewhere. A rule claims the transitions of keywords that it
 //! judges, and whatever changed and nobody claims is an unknown change. So a rule that is silent about a claimed

@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "other numbers are refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses other numbers",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "multiples of the old value may be refused from now on",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse multiples of the old value",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -26,9 +26,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "MultipleOfChange",
         summary: "multipleOf of a number is added, changed or removed",
-        forbids: "Any change of `multipleOf`. The reference documents call it an unknown change.",
-        why: "Numbers that are no multiple of the new value were valid until now. One that goes refuses \
-            nothing.",
+        reports: "Any change of `multipleOf`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "Numbers that are not a multiple of the new value were valid until now. Removing it refuses nothing.",
         example: Example::Fields {
             live: "\
 size:
@@ -40,7 +39,7 @@ size:
   multipleOf: 8
 ",
         },
-        what_to_do: "Leave it out of this version and let the controller round, or put it into a new version.",
+        what_to_do: "Leave it out of this version and let the controller round, or add it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -9,11 +9,11 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NameRemoved",
-        summary: "a short name, category, singular or list kind goes (warning)",
-        forbids: "Nothing: it warns of `shortNames` and `categories` that the live CRD has and the desired one \
-            lacks, and of another `singular` or `listKind`.",
-        why: "People and scripts type these names: `kubectl get sm` and `kubectl get all` no longer find the \
-            objects. Generated clients decode lists by their kind.",
+        summary: "a short name, category, singular or list kind is removed or changed (warning)",
+        reports: "`shortNames` and `categories` that the live CRD has and the desired one does not, and a changed \
+            `singular` or `listKind`.",
+        why: "People and scripts use these names: `kubectl get sm` and `kubectl get all` no longer find the objects. \
+            Generated clients decode lists by their kind.",
         example: Example::Crd {
             live: "\
 spec:
@@ -47,7 +47,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         let gone: Vec<&str> = was.iter().filter(|name| !now.contains(name)).map(String::as_str).collect();
         if !gone.is_empty() {
             let gone = words::listed(&gone);
-            found.push(found_at(key, format!("{word} {gone} goes"), format!("keep {gone} in spec.names.{key}"), &gone));
+            found.push(found_at(
+                key,
+                format!("{word} {gone} is removed"),
+                format!("keep {gone} in spec.names.{key}"),
+                &gone,
+            ));
         }
     }
     let singles = [("singular", was.singular(), now.singular()), ("listKind", was.list_kind(), now.list_kind())];

@@ -11,9 +11,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoDefaultAdded",
         summary: "a field that had no default gets one",
-        forbids: "A `default` on a field of an existing version that had none.",
-        why: "Absence meant something to the controller until now. From now on the API server fills the value in, also \
-            when it reads objects that were stored without it, so objects change that nobody has touched.",
+        reports: "A `default` that is added to a field of an existing version.",
+        why: "Until now the controller gave the absence of the field a meaning. From now on the API server fills in \
+            the value, also when it reads objects that were stored without it, so objects change although no one has \
+            written them.",
         example: Example::Fields {
             live: "\
 replicas:
@@ -25,8 +26,8 @@ replicas:
   default: 1
 ",
         },
-        what_to_do: "Let the controller treat absence as this value, without a default in the schema, or give the \
-            default in a new version only.",
+        what_to_do: "Let the controller treat absence as this value, without a default in the schema, or add the \
+            default only in a new version.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -46,6 +47,6 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be added to ", VERSIONS, ": {now}"))
             .fact(format!("default added: {now}"))
             .label("no default in the live CRD".into())
-            .help(wording!("leave the default out of ", VERSIONS, ", or give it in a new version only")),
+            .help(wording!("leave the default out of ", VERSIONS, ", or add it only in a new version")),
     )
 }

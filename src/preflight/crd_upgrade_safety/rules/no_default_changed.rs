@@ -11,8 +11,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoDefaultChanged",
         summary: "the default of a field changes",
-        forbids: "Another `default` on a field of an existing version.",
-        why: "The same manifest means something else from now on, and so do objects that were stored before the field \
+        reports: "A changed `default` on a field of an existing version.",
+        why: "The same manifest has another meaning from now on, and so do objects that were stored before the field \
             had its default: the API server fills it in when it reads them.",
         example: Example::Fields {
             live: "\
@@ -26,7 +26,7 @@ replicas:
   default: 3
 ",
         },
-        what_to_do: "Keep the default of the live CRD in this version and give the other one in a new version.",
+        what_to_do: "Keep the default of the live CRD in this version and use the new one only in a new version.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -45,6 +45,6 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be changed from {was} to {now} in ", VERSIONS))
             .fact(format!("default changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(wording!("keep the default {was} in ", VERSIONS, ", or give the other one in a new version only")),
+            .help(wording!("keep the default {was} in ", VERSIONS, ", or change it only in a new version")),
     )
 }

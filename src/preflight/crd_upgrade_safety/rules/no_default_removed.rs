@@ -11,9 +11,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoDefaultRemoved",
         summary: "a field loses its default",
-        forbids: "A field of an existing version that had a `default` and has none any more.",
-        why: "Readers counted on the field to be there. New objects come without it, and so do stored ones that never \
-            had it written. Where the field is required, manifests that left it out are refused.",
+        reports: "A `default` that is removed from a field of an existing version.",
+        why: "Readers expect the field to be set. New objects no longer have it, and neither do stored objects in \
+            which it was never written. If the field is required, the server refuses manifests that leave it out.",
         example: Example::Fields {
             live: "\
 replicas:
@@ -25,7 +25,7 @@ replicas:
   type: integer
 ",
         },
-        what_to_do: "Keep the default in this version and leave it out of a new version only.",
+        what_to_do: "Keep the default in this version and remove it only in a new version.",
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -45,6 +45,6 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be removed from ", VERSIONS, ": {was}"))
             .fact(format!("default removed: {was}"))
             .label(format!("the live CRD has default {was} here"))
-            .help(wording!("keep the default {was} in ", VERSIONS, ", or leave it out of a new version only")),
+            .help(wording!("keep the default {was} in ", VERSIONS, ", or remove it only in a new version")),
     )
 }

@@ -11,10 +11,10 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoEnumAdded",
-        summary: "a field that took any value is restricted to an enum",
-        forbids: "An `enum` on a field of an existing version that had none.",
-        why: "Every value outside of the list was valid until now. It may be in stored objects, and anyone who sends it \
-            is refused from now on.",
+        summary: "a field that accepted any value is restricted to an enum",
+        reports: "An `enum` that is added to a field of an existing version.",
+        why: "Values that the enum does not list were valid until now. Stored objects may have them, and the server \
+            refuses them from now on.",
         example: Example::Fields {
             live: "\
 mode:
@@ -26,8 +26,8 @@ mode:
   enum: [Fast, Safe]
 ",
         },
-        what_to_do: "Leave the field open in this version and let the controller report values that it does not know; \
-            restrict it in a new version.",
+        what_to_do: "Leave the field unrestricted in this version and let the controller report values that it does \
+            not know; add the enum in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -46,7 +46,7 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         Diagnosis::of_field(place, "enum", "enums added when there were no enum restrictions previously")
             .message(wording!("{field} may not be restricted to an enum in ", VERSIONS, ": {values}"))
             .fact(format!("enum added: {values}"))
-            .label("any value in the live CRD".into())
-            .help(wording!("leave the enum out of ", VERSIONS, ", or add it in a new version only")),
+            .label("the live CRD allows any value".into())
+            .help(wording!("leave the enum out of ", VERSIONS, ", or add it only in a new version")),
     )
 }

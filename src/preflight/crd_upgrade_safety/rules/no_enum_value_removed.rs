@@ -14,9 +14,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoEnumValueRemoved",
         summary: "an enum loses values",
-        forbids: "A value that the live version lists in an `enum` and the desired one does not. More values are fine, \
-            and so is an `enum` that goes as a whole: everything that it allowed stays allowed.",
-        why: "The value may be in stored objects, and anyone who sends it is refused from now on.",
+        reports: "A value that the live version lists in an `enum` and the desired one does not. Added values are not \
+            reported, and neither is an `enum` that is removed entirely: all its values stay allowed.",
+        why: "Stored objects may have the value, and the server refuses it from now on.",
         example: Example::Fields {
             live: "\
 mode:
@@ -29,8 +29,8 @@ mode:
   enum: [Fast, Safe]
 ",
         },
-        what_to_do: "Keep the value and say in the description that it is deprecated; leave it out of a new version \
-            only.",
+        what_to_do: "Keep the value and say in the description that it is deprecated; remove it only in a new \
+            version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -55,6 +55,6 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         Diagnosis::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
             .message(wording!("enum of {field} may not lose {values} in ", VERSIONS))
             .label(format!("the live CRD also allows {values}"))
-            .help(wording!("keep {values} in ", VERSIONS, ", or leave it out of a new version only")),
+            .help(wording!("keep {values} in ", VERSIONS, ", or remove it only in a new version")),
     )
 }

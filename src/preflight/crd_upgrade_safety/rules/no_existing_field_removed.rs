@@ -12,10 +12,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoExistingFieldRemoved",
         summary: "a field is removed from an existing version",
-        forbids: "A field, a list's items or a map's values that a version of the live CRD has in its schema and the \
-            same version of the desired one lacks. Of a whole branch that goes, only its top is named.",
-        why: "The API server prunes what the schema does not know: the field vanishes from every object when it is \
-            next written, and anyone who writes it gets no error. Readers no longer find it.",
+        reports: "A field, a list's items or a map's values that a version of the live CRD has in its schema and the \
+            same version of the desired one does not. If a whole branch is removed, only its top is reported.",
+        why: "The API server prunes fields that the schema does not have: the field disappears from every object when \
+            it is next written, and clients that write it get no error. Readers no longer find it.",
         example: Example::Fields {
             live: "\
 pollInterval:
@@ -23,8 +23,8 @@ pollInterval:
 ",
             desired: "{}\n",
         },
-        what_to_do: "Keep the field and say in its description that it is deprecated. To be rid of it, leave it out of \
-            a new version, and remove the old version when nobody uses it any more.",
+        what_to_do: "Keep the field and say in its description that it is deprecated. To remove it, leave it out of a \
+            new version, and remove the old version when no client uses it any more.",
         breaks: &[Breaks::Data, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
@@ -46,11 +46,7 @@ fn judge(node: &RemovedNode) -> Diagnosis {
             "\"NoExistingFieldRemoved\" validation failed: crd/{} version/{version} field/{} may not be removed",
             place.crd, place.path
         )),
-        help: wording!(
-            "keep {field} in ",
-            VERSIONS,
-            " and mark it as deprecated, or leave it out of a new version only"
-        ),
+        help: wording!("keep {field} in ", VERSIONS, " and mark it as deprecated, or remove it only in a new version"),
         at: place.steps.clone(),
         label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
         ..Diagnosis::default()

@@ -11,10 +11,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMinPropertiesTightened",
         summary: "minProperties added to a field, or raised",
-        forbids: "A `minProperties` on a field of an existing version that had none, or one that is raised. One that \
-            is lowered or taken away is fine.",
-        why: "A map smaller than the new bound was valid until now. It is still there in stored objects, and anyone who \
-            sends it is refused from now on.",
+        reports: "A `minProperties` that is added to a field of an existing version, or raised. Lowering or removing \
+            it is fine.",
+        why: "A map with fewer entries than the new bound was valid until now. Stored objects may contain one, and the \
+            server refuses it from now on.",
         example: Example::Fields {
             live: "\
 labels:
@@ -31,8 +31,8 @@ labels:
   minProperties: 3
 ",
         },
-        what_to_do: "Keep the bound of the live CRD in this version and put the tighter one into a new version, or \
-            leave it to the controller to report values that it cannot work with.",
+        what_to_do: "Keep the bound of the live CRD in this version and use the tighter one only in a new version, or \
+            let the controller report values that it cannot handle.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

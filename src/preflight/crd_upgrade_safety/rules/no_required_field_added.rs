@@ -15,10 +15,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoRequiredFieldAdded",
         summary: "a field becomes required, or a new field is required from the start",
-        forbids: "A name in `required` of an object that exists in the live version, where the live CRD does not \
-            require it. Requirements inside an object that is itself new are fine.",
-        why: "Objects without the field were valid until now. Those that exist are refused at their next change, and \
-            those that are created now are refused at once.",
+        reports: "A name in `required` of an object that exists in the live version, where the live CRD does not \
+            require it. Required fields of an object that is itself new are fine.",
+        why: "Objects without the field were valid until now. The server refuses existing ones at their next change, \
+            and new ones immediately.",
         example: Example::Fields {
             live: "\
 database:
@@ -36,8 +36,8 @@ database:
   required: [host]
 ",
         },
-        what_to_do: "Leave the field optional in this version and let the controller treat its absence as what it \
-            meant so far; require it in a new version.",
+        what_to_do: "Leave the field optional in this version and let the controller handle its absence as it does \
+            today; require it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -66,7 +66,7 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("{names} may not become required{inside} in ", VERSIONS))
             .fact(format!("now required: {names}"))
             .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })
-            .help(wording!("leave {names} optional in ", VERSIONS, ", or require it in a new version only"));
+            .help(wording!("leave {names} optional in ", VERSIONS, ", or require it only in a new version"));
     said.at.push(first.into());
     Some(said)
 }

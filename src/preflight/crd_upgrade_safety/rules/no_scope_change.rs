@@ -9,9 +9,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoScopeChange",
         summary: "the scope changes between Namespaced and Cluster",
-        forbids: "A `scope` that changes from `Namespaced` to `Cluster` or back.",
-        why: "The scope is part of the path under which every object is stored and served. Objects of the old scope \
-            could no longer be read, so the API server refuses the change.",
+        reports: "A `scope` that changes from `Namespaced` to `Cluster` or back.",
+        why: "The scope is part of the path at which every object is stored and served. Objects of the old scope could \
+            no longer be read, so the API server refuses the change.",
         example: Example::Crd {
             live: "\
 spec:
@@ -22,8 +22,8 @@ spec:
   scope: Cluster
 ",
         },
-        what_to_do: "Keep the scope. Where another one is needed, define a new kind under another name, move the \
-            objects to it, then delete the old CRD.",
+        what_to_do: "Keep the scope. If you need another one, define a new kind with another name, move the objects to \
+            it, then delete the old CRD.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },

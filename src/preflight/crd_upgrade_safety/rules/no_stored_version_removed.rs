@@ -9,11 +9,11 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoStoredVersionRemoved",
-        summary: "a version is removed that objects may be stored at",
-        forbids: "A version that `status.storedVersions` of the live CRD names and `spec.versions` of the desired one \
-            lacks.",
+        summary: "a version that may still hold stored objects is removed",
+        reports: "A version that `status.storedVersions` of the live CRD names and `spec.versions` of the desired one \
+            does not have.",
         why: "Objects may still be stored at that version, and without its definition the API server could not read \
-            them. It refuses the change for that reason.",
+            them. It therefore refuses the change.",
         example: Example::Crd {
             live: "\
 spec:
@@ -32,9 +32,10 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once nobody \
-            uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a storage \
-            version migration), take the old version out of `status.storedVersions`, and remove it only then.",
+        what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once no \
+            client uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a \
+            storage version migration), remove the old version from `status.storedVersions`, and only then remove it \
+            from the CRD.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Error,
     },
@@ -54,12 +55,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
                 )),
                 help: format!(
-                    "objects may be stored at {name}, and the server does not tell which; so move them all first"
+                    "objects may be stored at {name}, and the server does not report which; so migrate all of them \
+                        first"
                 )
                 .into(),
                 steps: migration::plan(&pair.live, &pair.desired),
                 at: steps::versions(),
-                label: Some(format!("objects may be stored at {name} in the cluster")),
+                label: Some(format!("the cluster may have objects that are stored at {name}")),
                 ..Diagnosis::default()
             };
             Found { version: Some(name.to_owned()), said }

@@ -11,11 +11,11 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoTypeChange",
         summary: "the type of a field changes",
-        forbids: "Another `type` on a field of an existing version. What else changed on that field and below it \
-            follows from it and is not reported. A number or a text that becomes int-or-string is left to \
+        reports: "A changed `type` on a field of an existing version. Other changes of that field and below it follow \
+            from it and are not reported. A number or a string that becomes int-or-string is reported by \
             IntOrStringChange.",
-        why: "Values of the old type are refused from now on, wherever they are: in stored objects, in manifests, in \
-            the code of clients, which read something that they cannot decode.",
+        why: "The server refuses values of the old type from now on, in stored objects and in manifests, and clients \
+            get values that they cannot decode.",
         example: Example::Fields {
             live: "\
 timeout:
@@ -26,7 +26,7 @@ timeout:
   type: string
 ",
         },
-        what_to_do: "Add a field of another name with the new type and keep the old one, or change the type in a new \
+        what_to_do: "Add a field with another name and the new type and keep the old one, or change the type in a new \
             version with a conversion between the two.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
@@ -56,7 +56,7 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .help(wording!(
                 "keep {field} as it is in ",
                 VERSIONS,
-                " and add a field of another name, or change it in a new version"
+                " and add a field with another name, or change it in a new version"
             )),
     )
 }

@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "what fits it is refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses values that match it",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "objects that were valid until now may be refused",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse objects that were valid until now",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -26,9 +26,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NotChange",
         summary: "not of a field is added, changed or removed",
-        forbids: "Any change of `not` or of anything below it. The reference documents call it an unknown change.",
-        why: "Objects that fit what is forbidden from now on were valid until now. If it goes as a whole, \
-            nothing is refused.",
+        reports: "Any change of `not` or of anything below it. The documentation of kapp and OLM calls it an unknown change.",
+        why: "Objects that match what is now forbidden were valid until now. If all of `not` is removed, nothing is \
+            refused.",
         example: Example::Fields {
             live: "\
 storage:
@@ -51,7 +51,7 @@ storage:
     required: [disk, bucket]
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new one.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -10,31 +10,31 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::Readers, Breaks::Behaviour],
         verdict: None,
-        so: "a null that was dropped until now is kept",
-        help: "make sure that every reader understands null there, or change it in a new version",
+        so: "the server keeps a null that it dropped until now",
+        help: "make sure that every reader understands null there, or change it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::Readers, Breaks::Data],
         verdict: None,
-        so: "a null is dropped from now on",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server drops a null from now on",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Behaviour],
         verdict: None,
-        so: "a null is dropped from now on, and the default takes its place",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server drops a null from now on and fills in the default",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
 };
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NullableChange",
-        summary: "null is allowed in a field, or no longer",
-        forbids: "Any change of `nullable`. The reference documents call it an unknown change.",
-        why: "Where null is allowed it is kept, and the default of the field does not apply to it; where it is \
-            not, the API server drops it, and the default applies. So an object that says null means \
-            something else afterwards, and clients may read a null that they have never met.",
+        summary: "null is allowed in a field, or no longer allowed",
+        reports: "Any change of `nullable`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "Where null is allowed, the server keeps it and does not fill in the field's default; where it is not \
+            allowed, the server drops it and fills in the default. So an object that contains null gets another \
+            meaning, and clients may read a null that they do not expect.",
         example: Example::Fields {
             live: "\
 limit:
@@ -46,8 +46,8 @@ limit:
   nullable: true
 ",
         },
-        what_to_do: "Make sure that the controller and its clients take null and absence for the same, or make the \
-            change in a new version.",
+        what_to_do: "Make sure that the controller and its clients treat null and absence alike, or make the change in \
+            a new version.",
         breaks: &[Breaks::Readers, Breaks::Data, Breaks::Behaviour],
         severity: Severity::Error,
     },

@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "what fits none of it, or more than one, is refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses values that match none of it, or more than one",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "objects that were valid until now may be refused",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may refuse objects that were valid until now",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -26,10 +26,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "OneOfChange",
         summary: "oneOf of a field is added, changed or removed",
-        forbids: "Any change of `oneOf` or of anything below it. The reference documents call it an unknown \
+        reports: "Any change of `oneOf` or of anything below it. The documentation of kapp and OLM calls it an unknown \
             change.",
-        why: "Objects that fit none of the alternatives, or more than one, were valid until now. One \
-            alternative more can refuse what fits an old one as well. If it goes as a whole, nothing is \
+        why: "Objects that match none of the alternatives, or more than one, were valid until now. An added \
+            alternative can refuse objects that also match an old one. If all of `oneOf` is removed, nothing is \
             refused.",
         example: Example::Fields {
             live: "\
@@ -54,7 +54,7 @@ storage:
   - required: [bucket]
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new one.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -10,14 +10,14 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "texts that do not match it are refused from now on",
-        help: "leave it out of this version, or bring it in a new version only",
+        so: "the server refuses strings that do not match it",
+        help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "texts that match only the old pattern are refused from now on",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server refuses strings that match only the old pattern",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -25,10 +25,10 @@ const EFFECTS: Effects = Effects {
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "PatternChange",
-        summary: "the pattern of a text is added, changed or removed",
-        forbids: "Any change of `pattern`. The reference documents call it an unknown change.",
-        why: "Texts that do not match the new pattern were valid until now: they are in stored objects, and \
-            anyone who sends them is refused from now on. A pattern that goes refuses nothing.",
+        summary: "the pattern of a string is added, changed or removed",
+        reports: "Any change of `pattern`. The documentation of kapp and OLM calls it an unknown change.",
+        why: "Strings that do not match the new pattern were valid until now: stored objects may have them, and the \
+            server refuses them from now on. Removing a pattern refuses nothing.",
         example: Example::Fields {
             live: "\
 host:
@@ -40,7 +40,7 @@ host:
   pattern: ^[a-z.]+$
 ",
         },
-        what_to_do: "Make the new pattern match every text that is accepted today, or put it into a new version.",
+        what_to_do: "Make the new pattern match every string that is accepted today, or use it only in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -10,32 +10,31 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[],
         verdict: Some(Verdict::Widening),
-        so: "unknown fields that were dropped until now are kept",
-        help: "this alone breaks nothing; a waiver or the rule's enforcement lets it pass",
+        so: "the server keeps unknown fields that it dropped until now",
+        help: "this alone breaks nothing; waive the finding or set the rule's enforcement",
     },
     changed: Effect {
         breaks: &[Breaks::Data],
         verdict: None,
-        so: "unknown fields may be dropped",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server may drop unknown fields",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Readers],
         verdict: None,
-        so: "fields that the schema does not name are dropped when an object is next written",
-        help: "keep it as it is in this version, or change it in a new version only",
+        so: "the server drops fields that the schema does not name when an object is next written",
+        help: "keep it as it is in this version, or change it only in a new version",
     },
 };
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "PreserveUnknownFieldsChange",
-        summary: "unknown fields of an object are kept, or no longer",
-        forbids: "Any change of `x-kubernetes-preserve-unknown-fields`. The reference documents call it an unknown \
-            change.",
-        why: "Where unknown fields are no longer kept, the API server drops them from every object when it is \
-            next written, and anyone who writes them gets no error. Where they are kept from now on, nothing \
-            is refused.",
+        summary: "unknown fields of an object are kept, or no longer kept",
+        reports: "Any change of `x-kubernetes-preserve-unknown-fields`. The documentation of kapp and OLM calls it an \
+            unknown change.",
+        why: "Where unknown fields are no longer kept, the API server drops them from every object when it is next \
+            written, and clients that write them get no error. Where they are newly kept, nothing is refused.",
         example: Example::Fields {
             live: "\
 config:
@@ -47,8 +46,8 @@ config:
   type: object
 ",
         },
-        what_to_do: "Name every field that is in use in the schema before the flag goes, or let it go in a new \
-            version only.",
+        what_to_do: "Name every field that is in use in the schema before you remove the flag, or remove it only in a \
+            new version.",
         breaks: &[Breaks::Data, Breaks::Readers],
         severity: Severity::Error,
     },

@@ -11,9 +11,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "PrinterColumnRemoved",
         summary: "kubectl get no longer shows a column (note)",
-        forbids: "Nothing: it notes an `additionalPrinterColumns` entry that a version of the live CRD has and the \
-            same version of the desired one lacks.",
-        why: "People miss it, and scripts that cut the output of `kubectl get` into columns read another one.",
+        reports: "An `additionalPrinterColumns` entry that a version of the live CRD has and the same version of the \
+            desired one does not.",
+        why: "People miss the column, and scripts that split the output of `kubectl get` into columns read the wrong \
+            one.",
         example: Example::Crd {
             live: "\
 spec:

@@ -8,11 +8,11 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "PruningTurnedOn",
-        summary: "unknown fields are pruned from now on",
-        forbids: "`spec.preserveUnknownFields` that goes from `true`, which a CRD of the old API may still have, \
-            to `false`.",
-        why: "Until now the API server kept every field of every object, whether a schema names it or not. \
-            From now on it drops what the schemas do not name when an object is next written.",
+        summary: "the server prunes unknown fields from now on",
+        reports: "`spec.preserveUnknownFields` that changes from `true`, which a CRD of the old API may still have, to \
+            `false`.",
+        why: "Until now the API server kept every field of every object, whether a schema names it or not. From now on \
+            it drops fields that the schemas do not name when an object is next written.",
         example: Example::Crd {
             live: "\
 spec:
@@ -40,7 +40,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     }
     let text = "unable to determine if change is safe: preserveUnknownFields changed from true to false";
     let said = Diagnosis {
-        message: "unknown fields of every version are pruned from now on".into(),
+        message: "the server prunes unknown fields of every version from now on".into(),
         documented: Some(format!("\"ChangeValidator\" validation failed: {text}")),
         help: "name every field that is in use in the schemas, or keep unknown fields there with x-kubernetes-preserve-unknown-fields".into(),
         at: steps::spec("preserveUnknownFields"),

@@ -9,9 +9,9 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ScalePathChanged",
-        summary: "the scale subresource points at other fields (warning)",
-        forbids: "Nothing: it warns of another `specReplicasPath`, `statusReplicasPath` or `labelSelectorPath`.",
-        why: "Autoscalers and `kubectl scale` write another field from now on, and read another one.",
+        summary: "the scale subresource uses other fields (warning)",
+        reports: "A changed `specReplicasPath`, `statusReplicasPath` or `labelSelectorPath`.",
+        why: "Autoscalers and `kubectl scale` write and read other fields from now on.",
         example: Example::Crd {
             live: "\
 spec:
@@ -36,7 +36,7 @@ spec:
         statusReplicasPath: .status.replicas
 ",
         },
-        what_to_do: "Keep the paths in this version, or keep both fields in step until nobody uses the old one.",
+        what_to_do: "Keep the paths in this version, or keep both fields in sync until no client uses the old one.",
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
         severity: Severity::Warning,
     },

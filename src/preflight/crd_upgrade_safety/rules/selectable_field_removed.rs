@@ -11,10 +11,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "SelectableFieldRemoved",
         summary: "objects can no longer be selected by a field (warning)",
-        forbids: "Nothing: it warns of a `selectableFields` entry that a version of the live CRD has and the same \
-            version of the desired one lacks.",
-        why: "Requests that select by the field (`--field-selector`, a watch of a controller) are refused from \
-            now on.",
+        reports: "A `selectableFields` entry that a version of the live CRD has and the same version of the desired \
+            one does not.",
+        why: "The server refuses requests that select by the field (`--field-selector`, a controller's watch) from now \
+            on.",
         example: Example::Crd {
             live: "\
 spec:

@@ -8,11 +8,11 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ServedVersionRemoved",
-        summary: "a version is removed right away that is still served",
-        forbids: "A version that the live CRD serves, at which no object is stored, and which the desired CRD lacks. OLM \
-            forbids it, too: it does not allow a serving version of a CRD to be removed right away.",
-        why: "Every client that still reads or writes the version gets a 404 from one moment to the next, and to take \
-            the change back one has to define the version again.",
+        summary: "a version that is still served is removed in one step",
+        reports: "A version that the live CRD serves, at which no object is stored, and which the desired CRD does not \
+            have. OLM forbids it, too: it does not allow a serving version of a CRD to be removed right away.",
+        why: "Clients that still use the version suddenly get a 404, and reverting the change means defining the \
+            version again.",
         example: Example::Crd {
             live: "\
 spec:
@@ -34,8 +34,8 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Go in two steps: first set `served: false`, which can be taken back; in a later upgrade, once \
-            nobody has missed the version, remove it. If the CRD is somebody else's, deploy it once with the old version \
+        what_to_do: "Use two steps: first set `served: false`, which is easy to revert; in a later upgrade, once no \
+            one has missed the version, remove it. If the CRD is someone else's, deploy it once with the old version \
             added and `served: false`, or waive the finding.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
@@ -55,11 +55,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .map(|version| {
             let name = &version.name;
             let said = Diagnosis {
-                message: format!("served version {name} is removed right away").into(),
+                message: format!("served version {name} is removed in one step").into(),
                 documented: None,
                 help: format!(
-                    "go in two steps: keep {name} with served: false in this upgrade, see that nobody misses it, and remove it in a later one"
-                ).into(),
+                    "use two steps: keep {name} with served: false in this upgrade, check that no client misses it, \
+                        and remove it in a later upgrade"
+                )
+                .into(),
                 at: steps::versions(),
                 label: Some(format!("the live CRD serves {name}")),
                 ..Diagnosis::default()

@@ -9,12 +9,12 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ServedVersionsDiffer",
-        summary: "two served versions no longer hold the same objects (warning)",
-        forbids: "Nothing: it warns of a pair of served versions whose schemas differ in a way that a rule would \
-            object to within one version, where no webhook converts, and where the live CRD did not have \
-            that difference already. The lower version in Kubernetes' order is compared with the higher one.",
-        why: "Without a webhook an object is the same at every version. What one version accepts and another \
-            does not can be written through the one and is invalid, or cut short, at the other.",
+        summary: "the schemas of two served versions are no longer compatible (warning)",
+        reports: "A pair of served versions whose schemas differ in a way that a rule would report within one version, \
+            where no webhook converts, and where the live CRD did not already have that difference. The lower version \
+            in Kubernetes' version order is compared with the higher one.",
+        why: "Without a webhook an object is the same at every version. A value that only one of the versions accepts \
+            can be written at that version, and is invalid or pruned at the other.",
         example: Example::Crd {
             live: "\
 spec:
@@ -61,7 +61,7 @@ spec:
                 type: string
 ",
         },
-        what_to_do: "Make the versions hold the same objects, convert by a webhook, or do not serve both.",
+        what_to_do: "Make the schemas of the versions compatible, convert with a webhook, or do not serve both.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },
@@ -102,7 +102,11 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
         }
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
         let said = Diagnosis {
-            message: format!("{lower} and {higher} no longer hold the same objects: {}", words::listed(&places)).into(),
+            message: format!(
+                "the schemas of {lower} and {higher} are no longer compatible: {}",
+                words::listed(&places)
+            )
+            .into(),
             help: format!(
                 "make {lower} and {higher} the same there, convert with a webhook, or stop serving one of \
                 them"

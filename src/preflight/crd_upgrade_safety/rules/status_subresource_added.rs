@@ -10,9 +10,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "StatusSubresourceAdded",
         summary: "a version gets the status subresource (warning)",
-        forbids: "Nothing: it warns of `subresources.status` where the same version of the live CRD has none.",
-        why: "From now on the API server ignores `status` in every write of the object itself, without a word. \
-            A controller that writes its status that way goes on and reports nothing.",
+        reports: "`subresources.status` that is added to a version of the live CRD.",
+        why: "From now on the API server silently ignores `status` in every write of the object itself. A controller \
+            that writes its status that way gets no error, and its status is lost.",
         example: Example::Crd {
             live: "\
 spec:
@@ -31,7 +31,7 @@ spec:
       status: {}
 ",
         },
-        what_to_do: "Teach the controller to write `/status` first; it can do so as soon as the subresource is there.",
+        what_to_do: "First change the controller to write `/status`; it can do so as soon as the subresource exists.",
         breaks: &[Breaks::Writers, Breaks::Data],
         severity: Severity::Warning,
     },
@@ -51,7 +51,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                     VERSIONS,
                     ": writes of the object itself no longer change it"
                 ),
-                help: "make sure that anyone who reports a status writes it through /status".into(),
+                help: "make sure that every client that reports a status writes it through /status".into(),
                 at: steps::subresource(desired.index, "status"),
                 label: Some("no status subresource in the live CRD".into()),
                 ..Diagnosis::default()

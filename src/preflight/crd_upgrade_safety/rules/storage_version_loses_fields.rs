@@ -12,10 +12,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "StorageVersionLosesFields",
         summary: "the new storage version lacks fields that objects of another version have (warning)",
-        forbids: "Nothing: it warns of a storage version that moves to one whose schema lacks fields of another \
-            served or stored version, where no webhook converts. Under `preset: semantic` it is an error.",
-        why: "Without a webhook an object only changes the name of its version on the way to storage, and then \
-            loses what the schema of the storage version does not know. It still reads as before until it is \
+        reports: "A storage version that changes to one whose schema lacks fields of another served or stored version, \
+            where no webhook converts. Under `preset: semantic` it is an error.",
+        why: "Without a webhook the server only changes the version's name when it stores an object, and drops the \
+            fields that the schema of the storage version does not have. An object still reads as before until it is \
             next written; then the fields are gone.",
         example: Example::Crd {
             live: "\
@@ -79,8 +79,8 @@ spec:
                 type: string
 ",
         },
-        what_to_do: "Give the new storage version every field of the others, or convert by a webhook, before the \
-            storage version moves.",
+        what_to_do: "Add every field of the other versions to the new storage version, or convert with a webhook, \
+            before you change the storage version.",
         breaks: &[Breaks::Data, Breaks::Readers],
         severity: Severity::Warning,
     },
@@ -115,10 +115,13 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
         let listed = words::listed(&fields);
         let said = Diagnosis {
             message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
-            help: format!("give {} these fields, or convert by a webhook, before the storage version moves", now.name)
-                .into(),
+            help: format!(
+                "add these fields to {}, or convert with a webhook, before you change the storage version",
+                now.name
+            )
+            .into(),
             at: steps::of_version(now.index, "storage"),
-            label: Some(format!("{} has {listed} in the live CRD; {} has not", version.name, now.name)),
+            label: Some(format!("{} has {listed} in the live CRD; {} does not", version.name, now.name)),
             ..Diagnosis::default()
         };
         found.push(Found { version: Some(version.name.to_string()), said });

@@ -9,11 +9,11 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "StorageVersionMoved",
-        summary: "objects are stored at another version from now on (note)",
-        forbids: "Nothing: it notes a storage version that is another one than in the live CRD.",
-        why: "Objects stay stored as they are until they are next written, so `status.storedVersions` names \
-            both versions from now on, and the old one cannot be removed before every object was written \
-            once. A way back needs the same.",
+        summary: "the storage version changes (note)",
+        reports: "A storage version that differs from the live CRD's.",
+        why: "Existing objects stay stored at the old version until they are next written, so `status.storedVersions` \
+            names both versions from now on, and the old one cannot be removed before every object has been written \
+            once. Going back needs the same.",
         example: Example::Crd {
             live: "\
 spec:
@@ -62,7 +62,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     let said = Diagnosis {
         message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name).into(),
         help: format!(
-            "objects stay stored at {} until they are next written: keep it until all of them were",
+            "objects stay stored at {} until they are next written: keep it until all of them have been",
             was.name
         )
         .into(),

@@ -9,12 +9,12 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "SubresourceRemoved",
-        summary: "the status or scale subresource goes (warning)",
-        forbids: "Nothing: it warns of `subresources.status` or `subresources.scale` that a version of the live \
-            CRD has and the same version of the desired one lacks.",
-        why: "Anyone who writes `/status` or `/scale` gets a 404 from now on: controllers that report, \
-            autoscalers, `kubectl scale`. Without the status subresource, anyone who may write the object may \
-            write its status.",
+        summary: "the status or scale subresource is removed (warning)",
+        reports: "`subresources.status` or `subresources.scale` that a version of the live CRD has and the same \
+            version of the desired one does not.",
+        why: "Clients that write `/status` or `/scale` get a 404 from now on: controllers that report status, \
+            autoscalers, `kubectl scale`. Without the status subresource, everyone who may write the object may write \
+            its status.",
         example: Example::Crd {
             live: "\
 spec:
@@ -33,7 +33,7 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Keep the subresource, or take it away in a new version only.",
+        what_to_do: "Keep the subresource, or remove it only in a new version.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },

@@ -11,18 +11,19 @@ const EFFECT: Effect = Effect {
     breaks: &[],
     verdict: None,
     so: "",
-    help: "if you know that objects valid today stay valid, set failMode: open for CRDUpgradeSafety; else keep the field as it is",
+    help: "if you know that all objects that are valid today stay valid, set failMode: open for CRDUpgradeSafety; \
+        otherwise keep the field as it is",
 };
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: UNKNOWN_CHANGE,
-        summary: "a keyword of a field changes in a way that no other rule judges",
-        forbids: "A change of a keyword that no other rule has the say on: one that gantry does not know yet, or one that \
-            the API server takes in no CRD (`$ref`, `uniqueItems`, `patternProperties`, …), or `items` that become \
-            something else. With `failMode: open` it is reported and does not block.",
-        why: "The change may be harmless and may be not. What nobody can tell to be safe is not let through unless you \
-            say so.",
+        summary: "a keyword of a field changes, and no other rule covers the change",
+        reports: "A change of a keyword that no other rule covers: one that gantry does not know yet, one that the API \
+            server accepts in no CRD (`$ref`, `uniqueItems`, `patternProperties`, …), or `items` that become something \
+            else. With `failMode: open` it is reported and does not block.",
+        why: "The change may or may not be harmless. A change that cannot be proven safe is blocked unless you allow \
+            it.",
         example: Example::Fields {
             live: "\
 hosts:
@@ -39,7 +40,7 @@ hosts:
 ",
         },
         what_to_do: "Look at what changed. If every object that is valid today stays valid and keeps its meaning, \
-            deploy with `failMode: open` for this check; else put the change into a new version.",
+            deploy with `failMode: open` for this check; otherwise make the change in a new version.",
         breaks: &[],
         severity: Severity::Error,
     },

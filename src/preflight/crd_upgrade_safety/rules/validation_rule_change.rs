@@ -19,12 +19,12 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ValidationRuleChange",
         summary: "CEL rules of a field are added, changed or removed",
-        forbids: "Any change of `x-kubernetes-validations`: a rule that comes, goes or is written differently, another \
-            `optionalOldSelf`, another message, reason or fieldPath. The order of the rules is no change. The \
-            reference documents call it an unknown change.",
-        why: "What a new rule refuses was valid until now: it may be in stored objects, and anyone who sends it is \
-            refused from now on. A rule that speaks of `oldSelf` refuses updates, never creation. A rule that goes, \
-            or one that only says something else about itself, refuses nothing.",
+        reports: "Any change of `x-kubernetes-validations`: a rule that is added, removed or rewritten, or whose \
+            `optionalOldSelf`, message, reason or fieldPath changes. The order of the rules does not matter. The \
+            documentation of kapp and OLM calls it an unknown change.",
+        why: "What a new rule refuses was valid until now: stored objects may have it, and the server refuses it from \
+            now on. A rule that uses `oldSelf` refuses only updates, never creation. Removing a rule, or changing only \
+            its message, reason or fieldPath, refuses nothing.",
         example: Example::Fields {
             live: "\
 replicas:
@@ -38,7 +38,7 @@ replicas:
     message: must be odd
 ",
         },
-        what_to_do: "Make the new rule accept everything that is accepted today, or bring it in a new version.",
+        what_to_do: "Make the new rule accept everything that is accepted today, or add it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -75,20 +75,20 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         breaks: if harmless { &[] } else { &[Breaks::StoredObjects, Breaks::Writers] },
         verdict,
         so: match (harmless, transition) {
-            (true, _) => "nothing is refused by that",
-            (false, true) => "what the new rules do not allow is refused from now on, updates among it",
-            (false, false) => "what the new rules do not allow is refused from now on",
+            (true, _) => "this refuses nothing",
+            (false, true) => "the server refuses what the new rules do not allow, also on updates",
+            (false, false) => "the server refuses what the new rules do not allow",
         },
         help: if harmless {
-            "this alone breaks nothing; a waiver or the rule's enforcement lets it pass"
+            "this alone breaks nothing; waive the finding or set the rule's enforcement"
         } else {
-            "make the new rules accept what is accepted today, or bring them in a new version only"
+            "make the new rules accept what is accepted today, or add them only in a new version"
         },
     };
     let parts: Vec<String> = [
         ("added", &changes.added),
         ("removed", &changes.removed),
-        ("asked in other cases (optionalOldSelf)", &changes.other_cases),
+        ("evaluated in other cases (optionalOldSelf)", &changes.other_cases),
         ("with another message, reason or fieldPath", &changes.reworded),
     ]
     .into_iter()

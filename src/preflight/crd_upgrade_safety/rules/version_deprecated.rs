@@ -9,9 +9,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "VersionDeprecated",
         summary: "a version is marked as deprecated (note)",
-        forbids: "Nothing: it notes a version with `deprecated: true` where the live CRD has none.",
-        why: "Nothing breaks. Every client that uses the version is warned by the API server from now on, and \
-            logs fill.",
+        reports: "A version that gets `deprecated: true`.",
+        why: "Nothing breaks. The API server warns every client that uses the version from now on, which fills logs.",
         example: Example::Crd {
             live: "\
 spec:
@@ -29,7 +28,7 @@ spec:
     deprecated: true
 ",
         },
-        what_to_do: "Nothing. Tell those who use the version.",
+        what_to_do: "Nothing. Tell the users of the version.",
         breaks: &[],
         severity: Severity::Info,
     },
@@ -45,7 +44,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .map(|(live, desired)| {
             let said = Diagnosis {
                 message: format!("version {} is deprecated from now on", live.name).into(),
-                help: format!("nothing breaks; who uses {} is warned by the server", live.name).into(),
+                help: format!("nothing breaks; the server warns clients that use {}", live.name).into(),
                 at: steps::of_version(desired.index, "deprecated"),
                 label: Some("not deprecated in the live CRD".into()),
                 ..Diagnosis::default()

@@ -9,10 +9,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "VersionUnserved",
         summary: "a version is no longer served (warning)",
-        forbids: "Nothing: it warns of a version that the live CRD serves and the desired CRD has with `served: \
-            false`.",
-        why: "This is the right first step towards the removal of a version, but clients that still use it get a 404 \
-            from then on.",
+        reports: "A version that the live CRD serves and the desired CRD has with `served: false`.",
+        why: "This is the right first step to remove a version, but clients that still use it get a 404 from then on.",
         example: Example::Crd {
             live: "\
 spec:
@@ -37,8 +35,8 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Make sure that nobody uses the version any more: `managedFields` of the objects name the version \
-            that each manager writes at. If somebody was forgotten, `served: true` brings it back.",
+        what_to_do: "Make sure that no client uses the version any more: `managedFields` of the objects name the \
+            version at which each manager writes. If you missed one, `served: true` brings the version back.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },

@@ -6,13 +6,13 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
     name: "ManifestObjectRefused",
-    summary: "a custom resource among the manifests is refused by its CRD",
-    forbids: "A custom resource that the CRD which will be in force refuses: the CRD among the manifests where there is \
-        one, else the live one; and one at a version that this CRD does not serve. An object that is live already is judged as the update that it is: merged with what is \
-        there, and forgiven what was wrong before and is left alone. What server-side apply cannot read (a value of another \
-        kind than the schema asks for, in the manifest or in the live object, and a duplicate) is not forgiven, and a null \
-        is refused where the schema allows none.",
-    why: "The server would refuse it in the middle of the deploy, when other objects have been written.",
+    summary: "the CRD refuses a custom resource among the manifests",
+    reports: "A custom resource that its CRD will refuse: the CRD among the manifests if there is one, otherwise the \
+        live one; and a custom resource at a version that this CRD does not serve. If the object is already live, \
+        gantry validates the update: the manifest is merged with the live object, and invalid values that do not \
+        change are tolerated. Values that server-side apply cannot parse (a wrong type in the manifest or in the live \
+        object, and a duplicate) are not tolerated, and a null is refused where the schema does not allow it.",
+    why: "The server would refuse it in the middle of the deploy, after other objects have been written.",
     example: Example::Manifest {
         desired: "\
 size: {type: integer, maximum: 5}
@@ -21,17 +21,18 @@ size: {type: integer, maximum: 5}
 spec: {size: 7}
 ",
     },
-    what_to_do: "Correct the manifest at the line that is shown.",
+    what_to_do: "Fix the manifest at the reported line.",
     breaks: Wrong::Refused.breaks(),
     severity: Severity::Error,
 };
 
 pub static MANIFEST_UNKNOWN_FIELD: RuleDoc = RuleDoc {
     name: "ManifestUnknownField",
-    summary: "a custom resource among the manifests has a field that its CRD does not know",
-    forbids: "A field of a custom resource, or of its metadata, that the CRD which will be in force does not describe.",
-    why: "Server-side apply refuses it, and a plain create drops it without a word: what was meant to be set is not. \
-        Most often it is misspelt or indented wrongly.",
+    summary: "a custom resource among the manifests has a field that its CRD does not have",
+    reports: "A field of a custom resource, or of its metadata, that the CRD does not have. The CRD among the \
+        manifests counts if there is one, otherwise the live one.",
+    why: "Server-side apply refuses it, and a plain create silently drops it, so the value is not set. Usually the \
+        field is misspelt or its indentation is wrong.",
     example: Example::Manifest {
         desired: "\
 replicas: {type: integer}
@@ -40,7 +41,7 @@ replicas: {type: integer}
 spec: {replcas: 3}
 ",
     },
-    what_to_do: "Correct the name or the indentation, or add the field to the CRD first.",
+    what_to_do: "Fix the name or the indentation, or add the field to the CRD first.",
     breaks: Wrong::UnknownField.breaks(),
     severity: Severity::Error,
 };

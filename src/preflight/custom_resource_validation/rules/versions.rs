@@ -5,12 +5,12 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 pub static REMOVED_VERSION: RuleDoc = RuleDoc {
     name: "ObjectInRemovedVersion",
-    summary: "objects are stored in or written at a version that goes",
-    forbids: "A version removed at which objects are or may be stored (error); and a version removed or no longer served \
-        at which a manager wrote objects, with the manager and when it last did so, as `metadata.managedFields` tells \
-        (warning: the record does not tell whether it still does).",
-    why: "What is stored at a version that is gone cannot be read; the API server refuses such a CRD. Who writes at a \
-        version that is no longer served gets a 404.",
+    summary: "objects are stored or written at a version that is removed",
+    reports: "A removed version at which objects are or may be stored (error); and a version that is removed or no \
+        longer served at which a manager wrote objects, with the manager and the time of its last write, from \
+        `metadata.managedFields` (warning: the record does not show whether it still writes there).",
+    why: "An object that is stored at a removed version cannot be read; the API server refuses such a CRD. Clients \
+        that write at a version that is no longer served get a 404.",
     example: Example::Stored {
         live: "\
 spec:
@@ -30,8 +30,9 @@ metadata:
   - {manager: old-controller, operation: Update, apiVersion: test.example.com/v1alpha1, time: 2026-01-01T00:00:00Z}
 ",
     },
-    what_to_do: "For writers: move each manager that is named to a version that stays. For stored objects: write each \
-        object once at the new storage version, take the old one out of `status.storedVersions`, then remove it.",
+    what_to_do: "For writers: move each manager that the finding names to a version that is still served. For stored \
+        objects: write each object once at the new storage version, remove the old version from \
+        `status.storedVersions`, then remove it from the CRD.",
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
     severity: Severity::Error,
 };
@@ -39,10 +40,10 @@ metadata:
 pub static NOT_CONVERTED: RuleDoc = RuleDoc {
     name: "ObjectNotConverted",
     summary: "the conversion webhook does not convert the objects",
-    forbids: "A live CRD that changes and whose conversion webhook cannot be reached, refuses, or answers what is no \
-        conversion, when the objects are listed at one of its versions.",
-    why: "Nobody can read the objects at that version, today already, and whether the upgrade harms them cannot be told. \
-        Some webhooks are part of what is being deployed: then `--warn-only` lets the deploy go on.",
+    reports: "A live CRD that changes and whose conversion webhook cannot be reached, refuses, or sends an invalid \
+        answer when gantry lists the objects at one of its versions.",
+    why: "The objects cannot be read at that version even today, so the effect of the upgrade on them is unknown. Some \
+        webhooks are part of what is being deployed: then `--warn-only` lets the deploy continue.",
     example: Example::Crd {
         live: "\
 spec:
@@ -61,19 +62,19 @@ spec:
       clientConfig: {url: 'https://127.0.0.1:1/convert'}
 ",
     },
-    what_to_do: "Bring the webhook up: its Service, its certificate and the `caBundle` of the CRD are the usual causes; \
-        the finding has the API server's words.",
+    what_to_do: "Fix the webhook: its Service, its certificate and the `caBundle` of the CRD are the usual causes; the \
+        finding quotes the API server.",
     breaks: &[Breaks::Readers, Breaks::Writers],
     severity: Severity::Error,
 };
 
 pub static NOT_JUDGED: RuleDoc = RuleDoc {
     name: "VersionNotJudged",
-    summary: "what a conversion makes of the objects cannot be known before it is in place (warning)",
-    forbids: "Nothing: it warns of a version whose objects only a conversion webhook can tell, and which is not served \
-        yet, or of a conversion that changes with this deploy.",
-    why: "A webhook is asked through the API server, and only for versions that are served. What it will make of the \
-        objects that exist is not known, so that they were not checked against it.",
+    summary: "the result of a conversion is unknown before the deploy (warning)",
+    reports: "A version that is not served yet and whose objects only a conversion webhook can produce, or a \
+        conversion that changes with this deploy.",
+    why: "Only the API server calls a webhook, and only for versions that are served. The result for the existing \
+        objects is unknown, so they were not validated at that version.",
     example: Example::Crd {
         live: "\
 spec:
@@ -89,8 +90,8 @@ spec:
   - {name: v2, served: true, storage: false}
 ",
     },
-    what_to_do: "Deploy it to a test cluster with copies of real objects first; read each of them at the new version and \
-        write it back.",
+    what_to_do: "First deploy it to a test cluster with copies of real objects; read each of them at the new version \
+        and write it back.",
     breaks: &[],
     severity: Severity::Warning,
 };
