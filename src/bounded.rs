@@ -25,7 +25,13 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     })?;
     receive.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let seconds = PATIENCE.as_secs();
-        Err(io::Error::new(io::ErrorKind::TimedOut, format!("it is a pipe, and nothing ended it within {seconds} s")))
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!(
+                "it is a pipe, and its writer did not close it within \
+            {seconds} s"
+            ),
+        ))
     })
 }
 

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             eprintln!("error: cannot start: {error}");
             if cfg!(unix) {
                 eprintln!(
-                    "  = help: this process may open too few files or start too few threads: ulimit -a shows how many"
+                    "  = help: the limit on open files or threads may be too low for this process: see ulimit -a"
                 );
             }
             return ExitCode::from(1);

@@ -54,7 +54,7 @@ fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
         (Err(_), None) if args.config.config_files.is_empty() => {
             let _ = writeln!(
                 host.stderr,
-                "notice: your own checks are not listed, as the configuration has mistakes: gantry config show"
+                "notice: your own checks are not listed, because the configuration has errors: see gantry config show"
             );
             Vec::new()
         }

@@ -175,7 +175,7 @@ impl Run<'_> {
                     self.fail(
                         Problem::new(format!("{object} was applied, but is not served after {seconds}s: {reason}"))
                             .at(at)
-                            .help("run the same command again to continue, or allow more time (timeouts.established)"),
+                            .help("run the same command again to continue, or raise timeouts.established"),
                     );
                 }
                 return;

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
 
-/// Deploy Kubernetes manifests behind preflight checks that prove a CRD upgrade safe before anything is written.
+/// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, max_term_width = 110, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -17,17 +17,17 @@ pub struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  deployed, nothing to do, or warnings only
-  1  could not: unreadable manifests, no cluster, a check that could not check, declined
+  1  failed: unreadable manifests, no cluster, a check that could not complete, not confirmed
   2  usage or configuration error, found before any request
   3  blocked by a preflight check; nothing was written";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check the manifests against what is live, then apply them
+    /// Check the manifests against the live objects, then apply them
     Deploy(DeployArgs),
-    /// The same as deploy up to its first write, exit code included; never writes
+    /// Do the same as deploy, with the same exit code, but never write
     Check(CheckArgs),
-    /// Print the least RBAC that a deploy needs, as manifests ready to apply
+    /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
     /// List the checks and their rules, or explain one
     Rules(RulesArgs),
@@ -38,18 +38,18 @@ pub enum Command {
 /// What every command that looks at a target has in common: what is read, and where it goes.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// Manifests: a file, a directory (read recursively) or - for standard input; may be given again
+    /// Manifests: a file, a directory (read recursively) or - for standard input; can be repeated
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     pub files: Vec<String>,
 
     #[command(flatten)]
     pub config: ConfigFlags,
 
-    /// Exactly these preflight checks, whatever the configuration enables; may be given again
+    /// Run exactly these preflight checks, whatever the configuration enables; can be repeated
     #[arg(long, value_name = "CHECK,…")]
     pub preflight: Vec<String>,
 
-    /// Where to go: a cluster, or a folder of manifests that stands in for one
+    /// The target: a cluster, or a folder of manifests that represents one
     #[arg(long, value_name = "kube|dir:PATH")]
     pub target: Option<TargetSpec>,
 
@@ -61,7 +61,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The namespace for namespaced objects whose manifest names none
+    /// The namespace for namespaced objects whose manifest has none
     #[arg(short = 'n', long, value_name = "NAME")]
     pub namespace: Option<String>,
 }
@@ -75,19 +75,19 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub identity: IdentityArgs,
 
-    /// Take over fields that other field managers own
+    /// Take ownership of fields that other field managers own
     #[arg(long)]
     pub force_conflicts: bool,
 
-    /// The name under which the cluster records who owns the applied fields [default: gantry]
+    /// The field manager name under which the cluster records the applied fields [default: gantry]
     #[arg(long, value_name = "NAME")]
     pub field_manager: Option<String>,
 
-    /// Every finding of this run is a warning ("could not check" stays an error)
+    /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
 
-    /// The report's format, and a file for it; may be given again [default: human]
+    /// The report's format, and a file to write it to; can be repeated [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
     pub output: Vec<OutputSpec>,
 
@@ -95,11 +95,11 @@ pub struct FlowArgs {
     #[arg(long, value_name = "WHEN")]
     pub color: Option<ColorChoice>,
 
-    /// Show paths and kinds of value instead of values of objects, in every output
+    /// Show paths and types instead of the values of objects, in every output
     #[arg(long)]
     pub redact: bool,
 
-    /// Print findings and errors only
+    /// Print only findings and errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
@@ -115,18 +115,18 @@ pub struct IdentityArgs {
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
 
-    /// Make every request as a member of this group, together with --as; may be given again
+    /// Make every request as a member of this group, together with --as; can be repeated
     #[arg(long = "as-group", value_name = "GROUP")]
     pub groups: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct ConfigFlags {
-    /// A configuration file, over the project's gantry.yaml; may be given again, later ones win
+    /// A configuration file, which overrides the project's gantry.yaml; can be repeated, later ones win
     #[arg(short = 'c', long = "config", value_name = "FILE")]
     pub config_files: Vec<PathBuf>,
 
-    /// Run the programs that the project's gantry.yaml names as checks; those of -c files run without it
+    /// Run the programs that the project's gantry.yaml defines as checks; those of -c files need no flag
     #[arg(long)]
     pub allow_exec: bool,
 }
@@ -136,11 +136,11 @@ pub struct DeployArgs {
     #[command(flatten)]
     pub flow: FlowArgs,
 
-    /// Do not ask before writing
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     pub yes: bool,
 
-    /// Stop after the report; write nothing
+    /// Stop after the report and write nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -156,13 +156,13 @@ pub struct PermissionsArgs {
     #[command(flatten)]
     pub input: InputArgs,
 
-    /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: whoever runs this]
+    /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: your own identity]
     ///
-    /// The requests of this command are made as whoever runs it.
+    /// This command itself makes its requests with your own identity.
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
 
-    /// For this group, where --as names nobody; may be given again
+    /// For this group, if --as is not given; can be repeated
     #[arg(long = "as-group", value_name = "GROUP")]
     pub groups: Vec<String>,
 
@@ -192,11 +192,11 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print each value with the layer and the line that it came from
+    /// Print each value with the layer and the line that it comes from
     Show {
         #[command(flatten)]
         config: ConfigFlags,
-        /// Manifests whose Config documents take part; may be given again
+        /// Manifests whose Config documents are included; can be repeated
         #[arg(short = 'f', long = "file", value_name = "PATH")]
         files: Vec<String>,
         /// The output format [default: human]

@@ -147,7 +147,7 @@ pub struct Cause {
 
 /// What to do about a field that cannot change.
 pub fn immutable_help(object: &ObjectRef) -> String {
-    format!("take the change back, or delete and create the object: kubectl delete {object}, then deploy again")
+    format!("revert the change, or delete the object and create it again: kubectl delete {object}, then deploy again")
 }
 
 /// Whether the server says of a field that the schema does not have it: in server-side apply, or when it decodes strictly.

@@ -77,10 +77,13 @@ pub(super) fn guard(layers: &mut [LayerData], known: &Known) -> Vec<Problem> {
         {
             rule.remove(kind.key);
         }
-        let message = format!("left alone: {:?} of the check {name:?}, as it came with the manifests", kind.key);
+        let message = format!("ignored: {:?} of the check {name:?}, because it is set by the manifests", kind.key);
         let help = match is_defined {
-            true => "the check is what the configuration files make it",
-            false => "manifests are data, and no program is run for them; define the check in a config file (-c FILE)",
+            true => "only configuration files define what the check does",
+            false => {
+                "manifests are data, so gantry runs no program that they name; define the check in a config file \
+                (-c FILE)"
+            }
         };
         notices.push(place.problem(message).help(help));
         if !is_defined {
@@ -139,7 +142,7 @@ pub(super) fn read(
             }
             [(first, _), (second, section), ..] => {
                 let message = format!("the check {name:?} has both {:?} and {:?}", first.key, second.key);
-                problems.push(section.key.problem(message).help("make two checks of it, each with its own name"));
+                problems.push(section.key.problem(message).help("split it into two checks with different names"));
                 let why = Withheld::NotAllowed;
                 (Definition::NotRun { at: at(&section.key), why }, ConfigMap::default())
             }
@@ -176,16 +179,19 @@ fn of_project(node: &Located) -> Option<&Place> {
 
 fn wrong_name(name: &str, kind: &KnownKind, section: &Located, known: &Known) -> Option<Problem> {
     if known.has(name) {
-        let message = format!("{name:?} is a check of gantry's own and takes no {:?}", kind.key);
-        return Some(section.key.problem(message).help("give your check a name of its own, such as \"no-latest-tag\""));
+        let message = format!("{name:?} is a built-in check and does not accept {:?}", kind.key);
+        return Some(
+            section.key.problem(message).help("choose another name for your check, such as \"no-latest-tag\""),
+        );
     }
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let fits = !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(inner);
     if fits && !name.starts_with('-') && !name.ends_with('-') {
         return None;
     }
-    let message = format!("{name:?} cannot be the name of a check of your own");
-    let help = "use lower case letters, digits and -, such as \"no-latest-tag\"; names with capitals are gantry's";
+    let message = format!("{name:?} is not a valid name for your own check");
+    let help = "use lower case letters, digits and -, such as \"no-latest-tag\"; names with capitals are reserved for \
+        gantry";
     Some(section.key.problem(message).help(help))
 }
 

@@ -151,7 +151,7 @@ impl Reader<'_> {
             _ => {}
         }
         let known = [API_VERSION, KAPP_API_VERSION];
-        let expected = format!("a config file begins with \"apiVersion: {API_VERSION}\" and \"kind: {KIND}\"");
+        let expected = format!("a config file starts with \"apiVersion: {API_VERSION}\" and \"kind: {KIND}\"");
         match (api_version, kind) {
             (Some((span, Some(version))), Some((_, Some(KIND)))) => {
                 let help = did_you_mean(version, known).map_or(expected, |near| format!("did you mean {near:?}?"));
@@ -163,7 +163,7 @@ impl Reader<'_> {
             }
             (Some((span, Some(version))), Some((_, Some(kind)))) => {
                 let message = format!("this is not a configuration but a {kind} of {version}");
-                self.problem(span, message, Some(format!("manifests are given with -f; {expected}")));
+                self.problem(span, message, Some(format!("pass manifests with -f; {expected}")));
             }
             _ => {
                 let message = "this is not a configuration: apiVersion and kind are missing";
@@ -234,12 +234,15 @@ impl Reader<'_> {
             return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
         }
         if let Some(named) = self.text.confined_to.and_then(|folder| outside(key.kind, &value, folder)) {
-            let message = format!("{}: {named:?} is outside of the folder of this file", key.path);
+            let message = format!("{}: {named:?} is outside the folder of this file", key.path);
             let help = match key.kind {
-                Kind::Target => "the file came with the folder and may not deploy to others; use --target or -c FILE",
+                Kind::Target => {
+                    "this file is part of the project and may not choose a target outside its folder; use \
+                    --target or -c FILE"
+                }
                 _ => {
-                    "the file came with the folder and may not have others overwritten; name a file below it, or use -o, \
-                     or -c FILE"
+                    "this file is part of the project and may not overwrite files outside its folder; name a file in \
+                     its folder, or use -o, or -c FILE"
                 }
             };
             return self.problem(&entry.value.span, message, Some(help.into()));
@@ -252,28 +255,31 @@ impl Reader<'_> {
     /// Whether this layer may not set the key.
     fn refused(&mut self, key: &Key, entry: &Entry) -> bool {
         if key.kind == Kind::Waivers && self.text.layer == Layer::Manifests {
-            let message = format!("ignored: {} of a Config document among the manifests", key.path);
-            let help = "what is deployed does not decide what may pass; put them in a configuration file (gantry.yaml, or \
+            let message = format!("ignored: {} in a Config document among the manifests", key.path);
+            let help = "what you deploy may not decide what passes; set this in a configuration file (gantry.yaml, or \
                 -c FILE)";
             self.reading.notices.push(self.place(&entry.key_span).problem(message).help(help));
             return true;
         }
         let (message, help) = match (self.text.layer, key.reach) {
             (Layer::Manifests, Reach::Files | Reach::OwnFiles) => (
-                format!("{:?} cannot be set by a Config document among the manifests", key.path),
-                "what is deployed does not decide where and how; put it in a config file (gantry.yaml, or -c FILE)",
+                format!("a Config document among the manifests cannot set {:?}", key.path),
+                "what you deploy may not decide where and how; set this in a config file (gantry.yaml, or -c FILE)",
             ),
             (Layer::Project, Reach::OwnFiles) => (
-                format!("{:?} cannot be set by the project file", key.path),
+                format!("the project file cannot set {:?}", key.path),
                 match key.flag {
                     Some("--kubeconfig") => {
-                        "a kubeconfig can run programs, and this file came with the folder; use -c FILE or --kubeconfig"
+                        "a kubeconfig can run programs, and this file is part of the project; use -c FILE or \
+                            --kubeconfig"
                     }
                     Some("--allow-exec") => {
-                        "this file came with the folder and cannot allow its own programs; use --allow-exec, or the user file"
+                        "this file is part of the project and cannot allow its own programs; use --allow-exec, or the \
+                            user file"
                     }
                     _ => {
-                        "who deploys is not for a file to say that came with the folder; use -c FILE, --as or --as-group"
+                        "this file is part of the project and may not choose the identity that deploys; use -c FILE, \
+                            --as or --as-group"
                     }
                 },
             ),
@@ -415,14 +421,14 @@ impl Reader<'_> {
         if self.left_alone.is_empty() {
             return;
         }
-        let message = format!("left alone in kapp's Config: {}", self.left_alone.join(", "));
+        let message = format!("ignored in kapp's Config: {}", self.left_alone.join(", "));
         let mut notice = self.place(&root.span).problem(message);
-        notice.help = Some(format!("gantry reads {RULES} of it and nothing else"));
+        notice.help = Some(format!("gantry reads only {RULES} from it"));
         for key in self.left_alone.iter().filter(|key| !KAPP_KEYS.contains(&key.as_str())) {
             if did_you_mean(key, KAPP_KEYS.iter().copied().chain([RULES])) == Some(RULES) {
-                notice.help = Some(format!("did you mean {RULES:?} by {key:?}?"));
+                notice.help = Some(format!("did you mean {RULES:?} instead of {key:?}?"));
             } else if keys::below("").contains(&key.as_str()) {
-                notice.help = Some(format!("{key:?} is read in documents of {API_VERSION} only"));
+                notice.help = Some(format!("{key:?} is read only in documents of {API_VERSION}"));
             }
         }
         self.reading.notices.push(notice);

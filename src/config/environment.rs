@@ -103,7 +103,7 @@ fn is_service_link(name: &str) -> bool {
 fn unknown(name: &str) -> Problem {
     let known: Vec<String> = KEYS.iter().filter_map(Key::variable).chain([PREFLIGHT_VARIABLE.to_owned()]).collect();
     let help = if name.starts_with("GANTRY_PREFLIGHT_RULES") {
-        format!("checks are configured in files; {PREFLIGHT_VARIABLE} names those that run")
+        format!("configure checks in files; {PREFLIGHT_VARIABLE} selects which ones run")
     } else {
         match did_you_mean(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near}?"),
@@ -190,7 +190,7 @@ mod tests {
             problems(&[("GANTRY_WARNONLY", "true"), ("GANTRY_ZZZ", "1")])[0],
             "unknown environment variable GANTRY_WARNONLY | did you mean GANTRY_WARN_ONLY?"
         );
-        assert!(problems(&[("GANTRY_PREFLIGHT_RULES", "A")])[0].contains("GANTRY_PREFLIGHT names"));
+        assert!(problems(&[("GANTRY_PREFLIGHT_RULES", "A")])[0].contains("GANTRY_PREFLIGHT selects"));
         assert_eq!(problems(&[("GANTRYX", "1"), ("PATH", "/bin"), ("GANTRY", "1")]), Vec::<String>::new());
     }
 

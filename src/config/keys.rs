@@ -273,8 +273,8 @@ pub(super) fn namespace(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{text:?} is not a namespace: at most 63 lower case letters, digits and -, beginning and ending with a letter or \
-         digit"
+        "{text:?} is not a namespace: at most 63 lower case letters, digits and -, starting and ending with a letter \
+         or digit"
     ))
 }
 

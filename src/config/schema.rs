@@ -19,7 +19,7 @@ pub fn schema(known: &Known) -> Value {
     let mut properties = Map::new();
     properties.insert(
         "apiVersion".into(),
-        json!({"const": API_VERSION, "description": format!("Documents of {KAPP_API_VERSION} are read too.")}),
+        json!({"const": API_VERSION, "description": format!("Documents of {KAPP_API_VERSION} are also read.")}),
     );
     properties.insert("kind".into(), json!({"const": KIND}));
     properties.insert("metadata".into(), json!({"type": "object", "description": "Not read."}));

@@ -169,7 +169,7 @@ impl Selection {
 
     fn check_names(&mut self, named: &Named, known: &Known) {
         let from = match &named.place {
-            Place::Variable(name) => format!("{name} names it; "),
+            Place::Variable(name) => format!("it is from {name}; "),
             _ => String::new(),
         };
         for (index, name) in named.names.iter().enumerate() {
@@ -179,7 +179,7 @@ impl Selection {
             } else if !self.is_known(name, known) {
                 let problem = Problem::new(format!("unknown preflight check {name:?} specified"));
                 let help = match name.is_empty() && named.names.len() > 1 {
-                    true => "a comma without a name before or behind it; remove it".to_owned(),
+                    true => "there is a comma without a name before or after it; remove it".to_owned(),
                     false => self.near(name, known),
                 };
                 self.problems.push(problem.help(format!("{from}{help}")));
@@ -190,7 +190,7 @@ impl Selection {
     /// Fewer checks than somebody may believe is worth a word.
     fn notice_what_is_off(&mut self, layers: &[LayerData]) {
         for switch in self.switches.iter().filter(|switch| !switch.enabled && switch.layer == Layer::Manifests) {
-            let message = format!("a Config document among the manifests switches the check {:?} off", switch.name);
+            let message = format!("a Config document among the manifests disables the check {:?}", switch.name);
             self.notices.push(switch.place.problem(message).help(format!("--preflight {} still runs it", switch.name)));
         }
         let mut inherited = false;
@@ -199,7 +199,7 @@ impl Selection {
             match &layer.rules {
                 Some(names) if names.is_empty() && inherited => {
                     let place = layer.places.get([RULES.to_owned()].as_slice());
-                    let message = format!("an empty {RULES} switches no inherited check off");
+                    let message = format!("an empty {RULES} disables no inherited check");
                     let notice = place.map_or(Problem::new(message.clone()), |places| places.key.problem(message));
                     self.notices.push(notice.help("write {name: …, enabled: false} for each"));
                 }

@@ -204,7 +204,7 @@ pub(super) fn weakened(checks: &[SelectedCheck], merged: &Merged, known: &Known)
                     "a Config document among the manifests sets {}: {word} for the check {:?}",
                     key.name, check.name
                 );
-                let help = "an entry for the check in a configuration file (gantry.yaml, or -c FILE) keeps it as it is";
+                let help = "to keep it, add an entry for the check to a configuration file (gantry.yaml, or -c FILE)";
                 notices.push(found.key.problem(message).help(help));
             }
         }

@@ -61,7 +61,7 @@ fn waiver(index: usize, item: &Located, problems: &mut Vec<Problem>) -> Option<W
         None => None,
         Some((_, Value::String(text))) if !text.trim().is_empty() => Some(text),
         Some((found, value)) => {
-            problems.push(found.place.problem(format!("{path}.{key}: {value} is not a text; quote it")));
+            problems.push(found.place.problem(format!("{path}.{key}: {value} is not a string; quote it")));
             None
         }
     };
@@ -69,10 +69,10 @@ fn waiver(index: usize, item: &Located, problems: &mut Vec<Problem>) -> Option<W
     let (reason, expires) = (text("reason"), text("expires"));
     let date = expires.as_deref().and_then(Date::parse);
     if let (Some(expires), None, Some(found)) = (&expires, date, item.get("expires")) {
-        problems.push(found.place.problem(format!("{path}.expires: {expires:?} is not a day such as 2026-12-31")));
+        problems.push(found.place.problem(format!("{path}.expires: {expires:?} is not a date such as 2026-12-31")));
     }
     if item.get("reason").is_none() {
-        let help = "say why these findings may pass; it is shown with each of them";
+        let help = "say why these findings may pass; gantry shows the reason with each of them";
         problems.push(item.place.problem(format!("{path} has no reason")).help(help));
     }
     if ["object", "version", "path", "rule"].iter().all(|key| item.get(key).is_none()) {

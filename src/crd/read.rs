@@ -258,7 +258,7 @@ fn service(raw: RawService) -> Result<ServiceReference, Unreadable> {
 fn mistyped(text: &str) -> Unreadable {
     let mut reader = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, Raw<'_>>(&mut reader) {
-        Ok(_) => Unreadable { fault: Fault::Type("it is no JSON object".to_owned()), at: Vec::new() },
+        Ok(_) => Unreadable { fault: Fault::Type("it is not a JSON object".to_owned()), at: Vec::new() },
         Err(error) => {
             let step = |segment: &Segment| match segment {
                 Segment::Map { key } => Some(Step::from(key.as_str())),

@@ -50,7 +50,7 @@ fn what_is_wrong_is_named_with_its_place() {
             "/apiVersion",
             json!("v9"),
             "apiVersion",
-            "its apiVersion is \"v9\"; only apiextensions.k8s.io/v1 is understood",
+            "its apiVersion is \"v9\"; gantry understands only apiextensions.k8s.io/v1",
         ),
     ] {
         let crd = with(|crd| *crd.pointer_mut(pointer).unwrap() = value.clone());

@@ -35,10 +35,10 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fault {
             Fault::ApiVersion(version) if version == "apiextensions.k8s.io/v1beta1" => {
-                write!(f, "it is written at {version}, which Kubernetes removed in 1.22")
+                write!(f, "its version is {version}, which Kubernetes removed in 1.22")
             }
             Fault::ApiVersion(version) => {
-                write!(f, "its apiVersion is {version:?}; only apiextensions.k8s.io/v1 is understood")
+                write!(f, "its apiVersion is {version:?}; gantry understands only apiextensions.k8s.io/v1")
             }
             Fault::Missing if self.at.is_empty() => f.write_str("it is missing"),
             Fault::Missing => write!(f, "{} is missing", text::field(&self.at)),

@@ -38,7 +38,7 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
             "-" => gathered.standard_input(stdin.take()),
             url if url.starts_with("http://") || url.starts_with("https://") => {
                 let message = format!("{}: -f does not take URLs", shown(url));
-                let help = "download the manifest, look at it, and give the file";
+                let help = "download the manifest, review it, and pass the file";
                 gathered.problems.push(Problem::new(message).help(help));
             }
             path => gathered.path(Path::new(path)),
@@ -76,7 +76,7 @@ impl Gathered {
         self.walk(directory, &mut files);
         if files.is_empty() && self.problems.len() == problems_before {
             let problem = Problem::new("the directory has no .yaml, .yml or .json file").at(whole(&name(directory)));
-            self.problems.push(problem.help("give the files by name if theirs end otherwise"));
+            self.problems.push(problem.help("pass files with other extensions by name"));
         }
         for file in files {
             self.file(&file);
@@ -101,8 +101,8 @@ impl Gathered {
             }
             match fs::metadata(&path) {
                 Ok(target) if target.is_dir() => {
-                    let problem = Problem::new("a link to a directory is not followed").at(whole(&name(&path)));
-                    self.notices.push(problem.help("name it with -f of its own if it is to be deployed"));
+                    let problem = Problem::new("a link to a directory, not followed").at(whole(&name(&path)));
+                    self.notices.push(problem.help("pass it with its own -f to deploy it"));
                 }
                 Ok(target) if is_manifest && !target.is_file() => {
                     self.notices.push(Problem::new("not a regular file, not read").at(whole(&name(&path))));
@@ -136,7 +136,7 @@ impl Gathered {
         match bytes {
             Err(error) => self.problems.push(Problem::new(explain(&error)).at(whole(&name))),
             Ok(bytes) if bytes.len() > self.most => {
-                let message = format!("larger than {} MiB, the most that is read from one source", self.most >> 20);
+                let message = format!("larger than the limit of {} MiB per source", self.most >> 20);
                 self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
             }
             Ok(bytes) => match text(bytes) {
@@ -172,7 +172,7 @@ fn text(bytes: Vec<u8>) -> Result<String, NotText> {
             line: before.matches('\n').count() + 1,
             column: before.chars().rev().take_while(|character| *character != '\n').count() + 1,
             message: format!("the file is not UTF-8: byte {at} is 0x{byte:02X}"),
-            help: "save it as UTF-8; a secret's binary data belongs into `data` as base64",
+            help: "save it as UTF-8; binary data of a Secret belongs in `data` as base64",
         }
     })?;
     if text.starts_with('\u{feff}') {
@@ -194,7 +194,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
 
 fn explain(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file or directory".into(),
+        io::ErrorKind::NotFound => "no such file or directory".into(),
         io::ErrorKind::PermissionDenied => "no permission to read it".into(),
         _ => format!("cannot be read: {error}"),
     }
@@ -217,7 +217,7 @@ mod tests {
     fn what_is_too_large_is_refused() {
         let endless = io::repeat(b'#');
         let gathered = gather(&["-".to_owned()], &mut Some(endless), 3 << 20);
-        assert_eq!(gathered.problems[0].to_string(), "-: larger than 3 MiB, the most that is read from one source");
+        assert_eq!(gathered.problems[0].to_string(), "-: larger than the limit of 3 MiB per source");
         assert!(gathered.sources.is_empty());
         let just = gather(&["-".to_owned()], &mut Some(io::repeat(b'#').take(3 << 20)), 3 << 20);
         assert_eq!(just.sources[0].text.len(), 3 << 20);

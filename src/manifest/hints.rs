@@ -17,7 +17,7 @@ const TEMPLATE: Hint = Hint {
 };
 
 const CHART: Hint = Hint {
-    message: "this belongs to a Helm chart and is not a manifest",
+    message: "this is part of a Helm chart, not a manifest",
     help: "render the chart first: helm template CHART | gantry deploy -f -",
 };
 

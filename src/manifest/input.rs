@@ -95,7 +95,7 @@ impl Input {
         if problems.is_empty() && loaded.manifests.is_empty() && loaded.configs.is_empty() {
             let names: Vec<String> = arguments.iter().map(|argument| shown(argument)).collect();
             let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
-            problems.push(problem.help("the files are empty or hold only comments"));
+            problems.push(problem.help("the files are empty or contain only comments"));
         }
         if problems.is_empty() {
             return Ok(loaded);
@@ -113,7 +113,10 @@ impl Input {
         let mut documents = self.documents.into_iter().peekable();
         while documents.peek().is_some() {
             if problems.len() >= MAX_PROBLEMS {
-                let problem = Problem::new(format!("more than {MAX_PROBLEMS} problems; other documents were not read"));
+                let problem = Problem::new(format!(
+                    "more than {MAX_PROBLEMS} problems; gantry did not read the \
+                    remaining documents"
+                ));
                 problems.push(problem.help("fix these first"));
                 break;
             }
@@ -166,7 +169,7 @@ impl Numbers {
 }
 
 fn too_many(source: &Source) -> Problem {
-    Problem::new(format!("more than {MAX_DOCUMENTS} documents, the most that are read from one source"))
+    Problem::new(format!("more than the limit of {MAX_DOCUMENTS} documents per source"))
         .at(Location { file: source.name.to_string(), line: 0, column: 0 })
         .help("split it into several files and deploy them one after the other")
 }

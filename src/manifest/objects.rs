@@ -208,8 +208,8 @@ impl Reader<'_> {
 
     fn not_text(&self, name: &str, what: &str, within: &[Step], path: &[Step]) -> Problem {
         let path: Vec<Step> = within.iter().chain(path).cloned().collect();
-        let problem = Problem::new(format!("{name} must be a string that is not empty, but is {what}"));
-        problem.at(self.place(&path)).help("put the value in quotes if it is meant as it stands")
+        let problem = Problem::new(format!("{name} must be a non-empty string, but is {what}"));
+        problem.at(self.place(&path)).help("if the value is right, put it in quotes")
     }
 
     fn named(
@@ -251,7 +251,7 @@ impl Reader<'_> {
             let problem = match metadata.get("generateName") {
                 Some(_) => Problem::new(format!("the {kind} has metadata.generateName and no metadata.name"))
                     .at(place(&["metadata".into(), "generateName".into()]))
-                    .help("give it a name: with a new name in each run, nothing could be compared or run again"),
+                    .help("set metadata.name: with a generated name, each run would create a new object"),
                 None => nameless().at(place(&["metadata".into()])),
             };
             return Err(problem);

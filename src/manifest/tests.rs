@@ -214,7 +214,7 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
     let loaded = load(&[argument(&real)], &mut Some(empty())).unwrap();
     assert_eq!(loaded.manifests.len(), 2);
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
-    assert!(notice.to_string().ends_with("loop: a link to a directory is not followed"), "{notice}");
+    assert!(notice.to_string().ends_with("loop: a link to a directory, not followed"), "{notice}");
 
     symlink("nowhere", real.join("dead.yaml")).unwrap();
     assert_eq!(folder_problems(&folder, &["real"]), ["real/dead.yaml: a broken symbolic link: nowhere does not exist"]);
@@ -256,11 +256,11 @@ fn all_problems_of_all_files_are_said_at_once_and_in_order() {
             "b.yaml:1:1: the document has no apiVersion",
             "b.yaml:4:1: not valid YAML: did not find expected node content while parsing a flow node",
             "b.yaml:5:1: a manifest is a mapping with apiVersion, kind and metadata, but this is a list",
-            "b.yaml:10:3: metadata.name must be a string that is not empty, but is a boolean",
-            "c.yaml:1:1: apiVersion must be a string that is not empty, but is a list",
-            "c.yaml:2:1: kind must be a string that is not empty, but is a number",
+            "b.yaml:10:3: metadata.name must be a non-empty string, but is a boolean",
+            "c.yaml:1:1: apiVersion must be a non-empty string, but is a list",
+            "c.yaml:2:1: kind must be a non-empty string, but is a number",
             "d.yaml:1:4: the file is not UTF-8: byte 3 is 0xFF",
-            "missing.yaml: there is no such file or directory",
+            "missing.yaml: no such file or directory",
             "none: the directory has no .yaml, .yml or .json file",
         ]
     );
@@ -269,10 +269,10 @@ fn all_problems_of_all_files_are_said_at_once_and_in_order() {
 #[test]
 fn other_broken_manifests_are_explained() {
     let metadata = |metadata: &str| problems(&format!("apiVersion: v1\nkind: A\nmetadata: {metadata}\n"));
-    assert_eq!(metadata("{name: ''}"), ["-:3:12: metadata.name must be a string that is not empty, but is empty"]);
+    assert_eq!(metadata("{name: ''}"), ["-:3:12: metadata.name must be a non-empty string, but is empty"]);
     assert_eq!(
         metadata("{name: a, namespace: 1}"),
-        ["-:3:21: metadata.namespace must be a string that is not empty, but is a number"]
+        ["-:3:21: metadata.namespace must be a non-empty string, but is a number"]
     );
     assert_eq!(metadata("text"), ["-:3:1: metadata must be a mapping, but is a text"]);
     assert_eq!(metadata(""), ["-:1:1: the A has no metadata.name"]);
@@ -324,12 +324,12 @@ fn charts_and_kustomizations_are_recognized() {
     ]);
     let found = folder_problems(&folder, &["."]);
     let starts = [
-        "./Chart.yaml:1:1: this belongs to a Helm chart and is not a manifest (",
+        "./Chart.yaml:1:1: this is part of a Helm chart, not a manifest (",
         "./kustomization.yaml:1:1: this is a Kustomization, which only names manifests (",
         "./other.yaml:1:1: this is a Kustomization, which only names manifests",
         "./templates/a.yaml:4:5: this is a Helm template, not a manifest (",
         "./templates/b.yaml:2:1: this is a Helm template, not a manifest (",
-        "./values.yaml:1:1: this belongs to a Helm chart and is not a manifest (",
+        "./values.yaml:1:1: this is part of a Helm chart, not a manifest (",
     ];
     assert_eq!(found.len(), starts.len(), "{found:#?}");
     for (found, start) in found.iter().zip(starts) {

@@ -250,8 +250,8 @@ struct Record<'c> {
 type Shares<'a> = Vec<(&'a Change, Vec<&'a str>)>;
 
 /// What is in conflict and would not change.
-pub const ONLY_DEFAULTS: &str = "fields that differ from the manifests only by what the server filled in,";
-const ONLY_DEFAULTS_HELP: &str = "take them over once with --force-conflicts: it changes no value of them";
+pub const ONLY_DEFAULTS: &str = "fields that differ from the manifests only in values that the server defaulted,";
+const ONLY_DEFAULTS_HELP: &str = "take ownership of them once with --force-conflicts: it changes none of their values";
 
 /// Says who owns what: a problem for each manager, and another for its fields that would not change.
 pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
@@ -291,11 +291,11 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
             let help = match client_side_tool(manager, operation) {
                 _ if only_defaults => ONLY_DEFAULTS_HELP.to_owned(),
                 Some(tool) => format!(
-                    "they were last deployed by {tool}; if gantry is to deploy them from now on, take them over once \
-                     with --force-conflicts"
+                    "they were last deployed by {tool}; if gantry deploys them from now on, take ownership once with \
+                     --force-conflicts"
                 ),
                 None => format!(
-                    "take these fields out of the manifests to leave them to {manager:?}, or take them over with \
+                    "remove these fields from the manifests to leave them to {manager:?}, or take ownership with \
                      --force-conflicts"
                 ),
             };
@@ -321,7 +321,7 @@ pub fn explain_ahead(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> 
 pub fn explain_taken(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
     let mut taken = explain(conflicts);
     for problem in &mut taken {
-        problem.message = format!("--force-conflicts takes these fields over: {}", problem.message);
+        problem.message = format!("--force-conflicts takes ownership of these fields: {}", problem.message);
         problem.help = None;
         problem.at = None;
     }

@@ -311,7 +311,7 @@ fn duplicates(placed: &[Manifest]) -> Option<Error> {
             problems.push(
                 Problem::new(format!("{} is defined twice", manifest.object))
                     .at(manifest.origin.location())
-                    .help(format!("the other one is at {}; keep one of them", first.location())),
+                    .help(format!("it is also defined at {}; keep one of them", first.location())),
             );
         }
     }

@@ -33,7 +33,7 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
     let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| {
         let reasons = error.to_string();
         Problem::new(format!(
-            "{} changed after it was checked, and cannot be read again: {reasons}",
+            "{} changed after it was checked, and gantry cannot read it again: {reasons}",
             change.desired.object
         ))
         .at(change.desired.origin.location())

@@ -67,10 +67,10 @@ impl Asking<'_> {
             let (message, help) = if missing.contains(name) {
                 (
                     format!("there is no namespace {name:?} for"),
-                    "put the namespace among the manifests, or create it first",
+                    "add the namespace to the manifests, or create it first",
                 )
             } else if leaving.contains(name) {
-                let help = "wait until it is gone, then run the same command again";
+                let help = "wait until it is deleted, then run the same command again";
                 (format!("namespace {name:?} is being deleted, and nothing can be created in it:"), help)
             } else {
                 continue;

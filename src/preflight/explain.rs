@@ -109,7 +109,7 @@ fn key_text(key: &KeyDescription) -> String {
 }
 
 fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
-    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity), rule.summary);
+    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity), bare(rule));
     let mut section = |title: &str, body: &str| {
         line(&mut text, &format!("\n{title}"));
         for body_line in body.lines() {
@@ -138,7 +138,7 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         name = rule.name,
         check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
         severity = severity(rule.severity),
-        summary = rule.summary,
+        summary = bare(rule),
         reports = rule.reports,
         why = rule.why,
         who = who(rule),
@@ -179,6 +179,14 @@ fn severity(severity: Severity) -> &'static str {
         Severity::Info => "info",
         Severity::Waived => "waived",
     }
+}
+
+/// The summary beside the severity: lists of rules show it in brackets.
+fn bare(rule: &RuleDoc) -> &'static str {
+    rule.summary
+        .split_once(" (warning)")
+        .or_else(|| rule.summary.split_once(" (note)"))
+        .map_or(rule.summary, |(bare, _)| bare)
 }
 
 fn scope(example: &Example) -> &'static str {
@@ -232,7 +240,7 @@ mod tests {
             for rule in (check.rules)() {
                 assert!(list.contains(rule.name));
                 let text = explain(rule.name).unwrap();
-                for part in [rule.summary, rule.reports, rule.why, rule.what_to_do] {
+                for part in [bare(rule), rule.reports, rule.why, rule.what_to_do] {
                     assert!(text.contains(part), "{text}");
                 }
             }

@@ -70,7 +70,7 @@ impl Context<'_> {
     pub async fn look_ahead(&self) -> Result<Vec<Lookup>, CouldNotCheck> {
         let work = (self.lookups)();
         let found = apart(move || work.into_iter().flat_map(|find| find()).collect()).await;
-        let message = "interrupted while finding out what the checks look up";
+        let message = "interrupted while determining what the checks need to read";
         found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })
     }
 }

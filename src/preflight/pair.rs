@@ -37,7 +37,7 @@ impl Pair {
 /// Nothing can be said of a pair of CRDs.
 pub(super) fn could_not_compare(name: &str, Malformed { side, error }: &Malformed) -> CouldNotCheck {
     let (side, help) = match side {
-        Side::Live => ("the live CRD", format!("look at what is live: kubectl get crd {name} -o yaml")),
+        Side::Live => ("the live CRD", format!("check the live CRD: kubectl get crd {name} -o yaml")),
         Side::Desired => (
             "the manifest of CRD",
             "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),

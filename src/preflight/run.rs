@@ -97,7 +97,7 @@ fn unread(plan: &Plan) -> Option<CouldNotCheck> {
     let first = unread.first()?;
     let more = match unread.len() - 1 {
         0 => String::new(),
-        more => format!(", and {more} more of the kind"),
+        more => format!(", and {more} similar errors"),
     };
     let message = format!("live objects cannot be read: {}{more}", first.message);
     Some(CouldNotCheck { message, help: first.help.clone() })

@@ -42,7 +42,7 @@ fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &
         return;
     }
     let verb = if count == 1 { "is" } else { "are" };
-    let message = format!("{} {verb} told by {}", text::count(count, "finding"), reports[by].name);
+    let message = format!("{} {verb} reported by {}", text::count(count, "finding"), reports[by].name);
     // Its status stays what it is: it did find them.
     reports[of].findings.retain(|_| is_told.next() != Some(true));
     reports[of].message = Some(message);

@@ -66,7 +66,8 @@ impl fmt::Display for Writes {
             total if done == total => write!(f, "interrupted; all {} were applied", text::count(total, "object")),
             total => write!(
                 f,
-                "interrupted; {done} of {} {} applied, and those under way may have been; run the same command again to continue",
+                "interrupted; {done} of {} {} applied, and those in flight may have been too; run the same command \
+                    again to continue",
                 text::count(total, "object"),
                 if done == 1 { "was" } else { "were" }
             ),

@@ -113,7 +113,7 @@ impl Output {
                 None if is_live => "a file of the target".to_owned(),
                 None => return true,
             };
-            let problem = Problem::new(format!("the report to {} would be written over {what}", path.display()));
+            let problem = Problem::new(format!("the report to {} would overwrite {what}", path.display()));
             problems.push(problem.help("name another file: -o json=FILE"));
             false
         });

@@ -55,7 +55,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     if let Some(first) = unread.first() {
         let _ = writeln!(
             host.stderr,
-            "notice: not all live objects can be read, so that rights to lists of checks may be missing: {}",
+            "notice: cannot read all live objects, so rights to list what checks read may be missing: {}",
             text::sanitize(&first.message)
         );
     }
@@ -70,11 +70,11 @@ async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> 
     if !settings.groups.is_empty() {
         return Ok(settings.groups.iter().cloned().map(Subject::Group).collect());
     }
-    let nobody = "name whom the rights are for with --as or --as-group";
+    let nobody = "name the identity that needs the rights with --as or --as-group";
     match target.user().await {
         Some(Ok(user)) => Ok(vec![Subject::user(&user)]),
         Some(Err(problem)) => Err(Error::failed(problem.help(nobody))),
-        None => Err(Error::usage(Problem::new("a folder does not know who you are").help(nobody))),
+        None => Err(Error::usage(Problem::new("a folder does not know your identity").help(nobody))),
     }
 }
 

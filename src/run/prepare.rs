@@ -74,7 +74,7 @@ fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
         (None, []) => Ok(None),
         (Some(user), groups) => Ok(Some(Impersonate { user: user.clone(), groups: groups.to_vec() })),
         (None, _) => Err(Error::usage(
-            Problem::new("a group cannot be impersonated without a user").help("name one that is in it with --as"),
+            Problem::new("a group cannot be impersonated without a user").help("also name a user with --as"),
         )),
     }
 }
@@ -126,8 +126,8 @@ pub fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
         return Err(Error::usage(problem.help("write its apiVersion without escapes or tags")));
     }
     if loaded.manifests.is_empty() {
-        let problem = Problem::new("the manifests hold configuration and no object to deploy");
-        return Err(Error::failed(problem.help("name the manifests with -f and configuration files with -c")));
+        let problem = Problem::new("the manifests contain only configuration and no object to deploy");
+        return Err(Error::failed(problem.help("pass manifests with -f and configuration files with -c")));
     }
     Ok(loaded)
 }

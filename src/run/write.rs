@@ -19,12 +19,12 @@ use crate::ui::progress::Progress;
 /// Asks whether to write. Anything but a yes ends the run.
 pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
     let Some(mut stdin) = host.stdin.take() else {
-        let problem = Problem::new("cannot ask whether to write, as standard input held the manifests");
-        return Err(Error::failed(problem.help("deploy without the question: --yes")));
+        let problem = Problem::new("cannot ask for confirmation: the manifests came from standard input");
+        return Err(Error::failed(problem.help("deploy without confirmation: --yes")));
     };
     // A question that nobody sees is answered by nobody.
     confirm::ask(question, &mut host.stderr)
-        .map_err(|error| Error::failed(Problem::new(format!("cannot ask whether to write: {error}"))))?;
+        .map_err(|error| Error::failed(Problem::new(format!("cannot ask for confirmation: {error}"))))?;
     // On a thread of its own, because a read from the terminal cannot be called off.
     let reading = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin));
     let answer = tokio::select! {

@@ -199,9 +199,10 @@ fn every_kind_of_refusal_is_found_at_its_line_before_anything_is_written() {
     };
     assert!(said("QuotaExceeded").contains("exceeded quota: quota, requested: services=1, used: services=1"));
     assert!(said("ImmutableField").contains("field is immutable when `immutable` is set"));
-    assert!(
-        said("FieldConflict").contains("field manager \"somebody-else\" owns what the manifest changes: .data.key")
-    );
+    assert!(said("FieldConflict").contains(
+        "field manager \"somebody-else\" owns fields that the manifest changes: \
+            .data.key"
+    ));
     // The same for people, and once: what the check found is not foreseen once more.
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
     output.code(3).contains_nowhere("hunter2").contains_nowhere("deploy would stop before it writes");
@@ -308,7 +309,7 @@ fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
         report["checks"][0]["unchecked"][0]["message"],
         format!(
             "configmap/a -n {namespace} (manifests.yaml:1), configmap/c -n {namespace} (manifests.yaml:6): the webhook \
-             \"hook.example.com\" does not take part in dry runs"
+             \"hook.example.com\" does not support dry runs"
         )
     );
     assert!(proxy.writes().is_empty());
@@ -431,7 +432,7 @@ fn what_is_not_asked_about_any_more_is_counted() {
     let number = |text: &str| text.split(' ').next_back().and_then(|number| number.parse().ok());
     // Of those that were asked about five are named at most.
     let more = asked.split_once(" more: ").and_then(|(before, _)| number(before)).unwrap_or(0);
-    let unasked = rest.strip_suffix(" objects were not asked about any more").and_then(number).unwrap_or(0);
+    let unasked = rest.strip_suffix(" objects were not sent to the server").and_then(number).unwrap_or(0);
     assert_eq!(asked.matches("(manifests.yaml:").count() + more + unasked, 40, "{output}");
 }
 
@@ -449,6 +450,6 @@ fn a_folder_cannot_be_asked() {
     let check = &output.report()["checks"][0];
     assert_eq!(
         (check["status"].as_str(), check["message"].as_str()),
-        (Some("skipped"), Some("only a running API server can be asked for a dry run"))
+        (Some("skipped"), Some("only a running API server can do a dry run"))
     );
 }

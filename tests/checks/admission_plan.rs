@@ -303,7 +303,7 @@ fn what_two_checks_find_is_told_once() {
         let report = output.code(3).report();
         let [server, validator] = [&report["checks"][0], &report["checks"][1]];
         assert_eq!(rules(server), ["error ObjectInvalid"], "{output}");
-        assert_eq!(server["message"], "3 findings are told by CustomResourceValidation");
+        assert_eq!(server["message"], "3 findings are reported by CustomResourceValidation");
         assert_eq!(
             rules(validator),
             ["error ManifestObjectRefused", "error ManifestObjectRefused", "error ManifestUnknownField"]
@@ -316,7 +316,7 @@ fn what_two_checks_find_is_told_once() {
     bed.write("manifests.yaml", &texts[..2].join("---\n"));
     run(&[checks])
         .code(3)
-        .stdout_contains("AdmissionDryRun           blocked: 3 findings are told by CustomResourceValidation");
+        .stdout_contains("AdmissionDryRun           blocked: 3 findings are reported by CustomResourceValidation");
     // What is waived there, or but a warning, the server refuses all the same.
     let config = |rest: &str| {
         format!(

@@ -73,9 +73,9 @@ first: x
     let found: Vec<(String, u64, String)> =
         findings(&output).into_iter().map(|(rule, line, help)| (rule, line, help.to_owned())).collect();
     let expected = [
-        ("NamespaceIgnored", 15, "take the namespace out; the object is there for the whole cluster"),
-        ("NamespaceAssumed", 11, "write metadata.namespace, or name it for this run with --namespace"),
-        ("ApiRemoved", 1, "write it at networking.k8s.io/v1; kubectl explain tells which fields are others there"),
+        ("NamespaceIgnored", 15, "remove the namespace; the object applies to the whole cluster"),
+        ("NamespaceAssumed", 11, "set metadata.namespace, or pass --namespace"),
+        ("ApiRemoved", 1, "change it to networking.k8s.io/v1; kubectl explain shows which fields differ there"),
         ("ApiNotServed", 6, "perhaps kind: Deployment is meant"),
     ];
     assert_eq!(found, expected.map(|(rule, line, help)| (rule.to_owned(), line, help.to_owned())));
@@ -197,14 +197,13 @@ fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
         said,
         [
             format!(
-                "ApiGoesAway error 10: the webhook configuration {group} names v1alpha1 of {name} and nothing that stays: its webhook is not called any more then"
+                "ApiGoesAway error 10: the webhook configuration {group} names v1alpha1 of {name} and no version that \
+                    is still served: the server will no longer call its webhook"
             ),
             format!(
                 "ApiGoesAway warning 10: live objects of {name} were written at v1alpha1 by old-controller (1) (objects)"
             ),
-            format!(
-                "ApiGoesAway error 21: this deploy stops serving v1alpha1 of {name}, at which the object is written"
-            ),
+            format!("ApiGoesAway error 21: this deploy stops serving v1alpha1 of {name}, which the object uses"),
         ]
     );
 }
@@ -255,7 +254,8 @@ fn a_policy_is_lost_with_its_version_and_not_before() {
     bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
     let said = format!(
-        "the policy {group} names v1alpha1 of samples.{group} and nothing that stays: it is not asked any more then"
+        "the policy {group} names v1alpha1 of samples.{group} and no version that is still served: the server will no \
+            longer evaluate it"
     );
     assert_eq!(going(output.code(3)), [said]);
     bed.deploy(cp.kubeconfig("admin"), &["--force-conflicts", "--warn-only"]).run().code(0);
@@ -280,8 +280,8 @@ fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
     bed.write("manifests.yaml", &two_versions(&bed, false));
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
     let said = format!(
-        "the policy {group} takes its parameters at v1alpha1 of samples.{group}, where the API server will not find them: \
-         it refuses all that it matches, from the server's next start at the latest"
+        "the policy {group} reads its parameters at v1alpha1 of samples.{group}, where the API server will not find \
+         them: it refuses everything that it matches, from the server's next start at the latest"
     );
     assert_eq!(going(output.code(3))[0], said);
     bed.deploy(cp.kubeconfig("admin"), &["--force-conflicts", "--warn-only"]).run().code(0);
@@ -309,7 +309,8 @@ fn a_crd_that_serves_nothing_any_more_is_held_against_the_roles_that_are_aggrega
     let check = |kubeconfig, more: &[&str]| bed.gantry(kubeconfig, &["check", "-f", "manifests.yaml"]).args(more).run();
     let output = check(cp.kubeconfig("admin"), &CHECK);
     let said = format!(
-        "the aggregated ClusterRole {role} names v1 of samples.{group} and nothing that stays: its rules are about nothing then"
+        "the aggregated ClusterRole {role} names v1 of samples.{group} and no version that is still served: its rules \
+            will match nothing"
     );
     assert_eq!(going(output.code(3)), [said]);
     // What is listed for this takes rights, which are told beforehand.
@@ -318,7 +319,7 @@ fn a_crd_that_serves_nothing_any_more_is_held_against_the_roles_that_are_aggrega
     let output = check(cp.kubeconfig(&user), &["--preflight", "APIAvailability,PermissionValidation"]);
     output.code(3);
     for resource in ["clusterroles", "validatingwebhookconfigurations", "mutatingadmissionpolicybindings", "samples"] {
-        assert!(output.stdout.contains(&format!("Resource={resource} in the whole cluster")), "{}", output.stdout);
+        assert!(output.stdout.contains(&format!("Resource={resource} at the cluster scope")), "{}", output.stdout);
     }
 }
 
@@ -338,7 +339,8 @@ fn policies_of_an_older_server_are_found_at_its_version() {
     proxy.answer(When::new("GET", "/v1beta1/mutatingadmissionpolicies"), 200, list);
     let output = bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml"]).args(CHECK).run();
     let said = format!(
-        "the policy older names v1alpha1 of samples.{group} and nothing that stays: it is not asked any more then"
+        "the policy older names v1alpha1 of samples.{group} and no version that is still served: the server will no \
+            longer evaluate it"
     );
     assert_eq!(going(output.code(3)), [said]);
 }
@@ -355,7 +357,7 @@ fn whoever_may_not_read_crds_deploys_their_objects_all_the_same() {
         &json!([{"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["get", "create", "patch"]}]),
     );
     let output = bed.deploy(cp.kubeconfig(&user), &CHECK).run();
-    output.code(0).stderr_contains("only the API server's own warnings tell");
+    output.code(0).stderr_contains("only the API server's own warnings show");
     output.stderr_contains(&format!("the API server warns: {}/v1 Sample is deprecated", bed.names.group));
     assert_eq!(cp.get(&bed.sample_path()).0, 200);
 }

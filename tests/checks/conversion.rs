@@ -124,7 +124,7 @@ fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
         "url": format!("https://127.0.0.1:{port}/convert"), "caBundle": ca_bundle(&trusted)}}});
     let crd = bed.live(&down).crd(&down);
     let run = bed.check(&[crd], &[]);
-    run.code(3).stdout_contains("error[ConversionFails]: the 3 objects that there are cannot be converted to v2");
+    run.code(3).stdout_contains("error[ConversionFails]: the 3 existing objects cannot be converted to v2");
     assert!(run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains("connection refused"), "{run}");
 
     let bed = Conversion::new();
@@ -137,7 +137,10 @@ fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
     let right = bed.crd(&trusted.conversion());
     let found = bed.found(std::slice::from_ref(&right));
     assert!(found.len() == 1 && found[0].starts_with("warning ConversionFails"), "{found:?}");
-    bed.check(&[right], &[]).code(0).stdout_contains("this deploy changes the webhook: run the check again after it");
+    bed.check(&[right], &[]).code(0).stdout_contains(
+        "this deploy changes the webhook: run the check again after the \
+        deploy",
+    );
 
     let bed = Conversion::new();
     let nonsense = Webhook::with_own_ca(&[], |_| json!({"kind": "Nonsense"}));
@@ -158,7 +161,7 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
     let run = bed.check(std::slice::from_ref(&crd), &[]);
     run.code(3)
         .stdout_contains(
-            "error[ConversionLosesData]: what is stored at v1 is missing at v2, which has the field: spec.color",
+            "error[ConversionLosesData]: a value stored at v1 is missing at v2, which has the field: spec.color",
         )
         .stdout_contains("spec.color: \"confidential\"");
     bed.check(&[crd], &["--redact"]).code(3).contains_nowhere("confidential").stdout_contains("spec.color: (string)");
@@ -173,10 +176,8 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
     let found = bed.live(&forgets.conversion()).found(&[bed.crd(&forgets.conversion())]);
     assert_eq!(
         found,
-        [
-            "warning ConversionLosesData what is stored at v1 is nowhere to be found at v2: unless the webhook restores it, a \
-          write there erases it: spec.size"
-        ]
+        ["warning ConversionLosesData a value stored at v1 is missing at v2: unless the webhook restores it, a \
+          write there erases it: spec.size"]
     );
 
     // On the way back.
@@ -196,7 +197,7 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
     bed.check(&[bed.crd(&webhook(rename).conversion())], &[]).code(0).stdout_contains("warning[ConversionLosesData]");
     bed.check(&[crd], &[])
         .code(3)
-        .stdout_contains("does not come back the same: spec.amount")
+        .stdout_contains("comes back changed: spec.amount")
         .stdout_contains("spec.amount: \"large-one\", comes back as \"small-one\"");
 }
 
@@ -334,7 +335,7 @@ fn a_deploy_that_replaces_the_webhooks_workload_says_how_many_objects_wait() {
     let replaces = format!("{rule} this deploy replaces {start}: until it runs, {waits}");
     assert_eq!(bed.found(&[deployment(&bed, "webhook:2", false)]), [replaces]);
     let rolls =
-        format!("info ConversionWorkloadReplaced this deploy replaces {start}: should it not become ready, {waits}");
+        format!("info ConversionWorkloadReplaced this deploy replaces {start}: if it does not become ready, {waits}");
     assert_eq!(bed.found(&[deployment(&bed, "webhook:2", true)]), [rolls]);
 }
 
@@ -355,7 +356,7 @@ fn what_the_crd_itself_says_needs_no_server() {
         .stdout_contains("ConversionWebhook  skipped: services, endpoints");
     check(&bed.crd(&json!({"strategy": "None"}))).code(0).stdout_contains("ConversionWebhook  passed");
     for (bundle, says) in [
-        (json!("Cg=="), "it holds no certificate"),
+        (json!("Cg=="), "it contains no certificate"),
         (json!("?"), "it is not base64"),
         (Value::Null, "there is no CA bundle"),
     ] {

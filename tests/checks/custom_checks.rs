@@ -246,14 +246,15 @@ fn a_program_that_fails_or_talks_nonsense_has_checked_nothing() {
     for (rule, said) in [
         (
             shell("x", "echo no idea >&2; exit 3", ""),
-            "sh failed (exit status: 3): a program that has checked ends with 0, whatever it found; it said: no idea",
+            "sh failed (exit status: 3): a program that completed its check must exit with 0, whatever it found; it \
+                said: no idea",
         ),
         (shell("x", "kill -9 $$", ""), "sh failed (signal: 9 (SIGKILL))"),
         (shell("x", "true", ""), "the answer of sh cannot be read: it is empty"),
         (shell("x", "cat", ""), "passed"),
         (shell("x", "echo fine", ""), "the answer of sh cannot be read: invalid type"),
         (shell("x", "echo '{}'", ""), "it has no results"),
-        (shell("x", "echo '[null, []]'", ""), "it is a list and no mapping"),
+        (shell("x", "echo '[null, []]'", ""), "it is a list, not a mapping"),
         (
             shell("x", "echo '{\"results\": [{\"message\": \"m\", \"severity\": \"fatal\"}]}'", ""),
             "unknown variant `fatal`",
@@ -277,9 +278,9 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     // Nobody else defines the check: it could not check, and its place is named.
     let run = bed.deploy(admin.clone(), &[]).run();
     run.code(1)
-        .stdout_contains("could not check: it is a program that came with the manifests")
-        .stdout_contains("(manifests.yaml:10:3), and such are not run")
-        .stderr_contains("notice: manifests.yaml:10:3: left alone: \"exec\" of the check \"mine\"");
+        .stdout_contains("could not check: the manifests name this program")
+        .stdout_contains("(manifests.yaml:10:3), and gantry does not run programs from manifests")
+        .stderr_contains("notice: manifests.yaml:10:3: ignored: \"exec\" of the check \"mine\"");
     assert!(!ran());
     assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 404);
     // Without it, or with the team's own in its place, the deploy goes on.
@@ -296,11 +297,11 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     bed.gantry(admin.clone(), &["check", "-f", "."])
         .run()
         .code(1)
-        .stdout_contains("it is a program that came with the manifests (gantry.yaml:5:3)");
+        .stdout_contains("the manifests name this program (gantry.yaml:5:3)");
     assert!(!ran());
     // Nor does one run that is not, unless the user asks for it.
     let check = |more: &[&str]| bed.gantry(admin.clone(), &["check", "-f", "manifests.yaml"]).args(more).run();
-    check(&[]).code(1).stdout_contains("mine  could not check: it is a program that the project file names");
+    check(&[]).code(1).stdout_contains("mine  could not check: the project file names this program");
     assert!(!ran());
     check(&["--allow-exec"]).code(0).stdout_contains("mine  passed");
     assert!(ran());
@@ -350,14 +351,14 @@ fn a_program_of_the_project_file_runs_where_the_user_asks_for_it() {
     }
     // It cannot allow itself, nor can the manifests.
     write("gantry.yaml", &project.replace("preflightRules", "allowExec: true\npreflightRules"));
-    run(&[], "", "").code(2).stderr_contains("\"allowExec\" cannot be set by the project file");
+    run(&[], "", "").code(2).stderr_contains("the project file cannot set \"allowExec\"");
     write("gantry.yaml", &project);
     write("manifests/z.yaml", allow);
-    run(&[], "", "").code(2).stderr_contains("\"allowExec\" cannot be set by a Config document among the manifests");
+    run(&[], "", "").code(2).stderr_contains("a Config document among the manifests cannot set \"allowExec\"");
     // A gantry.yaml that is one of the manifests came with them.
     std::fs::remove_file(folder.path().join("manifests/z.yaml")).expect("removed");
     let output = run(&["-f", "gantry.yaml", "--allow-exec"], "", "");
-    output.code(1).stdout_contains("it is a program that came with the manifests");
+    output.code(1).stdout_contains("the manifests name this program");
     assert!(!ran());
 }
 
@@ -423,7 +424,7 @@ fn own_checks_are_selected_weighed_and_waived_like_any_other() {
     let run = bed.gantry(control_plane().kubeconfig("admin"), &["rules", "-c", "checks.yaml"]).run();
     run.code(0).stdout_contains("Your own\n  first   wrong key\n").stdout_contains("CRDUpgradeSafety:");
     let run = bed.gantry(control_plane().kubeconfig("admin"), &["rules", "-c", "checks.yaml", "second"]).run();
-    run.code(0).stdout_contains("second: a check of your own (checks.yaml:8:3)");
+    run.code(0).stdout_contains("second: your own check (checks.yaml:8:3)");
 }
 
 #[test]

@@ -449,7 +449,7 @@ fn with_a_conversion_webhook_each_version_is_judged_as_the_webhook_shows_it() {
         said(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding")
     };
     assert_eq!((severity.as_str(), &evidence["examined"]), ("error", &json!("no")), "{evidence}");
-    assert!(text(&evidence["message"]).contains("only the conversion webhook knows its form at v2"), "{evidence}");
+    assert!(text(&evidence["message"]).contains("only the conversion webhook can convert it to v2"), "{evidence}");
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn a_list_that_expires_once_is_counted_once_and_twice_is_no_pass() {
     let twice = bed.gantry(proxy.kubeconfig("admin"), "check", &desired, &flags);
     let report = twice.code(1).report();
     assert_eq!(report["checks"][0]["status"], "failed");
-    assert!(text(&report["checks"][0]["unchecked"][0]["message"]).contains("cannot be judged"), "{twice}");
+    assert!(text(&report["checks"][0]["unchecked"][0]["message"]).contains("cannot be validated"), "{twice}");
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
     let rule = "ExistingObjectRefusedOnUpdate".to_owned();
     assert_eq!(affected(&report), BTreeMap::from([((rule, "spec.replicas".to_owned()), names(["less", "part"]))]));
     let messages: Vec<String> = findings(&report).iter().map(|finding| text(&finding["message"])).collect();
-    assert!(messages.iter().all(|message| message.contains("since the scale subresource reads it")), "{messages:?}");
+    assert!(messages.iter().all(|message| message.contains("because the scale subresource reads it")), "{messages:?}");
 
     bed.live(&desired);
     let touch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"a": name}}})).0;

@@ -63,7 +63,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
     deploy().code(1).stdout_contains("warning[RequestNotPermitted]");
     let written = crd.replacen("\"metadata\":{", "\"metadata\":{\"labels\":{\"a\":\"b\"},", 1);
     bed.write("manifests.yaml", &[bed.namespace(), written, deployment(&bed)].join("\n---\n"));
-    let said = format!("not permitted to \"patch\" {}/v2, Resource=samples in the whole cluster", bed.names.group);
+    let said = format!("not permitted to \"patch\" {}/v2, Resource=samples at the cluster scope", bed.names.group);
     deploy().code(3).stdout_contains(&said);
 }
 
@@ -121,6 +121,6 @@ fn lists_of_other_checks_are_asked_for_beforehand() {
     let checks = "PermissionValidation,CustomResourceValidation";
     let run = bed.deploy(cp.kubeconfig(&user), &["--preflight", checks, "-o", "json"]).run();
     let finding = run.code(3).report()["checks"][0]["findings"][0].clone();
-    let said = format!("not permitted to \"list\" {}/v1, Resource=samples in the whole cluster", bed.names.group);
+    let said = format!("not permitted to \"list\" {}/v1, Resource=samples at the cluster scope", bed.names.group);
     assert_eq!(finding["message"], said);
 }

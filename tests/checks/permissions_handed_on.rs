@@ -53,7 +53,7 @@ fn parameters_of_policies_must_be_readable_as_the_server_has_it() {
     replace(cp, &user, &without, &params);
     deploy("PermissionValidation")
         .code(3)
-        .stdout_contains("not permitted to \"get\" /v1, Resource=configmaps in the whole cluster");
+        .stdout_contains("not permitted to \"get\" /v1, Resource=configmaps at the cluster scope");
     deploy("CRDUpgradeSafety").code(1).stdout_contains("must have \"get\" permission on all objects");
     replace(cp, &user, role, &Value::Null);
     deploy("PermissionValidation").code(0);
@@ -89,7 +89,7 @@ fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
         let user = writer_of_policies();
         assert!(printed(bed, cp, &user).contains("requires read access to everything"), "no one grants that unawares");
         let output = bed.deploy(cp.kubeconfig(&user), &CHECK).run();
-        output.code(3).stdout_contains(said).stdout_contains("cannot tell what kind the parameters are of");
+        output.code(3).stdout_contains(said).stdout_contains("does not know the kind of the parameters");
         let output = bed.deploy(cp.kubeconfig(&user), &["--preflight", "CRDUpgradeSafety"]).run();
         output.code(1).stdout_contains(server_says);
         // Enough is enough.

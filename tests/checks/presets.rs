@@ -141,7 +141,7 @@ fn crdifys_own_options_are_understood() {
     let wrong = bed.with("{preset: crdify, validations: [{name: typ, enforcement: Error}]}");
     wrong.code(2).stderr_contains("did you mean \"type\"?").stderr_contains("c.yaml:5:");
     let elsewhere = bed.with("{unhandledEnforcement: Warn}");
-    elsewhere.code(2).stderr_contains("is read under preset: crdify and preset: olm-v1 only");
+    elsewhere.code(2).stderr_contains("is only read under preset: crdify and preset: olm-v1");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_is_switched_off_is_counted_and_says_where() {
     let nothing = bed.with("{rules: [{name: NoScopeChange, enforcement: none}]}");
     assert_eq!(suppressed(nothing.code(3)), Vec::<String>::new());
     bed.with("{enforcement: None}");
-    human().code(0).stdout_contains("CRDUpgradeSafety  skipped: switched off by enforcement: None (c.yaml:5)\n");
+    human().code(0).stdout_contains("CRDUpgradeSafety  skipped: disabled by enforcement: None (c.yaml:5)\n");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_waiver_needs_a_reason_and_something_to_fit() {
     bed.check("waivers:\n- {reason: all of it}\n").code(2).stderr_contains("waivers[0] would waive every finding");
     bed.check("waivers:\n- {rule: X, reason: r, expires: soon}\n")
         .code(2)
-        .stderr_contains("is not a day such as 2026-12-31");
+        .stderr_contains("is not a date such as 2026-12-31");
 }
 
 /// What is deployed does not decide what may pass.
@@ -279,7 +279,7 @@ fn manifests_cannot_waive() {
         .args(["check", "-f", "crd.json", "-f", "config.json", "--target", "dir:cluster"])
         .run()
         .code(3)
-        .stderr_contains("notice: config.json:1:53: ignored: waivers of a Config document among the manifests");
+        .stderr_contains("notice: config.json:1:53: ignored: waivers in a Config document among the manifests");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn a_crd_that_vanished_or_was_made_anew_is_not_written() {
                 control_plane().apply_yaml(&again.to_string());
             }
         });
-        let message = if anew { "was deleted and created anew" } else { "was deleted in the target" };
+        let message = if anew { "was deleted and created again" } else { "was deleted in the target" };
         bed.deploy(proxy.kubeconfig("admin"), &["--force-conflicts"]).run().code(1).stdout_contains(message);
         let (code, live) = control_plane().get(&bed.crd_path());
         assert_eq!(code, if anew { 200 } else { 404 });

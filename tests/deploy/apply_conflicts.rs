@@ -368,7 +368,7 @@ fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
     let error = report["errors"][0]["message"].as_str().unwrap_or_default();
     assert!(error.contains("owns what the manifests change") && error.contains("team-a"), "{report}");
     assert_eq!((report["errors"].as_array().map(Vec::len), &report["warnings"]), (Some(1), &Value::Null), "{report}");
-    check(&["--force-conflicts"]).code(0).stderr_contains("--force-conflicts takes these fields over");
+    check(&["--force-conflicts"]).code(0).stderr_contains("--force-conflicts takes ownership of these fields");
 }
 
 #[test]
@@ -383,20 +383,22 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
     bed.live("team-a", "Apply", &bed.config_map("b", json!({"x": "1"})));
     bed.write(&[policy(80), bed.config_map("b", json!({"x": "2"}))]);
     let run = bed.deploy(&[]);
-    let only = "field manager \"team-a\" owns fields that differ from the manifests only by what the server filled in, in 1 object:";
-    run.code(1).stdout_contains(only).stdout_contains("it changes no value of them");
+    let only = "field manager \"team-a\" owns fields that differ from the manifests only in values that the server \
+        defaulted, in 1 object:";
+    run.code(1).stdout_contains(only).stdout_contains("it changes none of their values");
     run.stdout_contains("field manager \"team-a\" owns what the manifests change in 1 object:");
     let object = format!("networkpolicy.networking.k8s.io/a -n {}: .spec.ingress", bed.names.namespace);
     run.stdout_contains(&object);
     let asked = bed.gantry(control_plane().kubeconfig("admin"), &["check", "--preflight", "AdmissionDryRun"]).run();
-    asked
-        .code(3)
-        .stdout_contains("owns what differs from the manifest only by what the server filled in: .spec.ingress");
+    asked.code(3).stdout_contains(
+        "owns fields that differ from the manifest only in values that the server defaulted: \
+            .spec.ingress",
+    );
 
     // It is true: a forced deploy changes no value.
     let path = control_plane().path_of(&policy(80));
     let before = control_plane().get(&path).1["spec"].clone();
-    bed.deploy(&["--force-conflicts"]).code(0).stderr_contains("only by what the server filled in");
+    bed.deploy(&["--force-conflicts"]).code(0).stderr_contains("only in values that the server defaulted");
     assert_eq!(control_plane().get(&path).1["spec"], before);
     // Another port is another matter.
     bed.write(&[policy(81)]);
@@ -405,7 +407,7 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
     assert_eq!(changed.0, 200, "{}", changed.1);
     let run = bed.deploy(&[]);
     run.code(1).stdout_contains("field manager \"team-b\" owns what the manifests change in 1 object:");
-    run.contains_nowhere("only by what the server filled in");
+    run.contains_nowhere("only in values that the server defaulted");
 }
 
 #[test]
@@ -415,7 +417,7 @@ fn an_object_of_a_client_side_tool_is_taken_over_once() {
     bed.live("kubectl-client-side-apply", "Update", &live);
     bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "1"}))]);
     let run = bed.deploy(&["--force-conflicts"]);
-    run.code(0).stderr_contains("--force-conflicts takes these fields over");
+    run.code(0).stderr_contains("--force-conflicts takes ownership of these fields");
     run.stderr_contains(".data.changed").stderr_contains("kubectl-client-side-apply");
 
     // What both had set to the same value is a change now, and no conflict any more.

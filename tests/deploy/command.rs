@@ -229,7 +229,7 @@ fn a_kapp_config_among_the_manifests_is_read_and_not_applied() {
     bed.write("manifests.yaml", &format!("{config}---\n{}", bed.namespace()));
     let proxy = Proxy::start(control_plane());
     let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
-    run.code(0).stderr_contains("left alone in kapp's Config: rebaseRules");
+    run.code(0).stderr_contains("ignored in kapp's Config: rebaseRules");
     let namespace = (format!("Namespace {}", bed.names.namespace), "applied".to_owned());
     assert_eq!(results(&run.report()), [namespace]);
     assert_eq!(proxy.writes().len(), 1, "{:?}", proxy.writes());
@@ -335,7 +335,7 @@ fn a_lost_answer_is_not_called_unwritten() {
     let proxy = Proxy::start(control_plane());
     proxy.lose_answer(When::new("PATCH", &bed.names.namespace));
     let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
-    run.code(1).stdout_contains("whether the object was written is not known").contains_nowhere("Nothing was written");
+    run.code(1).stdout_contains("it is unknown whether the object was written").contains_nowhere("Nothing was written");
 }
 
 #[test]

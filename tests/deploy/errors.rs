@@ -58,10 +58,10 @@ fn a_kubeconfig_that_is_not_there_or_has_no_such_context() {
     let manifests = failing.folder().join("manifests.yaml");
     let nowhere = Gantry::new().args(["deploy", "-f"]).arg(&manifests);
     let looked_in = nowhere.home().join(".kube/config");
-    explained(&nowhere.run(), 1, &format!("no kubeconfig: looked in {}", looked_in.display()));
+    explained(&nowhere.run(), 1, &format!("no kubeconfig found: searched in {}", looked_in.display()));
 
     let missing = failing.folder().join("missing");
-    failing.says(missing.clone(), &format!("no kubeconfig: looked in {}", missing.display()));
+    failing.says(missing.clone(), &format!("no kubeconfig found: searched in {}", missing.display()));
     let named = failing.0.deploy(control_plane().kubeconfig("admin"), &["--kubeconfig", "missing"]).run();
     explained(&named, 2, "kubeconfig missing does not exist");
 
@@ -79,16 +79,20 @@ fn a_server_that_cannot_be_reached() {
     let kubeconfig = closed_port(failing.folder());
     let text: Value = serde_yaml::from_str(&fs::read_to_string(&kubeconfig).unwrap()).unwrap();
     let closed = text["clusters"][0]["cluster"]["server"].as_str().unwrap().trim_start_matches("http://").to_owned();
-    failing.says(kubeconfig, &format!("{closed} refuses the connection"));
+    failing.says(kubeconfig, &format!("{closed} refused the connection"));
 
     let server = |server: &str| failing.with(|cluster, _| cluster["server"] = json!(server));
-    failing.says(server("https://no-such-host.invalid:1"), "the name in no-such-host.invalid:1 is not known (DNS)");
+    failing.says(
+        server("https://no-such-host.invalid:1"),
+        "cannot resolve the host name of no-such-host.invalid:1 \
+        (DNS)",
+    );
 
     let proxy = format!("http://me:geheim@{closed}");
     let behind = failing.with(|cluster, _| cluster["proxy-url"] = json!(proxy));
-    failing.says(behind, &format!("the proxy {closed} refuses the connection"));
+    failing.says(behind, &format!("the proxy {closed} refused the connection"));
     let variable = failing.0.deploy(server("https://cluster.invalid"), &[]).env("HTTPS_PROXY", &proxy).run();
-    explained(&variable, 1, &format!("the proxy {closed} refuses the connection"));
+    explained(&variable, 1, &format!("the proxy {closed} refused the connection"));
 }
 
 #[test]
@@ -105,7 +109,7 @@ fn a_server_with_another_certificate() {
         &format!("the certificate authority {} of cluster \"test\" cannot be read: no such file", no_ca.display()),
     );
     failing.0.write("garbage.pem", "geheim");
-    failing.says(with_ca("garbage.pem"), "the certificate authority of cluster \"test\" holds no PEM certificate");
+    failing.says(with_ca("garbage.pem"), "the certificate authority of cluster \"test\" contains no PEM certificate");
     failing.0.write("other.pem", OTHER_CA);
     failing.says(with_ca("other.pem"), &format!("the certificate of {url} is signed by an unknown authority"));
 
@@ -113,7 +117,7 @@ fn a_server_with_another_certificate() {
     let run = failing.0.deploy(other_name, &[]).run();
     let message = run.stderr.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     explained(&run, 1, &message);
-    assert!(message.starts_with(&format!("the certificate of {url} is for another name: ")), "{run}");
+    assert!(message.starts_with(&format!("the certificate of {url} is for a different name: ")), "{run}");
     assert!(message.contains("127.0.0.1") && !message.contains('('), "{run}");
 }
 
@@ -133,7 +137,7 @@ fn credentials_that_the_server_does_not_take() {
     for user in [user(json!({})), user(json!({"username": "admin", "password": "geheim"}))] {
         failing
             .says(user, &anonymous)
-            .stderr_contains("= help: are there credentials for this user in the kubeconfig")
+            .stderr_contains("= help: does the kubeconfig contain credentials for this user")
             .contains_nowhere("Role");
     }
 

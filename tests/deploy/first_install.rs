@@ -98,7 +98,7 @@ fn a_bundle_that_cannot_be_read_blocks_a_first_install_too() {
     let operator = Operator::new();
     let crd = operator.crd(Some("Cg=="));
     let release = [crd.clone(), operator.service(443), operator.deployment("webhook:1")];
-    operator.run("deploy", &release, &[]).code(3).stdout_contains("so that the server does not serve the CRD");
+    operator.run("deploy", &release, &[]).code(3).stdout_contains("the server will not serve the CRD");
     let (status, _) = control_plane().post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     assert_eq!(status, 201);
     crate::support::eventually("the server says why it does not serve it", || {

@@ -284,7 +284,7 @@ fn a_folder_reads_label_selectors_as_the_server_does() {
                 selected += 1;
             }
             (Err(ListError::Other(server)), Err(ListError::Other(folder))) => {
-                let words = folder.message.split_once("is no label selector: ").unwrap().1;
+                let words = folder.message.split_once("is not a label selector: ").unwrap().1;
                 assert!(server.message.contains(words), "{selector:?}\n{server}\n{folder}");
                 refused += 1;
             }
@@ -332,7 +332,7 @@ fn what_is_not_served_is_not_taken_for_an_empty_list() {
     for (group, version) in [(names.group.as_str(), "v3"), ("nowhere.example.com", "v1")] {
         let error = lister.names(&all(&resource(group, version), 10)).unwrap_err();
         let ListError::NotServed(problem) = error else { panic!("{error:?}") };
-        let message = format!("the API server does not serve Sample of {group}/{version} (any more)");
+        let message = format!("the API server does not serve Sample of {group}/{version}, or no longer does");
         assert_eq!(problem.message, message);
     }
 }
@@ -380,7 +380,7 @@ fn an_expired_list_begins_again_once() {
         } else {
             let error = end.unwrap_err();
             let message = &error.problem().unwrap().message;
-            let what = format!("dropped the list of samples.{} twice while it was read", names.group);
+            let what = format!("dropped the list of samples.{} twice while gantry read it", names.group);
             assert!(matches!(error, ListError::Other(_)) && message.ends_with(&what), "{error:?}");
             assert_eq!(lister.next(&mut pages).unwrap_err(), error, "it never becomes an end");
         }

@@ -414,7 +414,7 @@ fn a_write_whose_answer_is_lost_is_found_by_the_next_run() {
     let thing = config_map(&names.namespace, json!({"a": "1"}));
     proxy.lose_answer(When::new("PATCH", &names.namespace).nth(1));
     let problem = refused(cluster.apply(&thing, &Pin::Absent));
-    assert!(problem.message.ends_with("; whether the object was written is not known"), "{problem}");
+    assert!(problem.message.ends_with("; it is unknown whether the object was written"), "{problem}");
     let live = cluster.live(&thing).expect("it was written");
     assert_eq!(cluster.apply(&thing, &pin(&live)).unwrap().resource_version, live.resource_version);
     // Sent once: a second one would have met the first one's object.

@@ -187,7 +187,7 @@ fn without_a_file_of_the_team_manifests_set_what_kapp_reads_and_nothing_else() {
     folder.write("manifests/z.yaml", &safety("enabled: false"));
     let run = folder.check(&[]);
     run.code(0)
-        .stderr_contains("notice: manifests/z.yaml:4:37: a Config document among the manifests switches the check");
+        .stderr_contains("notice: manifests/z.yaml:4:37: a Config document among the manifests disables the check");
     assert_eq!(notices(&run.report()).len(), 2, "{run}");
     let run = folder.check(&["--preflight", SAFETY]);
     run.code(3).stderr_contains("notice: manifests/z.yaml:4:28: ignored: enabled: false");
@@ -208,7 +208,7 @@ fn another_check_is_added_and_replaces_none() {
     assert!(!folder.path().join("ran").exists());
     folder.write("manifests/z.yaml", &config("preflightRules: []\n"));
     let report = folder.check(&[]).code(3).report();
-    assert_eq!(notices(&report), ["manifests/z.yaml:3: an empty preflightRules switches no inherited check off"]);
+    assert_eq!(notices(&report), ["manifests/z.yaml:3: an empty preflightRules disables no inherited check"]);
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn manifests_can_be_typed_but_then_nobody_can_be_asked() {
     let mut asks = typed(&[]);
     asks.press(&bed.namespace());
     asks.press("\u{4}");
-    asks.wait().code(1).stderr_contains("cannot ask whether to write").stderr_contains("--yes");
+    asks.wait().code(1).stderr_contains("cannot ask for confirmation").stderr_contains("--yes");
     assert_eq!(proxy.writes(), []);
 
     let mut does_not = typed(&["-y"]);

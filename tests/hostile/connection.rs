@@ -75,7 +75,7 @@ fn explained(run: &Output, code: i32, message: &str) {
 #[test]
 fn a_token_that_no_header_can_carry() {
     let hostile = Hostile::new();
-    let message = "the token of user \"admin\" holds a character that cannot be sent, such as a line break";
+    let message = "the token of user \"admin\" contains a character that cannot be sent, such as a line break";
     for token in ["geheim\nX-Other: geheim", "geheim\r\n", "geheim\u{7}", "\u{0}geheim"] {
         let run = hostile.gantry(hostile.user(json!({"token": token}))).run();
         explained(&run, 1, message);
@@ -138,7 +138,7 @@ fn files_of_the_kubeconfig_that_do_not_end() {
     let fifo = hostile.fifo("pipe");
     let huge = hostile.huge("huge");
     let zero = PathBuf::from("/dev/zero");
-    let never = "it is a pipe, and nothing ended it within 10 s";
+    let never = "it is a pipe, and its writer did not close it within 10 s";
     let long = "it is longer than 4 MiB";
     std::thread::scope(|scope| {
         for (path, why) in [(&fifo, never), (&huge, long), (&zero, long)] {

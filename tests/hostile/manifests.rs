@@ -228,7 +228,7 @@ fn markers_without_documents_cost_no_memory() {
     let (code, said) = check_within(500, |out| (0..4_000_000).try_for_each(|_| out.write_all(b"---\n")));
     assert_eq!(
         (code, said.as_str()),
-        (Some(1), "error: no objects found in -\n  = help: the files are empty or hold only comments\n")
+        (Some(1), "error: no objects found in -\n  = help: the files are empty or contain only comments\n")
     );
 }
 
@@ -237,7 +237,7 @@ fn markers_without_documents_cost_no_memory() {
 fn more_documents_than_a_cluster_holds_are_refused() {
     let (code, said) = check_within(500, |out| (0..4_000_000).try_for_each(|_| out.write_all(b"{}\n")));
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.starts_with("error: more than 250000 documents, the most that are read from one source"), "{said}");
+    assert!(said.starts_with("error: more than the limit of 250000 documents per source"), "{said}");
 }
 
 /// 42,000 objects and 40 MB, a fifth of the largest stream that a run has to do with: the text is held, and little beside it.

@@ -63,17 +63,17 @@ fn a_body_without_an_end() {
     let text_too = text.clone();
     let run = Run::reading(move || endless(&format!("{HEAD}\r\n{{\"a\": \""), text.clone()));
     let url = run.server.url().to_owned();
-    run.fails(run.gantry(), &format!("{url} answers with more than 8 MiB and was not read on"));
+    run.fails(run.gantry(), &format!("the response from {url} is larger than 8 MiB; gantry stopped reading it"));
 
     // Of a refusal less is read; of what every run asks first, more.
     let run = Run::reading(move || endless("HTTP/1.1 500 X\r\ncontent-type: text/plain\r\n\r\n", text_too.clone()));
     let url = run.server.url().to_owned();
-    run.fails(run.gantry(), &format!("{url} answers with more than 4 MiB and was not read on"));
+    run.fails(run.gantry(), &format!("the response from {url} is larger than 4 MiB; gantry stopped reading it"));
     let first = |asked: &Asked| asked.path == "/api/v1";
     let run =
         Run::of(CONFIG_MAP, move |asked| first(asked).then(|| endless(&format!("{HEAD}\r\n["), "0,".repeat(1 << 19))));
     let url = run.server.url().to_owned();
-    run.fails(run.gantry(), &format!("{url} answers with more than 64 MiB and was not read on"));
+    run.fails(run.gantry(), &format!("the response from {url} is larger than 64 MiB; gantry stopped reading it"));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_packed_body_that_unpacks_to_more_than_the_memory() {
         |cluster, _| cluster["server"] = json!(url),
     );
     let gantry = run.bed.deploy(kubeconfig, &[]).memory_limit(MOST_KIB);
-    run.fails(gantry, &format!("{url} answers with more than 8 MiB and was not read on"));
+    run.fails(gantry, &format!("the response from {url} is larger than 8 MiB; gantry stopped reading it"));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn headers_without_an_end() {
     for again in [lines, "x".repeat(1 << 16), "a: b\r\n".repeat(1000)] {
         let run = Run::reading(move || endless("HTTP/1.1 200 OK\r\n", again.clone()));
         let url = run.server.url().to_owned();
-        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (no valid HTTP)"));
+        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (not valid HTTP)"));
     }
     for bytes in [
         "SSH-2.0-OpenSSH_9.6\r\n",
@@ -132,7 +132,7 @@ fn headers_without_an_end() {
     ] {
         let run = Run::reading(|| Does::Bytes(bytes.into()));
         let url = run.server.url().to_owned();
-        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (no valid HTTP)"));
+        run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (not valid HTTP)"));
     }
 }
 
@@ -197,23 +197,23 @@ fn a_list_of_crds_that_gets_nowhere() {
         let url = run.server.url().to_owned();
         run.fails(
             run.gantry(),
-            &format!("{url} does not end the list of customresourcedefinitions.apiextensions.k8s.io: {why}"),
+            &format!("{url} sends an endless list of customresourcedefinitions.apiextensions.k8s.io: {why}"),
         );
         let lists = run.server.asked().into_iter().filter(is_list).count();
         assert!(lists <= 103, "{lists}");
     };
     let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page("same")));
-    says(&run, "it goes on where it was before");
+    says(&run, "its continue token points back to an earlier page");
     let count = AtomicUsize::new(0);
     let turn = move || count.fetch_add(1, Ordering::Relaxed);
     let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(["a", "b"][turn() % 2])));
-    says(&run, "it goes on where it was before");
+    says(&run, "its continue token points back to an earlier page");
     let count = AtomicUsize::new(0);
     let next = move || count.fetch_add(1, Ordering::Relaxed).to_string();
     let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(&next())));
     says(&run, "page after page is empty");
     let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(&"x".repeat(1 << 20))));
-    says(&run, "its continue token has no end");
+    says(&run, "its continue token is too long");
 }
 
 /// Objects are listed for `CustomResourceValidation`, with what is live of a CRD that gets narrower.
@@ -250,8 +250,14 @@ fn a_list_of_objects_that_gets_nowhere() {
         let lists = run.server.asked().into_iter().filter(is_list).count();
         assert!((2..=210).contains(&lists), "{lists} lists\n{out}");
     };
-    let nowhere = |why: &str| format!("does not end the list of samples.example.com: {why}");
-    says(Box::new(move |asked| is_list(asked).then(|| page("same"))), &nowhere("it goes on where it was before"));
+    let nowhere = |why: &str| format!("sends an endless list of samples.example.com: {why}");
+    says(
+        Box::new(move |asked| is_list(asked).then(|| page("same"))),
+        &nowhere(
+            "its continue token points back to an \
+        earlier page",
+        ),
+    );
     says(
         Box::new(move |asked| is_list(asked).then(|| page(&count(asked).to_string()))),
         &nowhere("page after page is empty"),
@@ -268,8 +274,8 @@ fn a_list_of_objects_that_gets_nowhere() {
             }
         }
     };
-    says(Box::new(move |asked| is_list(asked).then(|| renewed(asked))), &nowhere("it is dropped again and again"));
-    says(Box::new(move |asked| is_list(asked).then(|| expired(""))), "twice while it was read");
+    says(Box::new(move |asked| is_list(asked).then(|| renewed(asked))), &nowhere("the server keeps dropping it"));
+    says(Box::new(move |asked| is_list(asked).then(|| expired(""))), "twice while gantry read it");
 }
 
 /// A page of large objects is asked for again with fewer on it.

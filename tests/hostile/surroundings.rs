@@ -88,7 +88,7 @@ fn a_second_interrupt_says_how_much_was_applied() {
     assert!(count.parse::<usize>().is_ok_and(|count| (12..=19).contains(&count)), "{out}");
     assert_eq!(
         rest,
-        "of 20 objects were applied, and those under way may have been; run the same command again to continue"
+        "of 20 objects were applied, and those in flight may have been too; run the same command again to continue"
     );
 }
 
@@ -169,7 +169,7 @@ fn no_report_is_written_over_a_file_that_is_read() {
         ("mock.kubeconfig", "mock.kubeconfig"),
     ] {
         for format in ["json", "human"] {
-            let message = format!("error: the report to {report} would be written over {over}, which this run reads\n");
+            let message = format!("error: the report to {report} would overwrite {over}, which this run reads\n");
             let output = format!("{format}={report}");
             gantry().args(["-o", &output]).run().code(2).stderr_contains(&message);
             gantry().env("GANTRY_OUTPUT", &output).run().code(2).stderr_contains(&message);
@@ -202,7 +202,7 @@ fn no_report_is_written_over_a_live_object() {
     let live = bed.folder.path().join("live/configmap_default_a.yaml");
     let before = fs::read(&live).expect("the object");
     let run = to_folder(&bed, &["-o", "json=live/configmap_default_a.yaml"]).run();
-    run.code(2).stderr_contains("would be written over a file of the target");
+    run.code(2).stderr_contains("would overwrite a file of the target");
     assert_eq!(fs::read(&live).expect("the object"), before);
     assert!(Path::new(&live).exists());
 }
@@ -216,7 +216,7 @@ fn a_project_file_deploys_to_no_folder_of_others() {
     bed.write("gantry.yaml", &format!("{config}target: dir:{}\n", elsewhere.path().display()));
     let deploy = || Gantry::new().cwd(bed.folder.path()).args(["deploy", "--yes", "-f", "manifests.yaml"]);
     let run = deploy().run();
-    run.code(2).stderr_contains("is outside of the folder of this file").stderr_contains("gantry.yaml:3:9");
+    run.code(2).stderr_contains("is outside the folder of this file").stderr_contains("gantry.yaml:3:9");
     assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 0);
     deploy().args(["-c", "gantry.yaml"]).run().code(0);
     assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 1);

@@ -78,7 +78,7 @@ fn only_kapps_file_has_something_to_notice() {
     }
     assert_eq!(
         load(&["kapp.yaml"]).notices[0].message,
-        "left alone in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules, \
+        "ignored in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules, \
          diffAgainstLastAppliedFieldExclusionRules"
     );
 }

@@ -593,8 +593,8 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
     assert_eq!(
         problem.to_string(),
         format!(
-            "{}:1: sample.test.example.com/one is stored at test.example.com/v1 and wanted at test.example.com/v2: \
-             that takes the conversion webhook, and a folder cannot ask it",
+            "{}:1: sample.test.example.com/one is stored at test.example.com/v1, not at the requested \
+             test.example.com/v2: the conversion webhook must convert it, and a folder cannot call the webhook",
             folder.path().join("one.yaml").display()
         )
     );
@@ -609,7 +609,7 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
 
     let request = ListRequest { label_selector: Some("a=b=c"), ..all(&resource, 9) };
     let ListError::Other(problem) = list(&target, &request).unwrap_err() else { panic!() };
-    assert_eq!(problem.message, "\"a=b=c\" is no label selector: found '=', expected: ',' or 'end of string'");
+    assert_eq!(problem.message, "\"a=b=c\" is not a label selector: found '=', expected: ',' or 'end of string'");
 }
 
 /// The built binary, without the surroundings of whoever runs the tests.

@@ -96,11 +96,11 @@ pub(super) fn refusal(name: &str, errors: &[String]) -> Problem {
     };
     let problem = Problem::new(format!("CustomResourceDefinition.apiextensions.k8s.io {name:?} is invalid: {reasons}"));
     if errors.iter().any(|error| error.contains("was previously a storage version")) {
-        problem.help("keep the version with served: false until every object is stored at another one")
+        problem.help("keep the version with served: false until every object is stored at another version")
     } else if errors.iter().any(|error| error.ends_with("field is immutable")) {
-        problem.help("such a change takes a new CRD, under another name, and the move of all objects to it")
+        problem.help("to make this change, define a new CRD with another name and move all objects to it")
     } else {
-        problem.help("correct the manifest; an API server would refuse it too")
+        problem.help("fix the manifest; an API server would refuse it too")
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
         steps => {
             let mut whole = yaml::parse(document).ok().flatten().map(|node| node.to_value()).unwrap_or_default();
             let member = at(&mut whole, steps);
-            *member.ok_or_else(|| Problem::new("the list cannot be read again").at(origin.location()))? =
+            *member.ok_or_else(|| Problem::new("the list cannot be parsed again").at(origin.location()))? =
                 object.clone();
             whole
         }
@@ -86,8 +86,8 @@ fn first_that_reads_back(
             return Ok(Arc::into_inner(source).map(|source| source.text).unwrap_or_else(|| file_with(&body)));
         }
     }
-    Err(Problem::new(format!("cannot write {name}: the object would not read back as it is"))
-        .help("move the object into a file of its own and try again"))
+    Err(Problem::new(format!("cannot write {name}: the object would not parse back unchanged"))
+        .help("move the object to its own file and try again"))
 }
 
 fn at<'a>(value: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {

@@ -84,7 +84,7 @@ pub(super) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
     // A link stays a link and what it leads to is replaced, as long as that is in the folder too.
     let path = fs::canonicalize(path)?;
     if !path.starts_with(fs::canonicalize(root)?) {
-        return Err(io::Error::other("it is a link that leads out of the folder"));
+        return Err(io::Error::other("the link points outside the folder"));
     }
     // Nobody reads the new text before the file's own permissions are set.
     let (folder, temporary) = write_temporary(&path, text, Readers::Owner)?;

@@ -115,7 +115,7 @@ impl Index {
 fn defined_twice(manifest: &Manifest, first: &Manifest) -> Problem {
     Problem::new(format!("{} is defined twice in this folder", manifest.object))
         .at(manifest.origin.location())
-        .help(format!("a cluster holds an object once: it is first defined at {}", first.origin.location()))
+        .help(format!("a cluster has each object only once: it is first defined at {}", first.origin.location()))
 }
 
 /// The object's identity, its scope known by `custom` where its kind is not a built-in one. The scope of an unknown kind

@@ -27,8 +27,8 @@ impl DirTarget {
         let resource = request.resource;
         let selector = request.label_selector.map(Selector::parse).transpose().map_err(|error| {
             let shown = crate::text::sanitize(request.label_selector.unwrap_or_default()).into_owned();
-            Problem::new(format!("{shown:?} is no label selector: {error}"))
-                .help("write it as for kubectl: app=web,!canary")
+            Problem::new(format!("{shown:?} is not a label selector: {error}"))
+                .help("use the syntax of kubectl: app=web,!canary")
         });
         let (selector, objects) = match selector {
             Ok(selector) => (selector, self.objects(resource, request.namespace)),
@@ -66,10 +66,13 @@ fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &
     let Some((_, other)) = objects.iter().find(|(_, manifest)| manifest.object.api_version != asked) else {
         return Ok(());
     };
-    let said = format!("{} is stored at {} and wanted at {asked}", other.object, other.object.api_version);
-    let problem = Problem::new(format!("{said}: that takes the conversion webhook, and a folder cannot ask it"))
-        .at(other.origin.location())
-        .help("check against a cluster, or convert the objects in the folder first");
+    let said = format!("{} is stored at {}, not at the requested {asked}", other.object, other.object.api_version);
+    let problem = Problem::new(format!(
+        "{said}: the conversion webhook must convert it, and a folder cannot call the \
+        webhook"
+    ))
+    .at(other.origin.location())
+    .help("check against a cluster, or convert the objects in the folder first");
     Err(ListError::Conversion { said, problem })
 }
 

@@ -52,14 +52,14 @@ impl DirTarget {
         let metadata = fs::metadata(path).map_err(|error| {
             Error::failed(match error.kind() {
                 io::ErrorKind::NotFound => Problem::new(format!("the folder {shown} does not exist"))
-                    .help(format!("check the path, or make an empty cluster of it: mkdir {shown}")),
+                    .help(format!("check the path, or create an empty cluster: mkdir {shown}")),
                 _ => Problem::new(format!("cannot read the folder {shown}: {error}")),
             })
         })?;
         if !metadata.is_dir() {
             return Err(Error::failed(
                 Problem::new(format!("{shown} is not a folder"))
-                    .help("a dir target is a folder of manifests that stands in for a cluster"),
+                    .help("a dir target is a folder of manifests that represents a cluster"),
             ));
         }
         Ok(DirTarget { root: path.to_owned(), state: Mutex::new(State::read(path)?) })
@@ -145,7 +145,7 @@ impl DirTarget {
         let refused = |path: &Path, error: &io::Error| {
             ApplyError::Refused(
                 Problem::new(format!("cannot write {}: {error}", path.display()))
-                    .help(format!("make sure that {} may be written to, then run again", self.root.display())),
+                    .help(format!("make sure that {} is writable, then run again", self.root.display())),
             )
         };
         if let Some((path, file, index)) = state.find(identity) {
@@ -253,7 +253,7 @@ fn stored(
     if desired.pointer("/metadata/managedFields").is_some_and(|managed| !managed.is_null()) {
         return Err(ApplyError::Refused(
             Problem::new("metadata.managedFields must be nil")
-                .help("take metadata.managedFields out of the manifest; it is the server's record"),
+                .help("remove metadata.managedFields from the manifest; the server maintains it"),
         ));
     }
     let status_is_subresource = match state.custom(apply.object.group(), &apply.object.kind) {

@@ -67,8 +67,8 @@ fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
     let object = &manifest.object;
     let problem = match &error.fault {
         Fault::ApiVersion(version) => Problem::new(format!("{object} is written at {version}"))
-            .help("write it at apiextensions.k8s.io/v1, the only version that API servers have served since 1.22"),
-        _ => Problem::new(format!("{object} cannot be read: {error}")).help("no API server holds such a CRD"),
+            .help("change it to apiextensions.k8s.io/v1, the only version that API servers serve since 1.22"),
+        _ => Problem::new(format!("{object} cannot be read: {error}")).help("no API server stores such a CRD"),
     };
     problem.at(manifest.origin.location())
 }
@@ -327,7 +327,7 @@ fn look(
         return Ok((stamp, Look::Known(file.clone())));
     }
     if metadata.len() > MAX_SOURCE_BYTES as u64 {
-        return Err(Problem::new("too large to be read").at(whole()).help("split it into several files"));
+        return Err(Problem::new("too large to read").at(whole()).help("split it into several files"));
     }
     let mut text = String::from_utf8(fs::read(path).map_err(cannot_read)?).map_err(|error| {
         let line =

@@ -113,7 +113,7 @@ impl<'a> Request<'a> {
         let Apply { resource, object, pin, .. } = apply;
         let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
         let body = body(apply.raw, namespace, pin)
-            .ok_or_else(|| Problem::new(format!("{object} is no object with metadata")))?;
+            .ok_or_else(|| Problem::new(format!("{object} is not an object with metadata")))?;
         let uri = format!(
             "{}?fieldManager={}&force={}&fieldValidation=Strict",
             object_path(resource, namespace, &object.name),
@@ -199,7 +199,7 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
     let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
     if unsure {
-        problem.message.push_str("; whether the object was written is not known");
+        problem.message.push_str("; it is unknown whether the object was written");
     }
     ApplyError::Refused(problem)
 }
@@ -404,7 +404,7 @@ mod tests {
 
         let unserved = answered(&at(), || fake_server::plain(404, "text/plain", "404 page not found")).await;
         let Err(ApplyError::Refused(problem)) = unserved else { panic!("{unserved:?}") };
-        assert_eq!(problem.message, "the API server does not serve ConfigMap of v1 (any more)");
+        assert_eq!(problem.message, "the API server does not serve ConfigMap of v1, or no longer does");
     }
 
     #[tokio::test(start_paused = true)]
@@ -438,7 +438,7 @@ mod tests {
         let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             problem.message,
-            "no answer from 10.0.0.1:6443 within 60 s; whether the object was written is not known"
+            "no answer from 10.0.0.1:6443 within 60 s; it is unknown whether the object was written"
         );
     }
 

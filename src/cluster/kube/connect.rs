@@ -93,20 +93,20 @@ struct Prepared {
 fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
     if let Some(context) = &connection.context {
         return Err(Error::usage(
-            Problem::new(format!("there is no kubeconfig to take context {context:?} from"))
-                .help(format!("looked in {}", kubeconfig::looked_in(surroundings))),
+            Problem::new(format!("no kubeconfig found for context {context:?}"))
+                .help(format!("searched in {}", kubeconfig::looked_in(surroundings))),
         ));
     }
     if surroundings.variable("KUBERNETES_SERVICE_HOST").is_none() {
         return Err(Error::failed(
-            Problem::new(format!("no kubeconfig: looked in {}", kubeconfig::looked_in(surroundings)))
-                .help("name one with --kubeconfig or KUBECONFIG, or deploy to a folder with --target dir:PATH"),
+            Problem::new(format!("no kubeconfig found: searched in {}", kubeconfig::looked_in(surroundings)))
+                .help("pass one with --kubeconfig or KUBECONFIG, or deploy to a folder with --target dir:PATH"),
         ));
     }
     let mut config = Config::incluster().map_err(|error| {
         Error::failed(
             Problem::new(format!("the pod's service account cannot be used: {}", words(&error.to_string())))
-                .help("is automountServiceAccountToken off? Mount a token, or name a kubeconfig with --kubeconfig"),
+                .help("is automountServiceAccountToken off? Mount a token, or pass a kubeconfig with --kubeconfig"),
         )
     })?;
     config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
@@ -177,7 +177,10 @@ fn prepare(
     let of_cluster = format!("cluster {:?}", words(cluster_name));
     let of_user = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
     let not_a_url = || {
-        Problem::new(format!("the server of {of_cluster} is no URL")).help("write https://HOST:PORT in the kubeconfig")
+        Problem::new(format!("the server of {of_cluster} is not a valid URL")).help(
+            "set it to https://HOST:PORT in the \
+            kubeconfig",
+        )
     };
     let url: http::Uri = cluster.server.as_deref().unwrap_or_default().trim().parse().map_err(|_| not_a_url())?;
     if !matches!(url.scheme_str(), Some("http" | "https")) || proxy::host_of(&url).is_empty() {
@@ -232,7 +235,7 @@ fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, 
         CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.map(|der| der.to_vec())).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(Problem::new(format!("the certificate authority of {cluster} holds no PEM certificate")).help(
+        _ => Err(Problem::new(format!("the certificate authority of {cluster} contains no PEM certificate")).help(
             "check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig",
         )),
     }
@@ -266,7 +269,8 @@ fn not_set_up(error: &kube::Error, peer: &Peer) -> Problem {
         kube::Error::RustlsTls(_) => Problem::new(format!("the certificates for {} cannot be used", peer.server)).help(format!(
             "check client-certificate-data and client-key-data of {whose}, and certificate-authority-data and tls-server-name of the cluster"
         )),
-        kube::Error::HttpError(_) => Problem::new(format!("the impersonation settings of {whose} hold characters that cannot be sent")),
+        kube::Error::HttpError(_) => Problem::new(format!("the impersonation settings of {whose} contain characters \
+            that cannot be sent")),
         _ => Problem::new(format!("the Kubernetes client for {} could not be set up", peer.server)),
     }
 }
@@ -282,7 +286,7 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
     match error {
         LoadDataError::DecodeBase64(_) => Some(
             Problem::new(format!("{key}-data of {whose} in the kubeconfig is not base64"))
-                .help("it must be the base64 of a PEM file"),
+                .help("it must be a base64-encoded PEM file"),
         ),
         LoadDataError::NoBase64DataOrFile => Some(
             Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}")),
@@ -401,11 +405,11 @@ contexts:
     async fn what_is_wrong_in_a_kubeconfig_is_named_in_one_line() {
         let home = Home::with(KUBECONFIG);
         for (context, message) in [
-            ("bad-url", r#"the server of cluster "bad-url" is no URL"#),
-            ("bad-ca", r#"the certificate authority of cluster "bad-ca" holds no PEM certificate"#),
+            ("bad-url", r#"the server of cluster "bad-url" is not a valid URL"#),
+            ("bad-ca", r#"the certificate authority of cluster "bad-ca" contains no PEM certificate"#),
             ("no-ca", r#"the certificate authority ~/.kube/gone.pem of cluster "no-ca" cannot be read: no such file"#),
             ("no-plugin", r#"the credential plugin "~/.kube/./no-such-plugin" of user "no-plugin" is not installed"#),
-            ("asks", r#"the credential plugin "login" of user "asks" wants a terminal"#),
+            ("asks", r#"the credential plugin "login" of user "asks" needs a terminal"#),
             ("half", r#"the kubeconfig has no client key for user "half""#),
             ("no-user", r#"context "no-user" names user "nobody", which the kubeconfig does not have"#),
             ("no-cluster", r#"context "no-cluster" names cluster "nothing", which the kubeconfig does not have"#),
@@ -440,9 +444,9 @@ contexts:
             open(&connection, Surroundings::for_test(variables)).await.err().map(|error| error.to_string())
         };
         let nowhere = problem(Connection::default(), &[("HOME", "/nowhere")]).await.unwrap();
-        assert_eq!(nowhere.replace('\\', "/"), "no kubeconfig: looked in /nowhere/.kube/config");
+        assert_eq!(nowhere.replace('\\', "/"), "no kubeconfig found: searched in /nowhere/.kube/config");
         let unset = problem(Connection::default(), &[]).await.unwrap();
-        assert_eq!(unset, "no kubeconfig: looked in no place, as neither KUBECONFIG nor HOME is set");
+        assert_eq!(unset, "no kubeconfig found: searched in no place, as neither KUBECONFIG nor HOME is set");
         let named = Connection { kubeconfig: Some("/nowhere/k".into()), ..Connection::default() };
         assert_eq!(problem(named, &[]).await.unwrap(), "kubeconfig /nowhere/k does not exist");
     }

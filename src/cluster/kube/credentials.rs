@@ -131,8 +131,8 @@ impl Credentials {
         };
         let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
             let whose = self.user.as_ref().map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
-            let message = format!("the token{whose} holds a character that cannot be sent, such as a line break");
-            Problem::new(message).help("write it on one line, with nothing before or after it")
+            let message = format!("the token{whose} contains a character that cannot be sent, such as a line break");
+            Problem::new(message).help("write it on one line, without anything before or after it")
         })?;
         value.set_sensitive(true);
         if token.len() >= SHORTEST {

@@ -183,11 +183,11 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
     let answer = match transport.send(&call).await {
         Ok(answer) => answer,
         Err(Failure::Refused(status)) if status.code == 404 => {
-            return Ok(Established::Never("it was deleted meanwhile".to_owned()));
+            return Ok(Established::Never("it was deleted in the meantime".to_owned()));
         }
         Err(failure) => return Err(fail(failure, &call)),
     };
-    let nonsense = || Error::failed(errors::nonsense(transport.peer(), 200, "no CustomResourceDefinition"));
+    let nonsense = || Error::failed(errors::nonsense(transport.peer(), 200, "not a CustomResourceDefinition"));
     let state: State = serde_json::from_str(&answer.body).map_err(|_| nonsense())?;
     let crd = Crd::parse(&answer.body).map_err(|_| nonsense())?;
     let by_conditions = match judge(&state) {
@@ -224,7 +224,7 @@ fn judge(state: &State) -> Established {
             Established::Yes
         }
         (_, Some(established)) if established.status != "True" => Established::NotYet(established.said()),
-        _ => Established::NotYet("the server has not looked at it yet".to_owned()),
+        _ => Established::NotYet("the server has not processed it yet".to_owned()),
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
         let mut going = crd(json!([]));
         going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         for (crd, expected) in [
-            (crd(Value::Null), Established::NotYet("the server has not looked at it yet".into())),
+            (crd(Value::Null), Established::NotYet("the server has not processed it yet".into())),
             (crd(json!([waiting])), Established::NotYet("Installing: soon".into())),
             (crd(json!([waiting, refused])), Established::Never("KindConflict: \"X\" is taken".into())),
             (going, Established::Never("it is being deleted".into())),
@@ -343,7 +343,7 @@ mod tests {
         let (target, _) = fake_server::target(|_| status(404, "NotFound", "gone", json!({})));
         assert_eq!(
             target.established(&crd_ref()).await.unwrap(),
-            Established::Never("it was deleted meanwhile".into())
+            Established::Never("it was deleted in the meantime".into())
         );
     }
 }

@@ -57,9 +57,8 @@ fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Trans
         }
     }
     if let Some(webhook) = without_dry_run(&status.message) {
-        let message = format!("the webhook {:?} does not take part in dry runs", words(webhook));
-        let help =
-            "its sideEffects must be None or NoneOnDryRun; what it says is known only when the object is written";
+        let message = format!("the webhook {:?} does not support dry runs", words(webhook));
+        let help = "its sideEffects must be None or NoneOnDryRun; its answer is known only when the object is written";
         return DryRunError::Unanswered { problem: Problem::new(message).help(help), everything: false };
     }
     let by = refuser(&status);

@@ -59,19 +59,26 @@ pub fn words_without_secrets(from_elsewhere: &str) -> String {
 /// An answer that no API server gives.
 pub fn nonsense(peer: &Peer, code: u16, content_type: &str) -> Problem {
     let kind = words(content_type);
-    Problem::new(format!("{} does not answer like a Kubernetes API server ({code}, {kind})", peer.server))
-        .help("is the server URL of the kubeconfig right, and does no login page or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
+    Problem::new(format!("{} does not answer like a Kubernetes API server ({code}, {kind})", peer.server)).help(
+        "is the server URL of the kubeconfig right? Is there a login page or proxy in between (HTTPS_PROXY, NO_PROXY)?",
+    )
 }
 
 /// An answer that does not end, or that unpacks to more than any is.
 pub fn too_long(peer: &Peer, limit: usize) -> Problem {
-    Problem::new(format!("{} answers with more than {} MiB and was not read on", peer.server, limit >> 20))
-        .help("is the server URL of the kubeconfig right, and does no login page or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
+    Problem::new(format!(
+        "the response from {} is larger than {} MiB; gantry stopped reading it",
+        peer.server,
+        limit >> 20
+    ))
+    .help(
+        "is the server URL of the kubeconfig right? Is there a login page or proxy in between (HTTPS_PROXY, NO_PROXY)?",
+    )
 }
 
 pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
     Problem::new(format!("no answer from {} within {} s", via(peer), limit.as_secs_f32()))
-        .help("is the cluster reachable from here (VPN, firewall, proxy), or is it only slow?")
+        .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
 }
 
 const CHECK_PROXY: &str = "check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY";
@@ -90,8 +97,8 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     if said("dns error").is_some() {
         let host = peer.proxy.as_deref().unwrap_or(&peer.address);
         return not_sent(
-            Problem::new(format!("the name in {host} is not known (DNS)"))
-                .help("is it spelt right, and is the VPN up?"),
+            Problem::new(format!("cannot resolve the host name of {host} (DNS)"))
+                .help("is it spelt correctly, and is the VPN up?"),
         );
     }
     if let Some(reason) = said("tunnel error: ").or_else(|| said("SOCKS error: ")) {
@@ -119,16 +126,16 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     if cfg!(unix) && matches!(number, Some(23 | 24)) {
         return not_sent(
             Problem::new(format!("cannot connect to {}: this process has too many open files", via(peer)))
-                .help("allow it more of them: ulimit -n"),
+                .help("raise the limit: ulimit -n"),
         );
     }
     match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
         // A body in pieces that are none, or packed so that it cannot be unpacked.
         Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Failure::sent(no_http(peer)),
         Some(io::ErrorKind::ConnectionRefused) => {
-            not_sent(Problem::new(format!("{} refuses the connection", via(peer))).help(match peer.proxy {
+            not_sent(Problem::new(format!("{} refused the connection", via(peer))).help(match peer.proxy {
                 Some(_) => CHECK_PROXY.to_owned(),
-                None => format!("is the cluster of context {:?} running, and is its server URL right?", peer.context),
+                None => format!("is the cluster of context {:?} running, and is its server URL correct?", peer.context),
             }))
         }
         Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
@@ -143,13 +150,13 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
 }
 
 fn no_http(peer: &Peer) -> Problem {
-    Problem::new(format!("{} does not answer like a Kubernetes API server (no valid HTTP)", peer.server))
-        .help("is the server URL of the kubeconfig right, and does no other server or proxy stand in between (HTTPS_PROXY, NO_PROXY)?")
+    Problem::new(format!("{} does not answer like a Kubernetes API server (not valid HTTP)", peer.server))
+        .help("is the server URL of the kubeconfig right? Is there another server or a proxy in between (HTTPS_PROXY, NO_PROXY)?")
 }
 
 fn broken(peer: &Peer) -> Problem {
     Problem::new(format!("{} closed the connection before its answer was complete", via(peer)))
-        .help("did the API server stop, or does it speak TLS where the kubeconfig says http? Run again")
+        .help("did the API server stop, or does it use TLS although the kubeconfig says http? Run again")
 }
 
 /// `10.0.0.1:6443`, `the proxy proxy.local:3128`.
@@ -179,11 +186,13 @@ fn tls(error: &rustls::Error, peer: &Peer) -> Problem {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => (
                 format!("the certificate of {server} is signed by an unknown authority"),
-                "check certificate-authority-data of the kubeconfig's cluster: it must hold the CA that signed the server's certificate",
+                "check certificate-authority-data of the kubeconfig's cluster: it must contain the CA that signed the \
+                    server's certificate",
             ),
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
-                format!("the certificate of {server} is for another name{}", names(certificate)),
-                "use a name of the certificate in the kubeconfig's server URL, or set tls-server-name; check certificate-authority-data too",
+                format!("the certificate of {server} is for a different name{}", names(certificate)),
+                "use a name from the certificate in the kubeconfig's server URL, or set tls-server-name; check \
+                    certificate-authority-data too",
             ),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
                 format!("the certificate of {server} has expired"),
@@ -193,21 +202,22 @@ fn tls(error: &rustls::Error, peer: &Peer) -> Problem {
                 (format!("the certificate of {server} is not valid yet"), "check this machine's clock")
             }
             other => (
-                format!("the certificate of {server} is not acceptable: {}", words(&other.to_string())),
+                format!("the certificate of {server} is not valid: {}", words(&other.to_string())),
                 "check certificate-authority-data of the kubeconfig's cluster",
             ),
         },
         rustls::Error::AlertReceived(alert) => (
             format!("{server} ended the TLS handshake: {}", words(&format!("{alert:?}"))),
-            "does it want another client certificate (client-certificate-data), or has this one expired?",
+            "does it require another client certificate (client-certificate-data), or has this one expired?",
         ),
         rustls::Error::InvalidMessage(_) => (
             format!("{server} does not speak TLS"),
             "is it an http server, or a proxy? Check the kubeconfig's server URL",
         ),
-        other => {
-            (format!("no TLS connection to {server}: {}", words(&other.to_string())), "check the kubeconfig's cluster")
-        }
+        other => (
+            format!("cannot make a TLS connection to {server}: {}", words(&other.to_string())),
+            "check the kubeconfig's cluster",
+        ),
     };
     Problem::new(message).help(help)
 }
@@ -235,10 +245,10 @@ pub fn auth(error: &AuthError, user: Option<&str>) -> Problem {
             let said = words_without_secrets(&String::from_utf8_lossy(&out.stderr));
             let colon = if said.is_empty() { "" } else { ": " };
             Problem::new(format!("the auth-provider{of} failed ({}){colon}{said}", out.status))
-                .help("log in again, and try its command by hand")
+                .help("log in again, and run its command manually")
         }
         AuthError::InvalidBasicAuth(_) | AuthError::InvalidBearerToken(_) => Problem::new(format!(
-            "the token or password{of} holds characters that cannot be sent, such as a line break"
+            "the token or password{of} contains characters that cannot be sent, such as a line break"
         ))
         .help("write it into the kubeconfig again, on one line"),
         AuthError::AuthExec(reason) => {
@@ -316,10 +326,10 @@ mod tests {
         );
         assert_eq!(
             certificate(CertificateError::NotValidForName),
-            format!("the certificate of {server} is for another name")
+            format!("the certificate of {server} is for a different name")
         );
         assert_eq!(certificate(CertificateError::Expired), format!("the certificate of {server} has expired"));
-        assert_eq!(lost_to(io::Error::from(io::ErrorKind::ConnectionRefused)), "10.0.0.1:6443 refuses the connection");
+        assert_eq!(lost_to(io::Error::from(io::ErrorKind::ConnectionRefused)), "10.0.0.1:6443 refused the connection");
         assert_eq!(lost_to(io::Error::from(io::ErrorKind::TimedOut)), "timed out connecting to 10.0.0.1:6443");
         assert_eq!(
             lost_to(io::Error::from(io::ErrorKind::ConnectionReset)),

@@ -60,7 +60,7 @@ pub fn read(connection: &Connection, surroundings: &Surroundings) -> Result<Opti
         merged = Some(match merged {
             None => kubeconfig,
             Some(merged) => merged.merge(kubeconfig).map_err(|_| {
-                let message = format!("{} is of another kind or apiVersion than the files before it", path.display());
+                let message = format!("{} has another kind or apiVersion than the files before it", path.display());
                 Error::failed(Problem::new(message).help("check the files in KUBECONFIG"))
             })?,
         });
@@ -95,7 +95,7 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).unwrap_or(0);
             Problem::new("this is not a valid kubeconfig")
                 .at(Location { file: path.display().to_string(), line, column: 0 })
-                .help("`kubectl config view` with this file says more")
+                .help("run `kubectl config view` with this file for details")
         }
         Err(_) => Problem::new(format!("{} is not a valid kubeconfig", path.display())),
     };

@@ -41,8 +41,11 @@ impl Course {
     /// Why the list cannot go on at this token, if it cannot.
     pub(super) fn goes_on(&mut self, token: &str) -> Result<(), &'static str> {
         match () {
-            () if token.len() > LONGEST_TOKEN => Err("its continue token has no end"),
-            () if !self.seen.insert(self.hasher.hash_one(token)) => Err("it goes on where it was before"),
+            () if token.len() > LONGEST_TOKEN => Err("its continue token is too long"),
+            () if !self.seen.insert(self.hasher.hash_one(token)) => {
+                Err("its continue token points back to an earlier \
+                page")
+            }
             () => Ok(()),
         }
     }
@@ -55,7 +58,7 @@ impl Course {
 
     fn renewed(&mut self) -> Result<(), &'static str> {
         self.renewed += 1;
-        if self.renewed > MOST_RENEWALS { Err("it is dropped again and again") } else { Ok(()) }
+        if self.renewed > MOST_RENEWALS { Err("the server keeps dropping it") } else { Ok(()) }
     }
 }
 
@@ -63,8 +66,8 @@ impl Course {
 pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> Problem {
     let Resource { plural, group, .. } = resource;
     let dot = if group.is_empty() { "" } else { "." };
-    Problem::new(format!("{} does not end the list of {plural}{dot}{group}: {why}", transport.peer().server))
-        .help("is it a Kubernetes API server, and does no cache or proxy stand in between?")
+    Problem::new(format!("{} sends an endless list of {plural}{dot}{group}: {why}", transport.peer().server))
+        .help("is it a Kubernetes API server, and is there a cache or proxy in between?")
 }
 
 pub struct KubePages {
@@ -137,7 +140,7 @@ impl KubePages {
             }
             // Not empty, so there is an answer, unless the runtime is about to end.
             let Some(Ok(answer)) = self.ahead.join_next().await else {
-                let problem = Problem::new(format!("the list of {} was given up", self.query.resource.plural));
+                let problem = Problem::new(format!("reading the list of {} was cancelled", self.query.resource.plural));
                 return Err(self.fail(ListError::Other(problem)));
             };
             let (is_second_try, token_was_renewed) = match self.state {
@@ -235,8 +238,8 @@ impl KubePages {
         let Resource { plural, group, .. } = &self.query.resource;
         let dot = if group.is_empty() { "" } else { "." };
         let server = &self.transport.peer().server;
-        Problem::new(format!("{server} dropped the list of {plural}{dot}{group} twice while it was read"))
-            .help("the list takes longer than the server keeps it: run again, or list fewer objects on a page")
+        Problem::new(format!("{server} dropped the list of {plural}{dot}{group} twice while gantry read it"))
+            .help("reading the list takes longer than the server keeps it: run again, or set a smaller page size")
     }
 }
 

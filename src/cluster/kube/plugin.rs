@@ -62,7 +62,7 @@ struct Status {
     client_key_data: Option<String>,
 }
 
-const LOG_IN: &str = "log in again, and try the plugin by hand";
+const LOG_IN: &str = "log in again, and run the plugin manually";
 
 impl Plugin {
     /// Makes a plugin fit for where we run: one that could ask would read our standard input, manifests and all.
@@ -80,10 +80,8 @@ impl Plugin {
             return Err(Problem::new(message).help("set exec.command of that user"));
         };
         if !surroundings.has_terminal && exec.interactive_mode == Some(ExecInteractiveMode::Always) {
-            let message = format!("the credential plugin {:?}{of} wants a terminal", words(command));
-            return Err(
-                Problem::new(message).help("run it on a terminal once, or use credentials that need no questions")
-            );
+            let message = format!("the credential plugin {:?}{of} needs a terminal", words(command));
+            return Err(Problem::new(message).help("run it once on a terminal, or use credentials that need no input"));
         }
         let is_interactive = surroundings.has_terminal && exec.interactive_mode != Some(ExecInteractiveMode::Never);
         let mut spec = json!({"interactive": is_interactive});
@@ -130,7 +128,7 @@ impl Plugin {
 
     /// What to say when an answer to renew a token has none.
     pub fn gave_no_new_token(&self) -> Problem {
-        Problem::new(format!("{} gave no new token when the old one expired", self.name())).help(LOG_IN)
+        Problem::new(format!("{} returned no new token when the old one expired", self.name())).help(LOG_IN)
     }
 
     fn failed(&self, failure: &Failure, said: &str) -> Problem {
@@ -139,19 +137,19 @@ impl Plugin {
             Failure::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
                 let hint = self.exec.install_hint.as_deref().map(words);
                 Problem::new(format!("{name} is not installed"))
-                    .help(hint.unwrap_or_else(|| "install it, or put it into PATH".to_owned()))
+                    .help(hint.unwrap_or_else(|| "install it, or add it to PATH".to_owned()))
             }
             Failure::NotStarted(error) => Problem::new(format!("{name} cannot be started: {}", io_words(error)))
-                .help("check the command in the kubeconfig, and try it by hand"),
+                .help("check the command in the kubeconfig, and run it manually"),
             Failure::TimedOut => {
                 let seconds = self.timeout.as_secs_f32();
                 Problem::new(format!("{name} did not end within {seconds} s and was stopped"))
-                    .help("try it by hand, or allow more time (timeouts.credentials)")
+                    .help("run it manually, or raise timeouts.credentials")
             }
             Failure::TooLong => {
                 let mebibytes = MOST_BYTES >> 20;
                 Problem::new(format!("{name} printed more than {mebibytes} MiB and was stopped"))
-                    .help("try it by hand: it must print one ExecCredential")
+                    .help("run it manually: it must print one ExecCredential")
             }
             Failure::Ended(status) => {
                 // Why it failed comes last.

@@ -141,7 +141,7 @@ impl Reader<'_> {
         }
         Err(Error::failed(
             Problem::new(format!(
-                "{} dropped the list of CustomResourceDefinitions twice while it was read",
+                "{} dropped the list of CustomResourceDefinitions twice while gantry read it",
                 self.transport.peer().server
             ))
             .help("the connection is too slow for so many of them: run again, or deploy fewer manifests at a time"),
@@ -440,7 +440,7 @@ mod tests {
                     assert!(!is_read);
                     assert_eq!(
                         error.to_string(),
-                        "https://10.0.0.1:6443 dropped the list of CustomResourceDefinitions twice while it was read"
+                        "https://10.0.0.1:6443 dropped the list of CustomResourceDefinitions twice while gantry read it"
                     );
                 }
             }

@@ -91,20 +91,22 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         404 => not_found(call, status),
         407 => Problem::new(format!("{} wants a user name and password", via(peer)))
             .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
-        413 => Problem::new(format!("{} is too large for the API server", what(call)))
-            .help("an API server takes requests of 3 MB and stores objects of 1.5 MB: split the object or shorten it"),
+        413 => Problem::new(format!("{} is too large for the API server", what(call))).help(
+            "an API server accepts requests of up to 3 MB and objects of up to 1.5 MB: split the object or make \
+                it smaller",
+        ),
         429 => {
             Problem::new(format!("the API server {} is overloaded (429); gave up after several attempts", peer.server))
                 .help("run again later")
         }
         503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
-            .help("`kubectl get apiservices` names the API that is down; run again when it is up"),
+            .help("`kubectl get apiservices` shows which API is down; run again when it is up"),
         422 if is_immutable(status) => {
             Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
-                .help("take the change back, or delete and create the object: kubectl delete, then deploy again")
+                .help("revert the change, or delete the object and create it again: kubectl delete, then deploy again")
         }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
-            .help("correct the manifest and run the same command again"),
+            .help("fix the manifest and run the same command again"),
         _ => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))),
     }
 }
@@ -179,7 +181,7 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         let whom = peer.user.as_ref().map_or_else(|| "us".to_owned(), |user| format!("user {:?}", words(user)));
         let (server, context) = (&peer.server, &peer.context);
         return Problem::new(format!("{server} treats {whom} (context {context:?}) as anonymous, which {may_not}"))
-            .help("are there credentials for this user in the kubeconfig, and of this very cluster? Log in again");
+            .help("does the kubeconfig contain credentials for this user, and for this cluster? Log in again");
     }
     Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
 }
@@ -217,14 +219,14 @@ fn not_found(call: &Call<'_>, status: &Status) -> Problem {
     match (details.filter(|details| details.kind == "namespaces"), call.resource) {
         (Some(details), Some(resource)) if resource.plural != "namespaces" => {
             Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), what(call)))
-                .help("put the namespace among the manifests, or create it first")
+                .help("add the namespace to the manifests, or create it first")
         }
         (_, Some(resource)) if details.is_none_or(|details| details.name.is_empty()) => {
             let version = match resource.group.as_str() {
                 "" => resource.version.clone(),
                 group => format!("{group}/{}", resource.version),
             };
-            Problem::new(format!("the API server does not serve {} of {version} (any more)", resource.kind))
+            Problem::new(format!("the API server does not serve {} of {version}, or no longer does", resource.kind))
                 .help("was its CustomResourceDefinition deleted, or is the version no longer served? Run again")
         }
         _ => Problem::new(format!("the API server does not find {}: {}", what(call), said(status))),
@@ -262,7 +264,7 @@ fn said(status: &Status) -> String {
     let message = message.and_then(|rest| Some(rest.split_once("): ")?.1)).unwrap_or(&status.message);
     let lines: Vec<String> = message.lines().map(gotext::without_types).collect();
     match words(&lines.join("\n")) {
-        empty if empty.is_empty() => format!("it gave no reason ({})", status.code),
+        empty if empty.is_empty() => format!("no reason given ({})", status.code),
         message => message,
     }
 }

@@ -32,7 +32,7 @@ pub async fn rewritten(
         Ok(answer) => {
             return match json::is_sound(&answer.body) {
                 true => Ok(RawObject::new(answer.body)),
-                false => Err(RewriteError::Other(Problem::new(format!("{object} was answered with what is no JSON")))),
+                false => Err(RewriteError::Other(Problem::new(format!("the answer for {object} is not valid JSON")))),
             };
         }
         Err(failure) => failure,

@@ -40,8 +40,8 @@ pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option
         }
     }
     transport.warn(format!(
-        "{object} was written, but the record of the tool that owned its fields before could not be changed; the next \
-         change may need --force-conflicts again"
+        "{object} was written, but the managedFields of its previous owner could not be changed; the next change may \
+         need --force-conflicts again"
     ));
     live
 }

@@ -115,7 +115,7 @@ fn where_no_file_of_the_team_has_an_entry_manifests_set_what_kapp_reads() {
     let off = rules("- {name: CRDUpgradeSafety, enabled: false}\n");
     let bed = Bed::new().manifest(&off);
     assert_eq!(bed.checks(), Vec::<String>::new());
-    assert!(notices(&bed)[0].ends_with("switches the check \"CRDUpgradeSafety\" off"), "{:?}", notices(&bed));
+    assert!(notices(&bed)[0].ends_with("disables the check \"CRDUpgradeSafety\""), "{:?}", notices(&bed));
     for bed in
         [bed.preflight("CRDUpgradeSafety"), Bed::new().manifest(&off).variable("GANTRY_PREFLIGHT", "CRDUpgradeSafety")]
     {
@@ -136,7 +136,7 @@ fn manifests_that_name_another_check_do_not_replace_the_default_one() {
     }
     let bed = Bed::new().manifest(&gantry("preflightRules: []\n"));
     assert_eq!(bed.checks(), ["CRDUpgradeSafety"]);
-    assert!(notices(&bed)[0].ends_with("an empty preflightRules switches no inherited check off"));
+    assert!(notices(&bed)[0].ends_with("an empty preflightRules disables no inherited check"));
     // A file of the team says which checks run.
     let bed = project("preflightRules:\n- name: PermissionValidation\n").manifest(&gantry("preflightRules: []\n"));
     assert_eq!(bed.checks(), ["PermissionValidation"]);
@@ -166,7 +166,7 @@ fn mistakes_of_manifests_are_mistakes_all_the_same() {
 fn waivers_of_manifests_are_ignored() {
     let bed = Bed::new().manifest(&gantry("waivers:\n- {rule: '*', reason: let me in}\n"));
     assert_eq!(bed.settings().waivers, []);
-    assert_eq!(notices(&bed), ["manifests/config.yaml:5:1: ignored: waivers of a Config document among the manifests"]);
+    assert_eq!(notices(&bed), ["manifests/config.yaml:5:1: ignored: waivers in a Config document among the manifests"]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
     found.unchecked.extend(unanswered.into_iter().map(|(problem, indices)| could_not(changes, problem, &indices)));
     if unasked > 0 {
         let verb = if unasked == 1 { "was" } else { "were" };
-        let message = format!("{} {verb} not asked about any more", text::count(unasked, "object"));
+        let message = format!("{} {verb} not sent to the server", text::count(unasked, "object"));
         found.unchecked.push(CouldNotCheck { message, help: None });
     }
     Asked { found, admitted }

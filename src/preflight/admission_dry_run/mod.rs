@@ -35,7 +35,7 @@ const NAME: &str = "AdmissionDryRun";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "the server itself must take every object of this deploy, asked by a dry run",
+    summary: "the server itself must accept every object of this deploy in a dry run",
     docs: "docs/checks/AdmissionDryRun.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
@@ -54,7 +54,7 @@ impl Check for AdmissionDryRun {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             let Target::Kube(server) = context.target else {
-                return Ok(Answer::Skipped("only a running API server can be asked for a dry run".to_owned()));
+                return Ok(Answer::Skipped("only a running API server can do a dry run".to_owned()));
             };
             let dependence = depend::sort(context.plan);
             let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));

@@ -49,7 +49,7 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
 
 /// What the validator says, under a rule of this check.
 fn as_ours(fault: Fault) -> Violation {
-    let message = format!("gantry's own validator, as the server cannot be asked yet: {}", fault.message);
+    let message = format!("found by gantry's own validator, because the server cannot be asked yet: {}", fault.message);
     Fault { message, ..fault }.under(&rules::INVALID)
 }
 
@@ -79,9 +79,11 @@ async fn built_in(
         }
         violations.extend(misfits.into_iter().map(|misfit| {
             let path = text::field(&misfit.at);
-            let message =
-                format!("gantry's own validator, as the server cannot be asked yet: {path}: {}", misfit.message);
-            let help = "correct the manifest here".to_owned();
+            let message = format!(
+                "found by gantry's own validator, because the server cannot be asked yet: {path}: {}",
+                misfit.message
+            );
+            let help = "fix the manifest here".to_owned();
             let violation = Violation::of(&rules::INVALID, index, None, message, help, misfit.at);
             Violation { path: Some(path), ..violation }
         }));

@@ -45,7 +45,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
         if let Some(awaited) = awaited {
             violation.severity = Severity::Warning;
             let first = &plan.changes[awaited].desired.object;
-            violation.help = format!("this deploy writes {first} before it, so that the server may take it then");
+            violation.help = format!("this deploy writes {first} before it, so the server may accept it then");
         }
         violations.push(violation);
     };
@@ -63,7 +63,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                 };
                 let help = match doc.name == rules::IMMUTABLE.name {
                     true => cluster::immutable_help(&change.desired.object),
-                    false => "correct the manifest here".to_owned(),
+                    false => "fix the manifest here".to_owned(),
                 };
                 say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);
             }
@@ -78,17 +78,13 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
         }
         by => {
             let (doc, what): (_, &str) = match by {
-                Refuser::Validation => (&rules::INVALID, "correct the manifest"),
+                Refuser::Validation => (&rules::INVALID, "fix the manifest"),
                 Refuser::Admission | Refuser::Policy => (&rules::DENIED, DENIED_HELP),
-                Refuser::FailedWebhook => {
-                    (&rules::WEBHOOK_FAILED, "bring the webhook back, or remove its configuration")
-                }
-                Refuser::Quota => (&rules::QUOTA, "ask for less, free something, or have the quota raised"),
-                Refuser::Authorization => (&rules::FORBIDDEN, "ask for the right"),
-                Refuser::Lookup if is_namespace(refusal) => {
-                    (&rules::NAMESPACE, "put the namespace among the manifests")
-                }
-                Refuser::Lookup | Refuser::Other => (&rules::REFUSED, "look at what the server says"),
+                Refuser::FailedWebhook => (&rules::WEBHOOK_FAILED, "fix the webhook, or remove its configuration"),
+                Refuser::Quota => (&rules::QUOTA, "request less, delete something, or ask for a higher quota"),
+                Refuser::Authorization => (&rules::FORBIDDEN, "ask for the permission"),
+                Refuser::Lookup if is_namespace(refusal) => (&rules::NAMESPACE, "add the namespace to the manifests"),
+                Refuser::Lookup | Refuser::Other => (&rules::REFUSED, "follow the server's message"),
             };
             let cause = refusal.causes.first().filter(|_| by == Refuser::Admission);
             let said = cause.map_or(&refusal.problem.message, |cause| &cause.message);
@@ -100,9 +96,9 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
 }
 
 /// What is in conflict and would not change.
-const ONLY_DEFAULTS: &str = "what differs from the manifest only by what the server filled in";
+const ONLY_DEFAULTS: &str = "fields that differ from the manifest only in values that the server defaulted";
 
-const DENIED_HELP: &str = "change the object so that it is admitted, or ask whoever owns the rule";
+const DENIED_HELP: &str = "change the object so that admission accepts it, or ask the owner of the rule";
 
 fn is_namespace(refusal: &Refusal) -> bool {
     refusal.missing.as_ref().is_some_and(|(kind, _)| kind == "namespaces")
@@ -135,12 +131,12 @@ fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violation
         if fields.len() > FIELDS_SHOWN {
             shown.push_str(&format!(", … and {} more", fields.len() - FIELDS_SHOWN));
         }
-        let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifest changes" };
+        let what = if only_defaults { ONLY_DEFAULTS } else { "fields that the manifest changes" };
         let message = format!("field manager {manager:?} owns {what}: {shown}");
         let help = match client_side_tool(manager, operation) {
-            _ if only_defaults => "take it over once with --force-conflicts: that changes no value".to_owned(),
-            Some(tool) => format!("it was last deployed by {tool}; take it over once with --force-conflicts"),
-            None => format!("leave these fields to {manager:?}, or take them over with --force-conflicts"),
+            _ if only_defaults => "take ownership once with --force-conflicts: that changes no value".to_owned(),
+            Some(tool) => format!("it was last deployed by {tool}; take ownership once with --force-conflicts"),
+            None => format!("leave these fields to {manager:?}, or take ownership with --force-conflicts"),
         };
         let first = fields.first().copied().unwrap_or_default();
         let at = place::steps(first, &object);

@@ -36,13 +36,14 @@ async fn of_kubernetes(context: &Context<'_>) -> Vec<Violation> {
 fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
     let since = entry.deprecated.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
     let goes = match entry.removed {
-        Some(release) => format!("goes in {release}"),
-        None => "no release is named in which it goes".to_owned(),
+        Some(release) => format!("removed in {release}"),
+        None => "no removal release is announced".to_owned(),
     };
     let message = format!("{} of {} is deprecated{since}; {goes}", entry.kind, entry.api_version);
     let instead = entry.instead();
-    let help =
-        instead.as_ref().map_or_else(|| "find another way before then".to_owned(), |instead| format!("use {instead}"));
+    let help = instead
+        .as_ref()
+        .map_or_else(|| "find a replacement before then".to_owned(), |instead| format!("use {instead}"));
     let violation = Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")]);
     Violation { label: instead.map(|instead| format!("use {instead}")), ..violation }
 }
@@ -88,7 +89,7 @@ async fn of_crds(context: &Context<'_>) -> Found {
             // No reason to stop a deploy: the server warns of each of these versions in every answer.
             if let Some(first) = unread.first() {
                 context.notices.add(format!(
-                    "{NAME}: only the API server's own warnings tell which custom resources are at deprecated versions: {}",
+                    "{NAME}: only the API server's own warnings show which custom resources use deprecated versions: {}",
                     first.message
                 ));
             }
@@ -105,6 +106,6 @@ fn custom(index: usize, change: &Change, said: &str) -> Violation {
     let object = &change.desired.object;
     let colon = if said.is_empty() { "" } else { ": " };
     let message = format!("{} of {} is deprecated by its CRD{colon}{said}", object.kind, object.api_version);
-    let help = "write it at a version that its CRD does not deprecate".to_owned();
+    let help = "use a version that its CRD does not deprecate".to_owned();
     Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")])
 }

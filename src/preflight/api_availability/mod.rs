@@ -31,7 +31,7 @@ const NAME: &str = "APIAvailability";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "every kind of the manifests must be served, and none that others use may be taken away",
+    summary: "every kind of the manifests must be served, and the deploy must not remove an API that others use",
     docs: "docs/checks/APIAvailability.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),

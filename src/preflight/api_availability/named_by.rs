@@ -91,8 +91,7 @@ fn of_deploy(leaving: &[Leaving], index: usize, change: &Change, violations: &mu
     for gone in leaving.iter().filter(|gone| gone.resource.kind == change.resource.kind) {
         if let Some(version) = gone.version_of(&object.api_version) {
             let help = advice(gone);
-            let message =
-                format!("this deploy stops serving {version} of {}, at which the object is written", name(gone));
+            let message = format!("this deploy stops serving {version} of {}, which the object uses", name(gone));
             let at = vec![Step::from("apiVersion")];
             let violation = Violation::of(&rules::GOES_AWAY, index, Some(version.to_owned()), message, help, at);
             violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
@@ -118,8 +117,8 @@ fn name(gone: &Leaving) -> String {
 
 fn advice(gone: &Leaving) -> String {
     match gone.staying.iter().next_back() {
-        Some(version) => format!("move it to {}, or keep serving the old version for now", gone.api_version(version)),
-        None => "take it out, or keep serving a version".to_owned(),
+        Some(version) => format!("change it to {}, or keep serving the old version for now", gone.api_version(version)),
+        None => "remove it, or keep serving a version".to_owned(),
     }
 }
 
@@ -201,17 +200,17 @@ impl Hurt {
             _ => "the webhook configuration",
         };
         let what = match self {
-            Hurt::NotCalled | Hurt::Empty => format!("names {versions} of {crd} and nothing that stays"),
+            Hurt::NotCalled | Hurt::Empty => format!("names {versions} of {crd} and no version that is still served"),
             Hurt::Refuses | Hurt::NotAsked => {
-                format!("takes its parameters at {versions} of {crd}, where the API server will not find them")
+                format!("reads its parameters at {versions} of {crd}, where the API server will not find them")
             }
         };
         let hurt = match self {
-            Hurt::NotCalled if kind.ends_with("WebhookConfiguration") => "its webhook is not called any more then",
-            Hurt::NotCalled => "it is not asked any more then",
-            Hurt::Refuses => "it refuses all that it matches, from the server's next start at the latest",
-            Hurt::NotAsked => "all that it matches passes unasked, from the server's next start at the latest",
-            Hurt::Empty => "its rules are about nothing then",
+            Hurt::NotCalled if kind.ends_with("WebhookConfiguration") => "the server will no longer call its webhook",
+            Hurt::NotCalled => "the server will no longer evaluate it",
+            Hurt::Refuses => "it refuses everything that it matches, from the server's next start at the latest",
+            Hurt::NotAsked => "everything that it matches passes unchecked, from the server's next start at the latest",
+            Hurt::Empty => "its rules will match nothing",
         };
         format!("{who} {object} {what}: {hurt}")
     }
@@ -363,7 +362,8 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
         }
         let message =
             format!("live objects of {} were written at {version} by {} (objects)", name(gone), who.join(", "));
-        let help = "move them to a version that stays if they still write; the record alone does not tell";
+        let help = "move them to a version that is still served if they still write; the record alone does not show \
+            whether they do";
         let at = gone.at(&context.plan.changes[gone.change], &version);
         let violation = Violation::of(&rules::GOES_AWAY, gone.change, Some(version), message, help.to_owned(), at);
         found.violations.push(Violation {
@@ -387,7 +387,7 @@ async fn each<T: Default>(
 fn unlisted(error: &ListError, what: &str) -> CouldNotCheck {
     let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired"));
     CouldNotCheck {
-        message: format!("who names an API that goes away: {what} cannot be listed: {}", problem.message),
+        message: format!("who names an API that is removed: {what} cannot be listed: {}", problem.message),
         help: problem.help,
     }
 }

@@ -18,7 +18,7 @@ fn judge(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
     match (change.resource.namespaced, written) {
         (false, Some(namespace)) => {
             let message = format!("{kind} is cluster-scoped: the server drops the namespace {namespace:?}");
-            let help = "take the namespace out; the object is there for the whole cluster";
+            let help = "remove the namespace; the object applies to the whole cluster";
             let at = vec![Step::from("metadata"), Step::from("namespace")];
             let violation = Violation::of(&rules::NAMESPACE_IGNORED, index, None, message, help.to_owned(), at);
             Some(Violation { label: Some("dropped".to_owned()), ..violation })
@@ -26,9 +26,9 @@ fn judge(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
         (true, None) => {
             let namespace = plan.assumed_namespace.as_deref()?;
             let by_context = namespace != "default";
-            let why = if by_context { ", as the kubeconfig's context says" } else { "" };
-            let message = format!("{kind} names no namespace and goes to {namespace:?}{why}");
-            let help = "write metadata.namespace, or name it for this run with --namespace";
+            let why = if by_context { ", the namespace of the kubeconfig's context" } else { "" };
+            let message = format!("{kind} has no namespace and goes to {namespace:?}{why}");
+            let help = "set metadata.namespace, or pass --namespace";
             let at = vec![Step::from("metadata"), Step::from("name")];
             let violation = Violation::of(&rules::NAMESPACE_ASSUMED, index, None, message, help.to_owned(), at);
             let severity = if by_context { Severity::Info } else { violation.severity };

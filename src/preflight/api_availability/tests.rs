@@ -140,11 +140,11 @@ fn what_is_meant_is_found_near_by() {
             "Xyzzy",
             "ApiNotServed check apiVersion and kind, or add the CRD that defines the kind to the manifests",
         ),
-        ("policy/v1beta1", "PodSecurityPolicy", "ApiRemoved nothing takes its place: take it out"),
+        ("policy/v1beta1", "PodSecurityPolicy", "ApiRemoved it has no replacement: remove it"),
     ] {
         assert_eq!(help(api_version, kind), expected, "{api_version} {kind}");
     }
-    assert!(help("extensions/v1beta1", "Ingress").starts_with("ApiRemoved write it at networking.k8s.io/v1;"));
+    assert!(help("extensions/v1beta1", "Ingress").starts_with("ApiRemoved change it to networking.k8s.io/v1;"));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_crd_at_an_old_version_is_told_as_any_other_object() {
     assert_eq!(
         said(&[], &[old.clone()]),
         ["ApiNotServed customresourcedefinition/samples.test.example.com: CustomResourceDefinition of \
-          apiextensions.k8s.io/v2 is served by no release"]
+          apiextensions.k8s.io/v2 is not served by any release"]
     );
     old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
     assert_eq!(
@@ -195,7 +195,7 @@ fn deprecated_versions_name_their_end() {
         object("apps/v1", "Deployment", "d"),
     ];
     let expected = [
-        "ApiDeprecated endpoints/e -n n: Endpoints of v1 is deprecated since Kubernetes 1.33; no release is named in which it goes",
+        "ApiDeprecated endpoints/e -n n: Endpoints of v1 is deprecated since Kubernetes 1.33; no removal release is announced",
         "ApiDeprecated sample.test.example.com/s -n n: Sample of test.example.com/v1alpha1 is deprecated by its CRD: use v1",
     ];
     assert_eq!(said(&[live.clone()], &manifests), expected);
@@ -240,15 +240,18 @@ fn whoever_names_a_version_that_goes_is_told() {
         webhook("new-and-old", &rule(&group, &["v1alpha1"], &["samples"])),
     ];
     let crd = "ApiGoesAway customresourcedefinition/samples.test.example.com";
-    let of = "of samples.test.example.com and nothing that stays";
+    let of = "of samples.test.example.com and no version that is still served";
     assert_eq!(
         said(&cluster, &manifests),
         [
-            "ApiGoesAway sample.test.example.com/written -n n: this deploy stops serving v1alpha1 of samples.test.example.com, at which the object is written".to_owned(),
+            "ApiGoesAway sample.test.example.com/written -n n: this deploy stops serving v1alpha1 of samples.test.example.com, which the object uses".to_owned(),
             "ApiGoesAway validatingwebhookconfiguration.admissionregistration.k8s.io/new-and-old: this deploy stops serving v1alpha1 of samples.test.example.com, which this names".to_owned(),
-            format!("{crd}: the policy by-parameter takes its parameters at v1alpha1 of samples.test.example.com, where the API server will not find them: it refuses all that it matches, from the server's next start at the latest"),
-            format!("{crd}: the policy by-rule names v1alpha1 {of}: it is not asked any more then"),
-            format!("{crd}: the webhook configuration only-old names v1alpha1 {of}: its webhook is not called any more then"),
+            format!("{crd}: the policy by-parameter reads its parameters at v1alpha1 of samples.test.example.com, \
+                where the API server will not find them: it refuses everything that it matches, from the server's next \
+                start at the latest"),
+            format!("{crd}: the policy by-rule names v1alpha1 {of}: the server will no longer evaluate it"),
+            format!("{crd}: the webhook configuration only-old names v1alpha1 {of}: the server will no longer call its \
+                webhook"),
             format!("{crd}: live objects of samples.test.example.com were written at v1alpha1 by old-controller (1) (objects)"),
         ]
     );
@@ -270,13 +273,13 @@ fn a_version_that_the_crd_keeps_unserved_is_still_matched_by_whoever_matches_equ
     ];
     assert_eq!(said(&cluster, &[crd(&[("v1alpha1", false), ("v1", true)])]), [""; 0]);
     let crd_is = "ApiGoesAway customresourcedefinition/samples.test.example.com";
-    let of = "names v1alpha1 of samples.test.example.com and nothing that stays";
+    let of = "names v1alpha1 of samples.test.example.com and no version that is still served";
     assert_eq!(
         said(&cluster, &[crd(&[("v1", true)])]),
         [
-            format!("{crd_is}: the policy mutating {of}: it is not asked any more then"),
-            format!("{crd_is}: the policy binding bound {of}: it is not asked any more then"),
-            format!("{crd_is}: the webhook configuration hook {of}: its webhook is not called any more then"),
+            format!("{crd_is}: the policy mutating {of}: the server will no longer evaluate it"),
+            format!("{crd_is}: the policy binding bound {of}: the server will no longer evaluate it"),
+            format!("{crd_is}: the webhook configuration hook {of}: the server will no longer call its webhook"),
         ]
     );
 }
@@ -296,7 +299,7 @@ fn a_crd_that_serves_nothing_any_more_is_held_against_aggregated_roles_too() {
     assert_eq!(
         said(&cluster, &[crd(&[("v1alpha1", false), ("v1", false)])]),
         ["ApiGoesAway customresourcedefinition/samples.test.example.com: the aggregated ClusterRole part names v1, \
-          v1alpha1 of samples.test.example.com and nothing that stays: its rules are about nothing then"]
+          v1alpha1 of samples.test.example.com and no version that is still served: its rules will match nothing"]
     );
     assert_eq!(said(&cluster, &[crd(&[("v1alpha1", false), ("v1", true)])]), [""; 0], "roles name no versions");
 }

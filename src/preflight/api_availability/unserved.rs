@@ -59,8 +59,8 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
         Some(match Lifecycle::of(&object.api_version, &object.kind) {
             Some(entry) => removed(index.into(), object, entry),
             None => {
-                let message = format!("{} of {} is served by no release", object.kind, object.api_version);
-                let help = "write it at apiextensions.k8s.io/v1".to_owned();
+                let message = format!("{} of {} is not served by any release", object.kind, object.api_version);
+                let help = "change it to apiextensions.k8s.io/v1".to_owned();
                 let label = Some("there is only v1".to_owned());
                 violation(&rules::NOT_SERVED, index.into(), message, help, label, "apiVersion")
             }
@@ -74,8 +74,8 @@ fn removed(subject: Subject, object: &ObjectRef, entry: Lifecycle) -> Violation 
     let message = format!("{} of {} is not served{since}", object.kind, object.api_version);
     let instead = entry.instead();
     let help = match &instead {
-        Some(instead) => format!("write it at {instead}; kubectl explain tells which fields are others there"),
-        None => "nothing takes its place: take it out".to_owned(),
+        Some(instead) => format!("change it to {instead}; kubectl explain shows which fields differ there"),
+        None => "it has no replacement: remove it".to_owned(),
     };
     let label = instead.map(|instead| format!("use {instead}"));
     violation(&rules::REMOVED, subject, message, help, label, "apiVersion")

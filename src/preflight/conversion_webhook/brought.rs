@@ -59,7 +59,7 @@ impl Brought {
         if is(&rules::FAILS) && may_answer || is(&rules::LOSES_DATA) && is_other {
             violation.severity = Severity::Warning;
             violation.help =
-                format!("this deploy changes the webhook: run the check again after it; {}", violation.help);
+                format!("this deploy changes the webhook: run the check again after the deploy; {}", violation.help);
         }
         let may_come = is(&rules::SERVICE_MISSING) && self.is_new
             || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written);

@@ -30,7 +30,7 @@ pub fn fault(bundle: &str, today: Date) -> Option<Fault> {
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let Ok(certificates) = certificates else { return unreadable("it is not PEM") };
     if certificates.is_empty() {
-        return unreadable("it holds no certificate");
+        return unreadable("it contains no certificate");
     }
     let mut fault = None;
     for certificate in &certificates {
@@ -44,7 +44,7 @@ pub fn fault(bundle: &str, today: Date) -> Option<Fault> {
 
 fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), Fault> {
     let (_, certificate) = parse_x509_certificate(certificate)
-        .map_err(|error| Fault::Unreadable(format!("a certificate in it cannot be read: {error}")))?;
+        .map_err(|error| Fault::Unreadable(format!("a certificate in it cannot be parsed: {error}")))?;
     let validity = certificate.validity();
     let (from, to) = (date(validity.not_before), date(validity.not_after));
     if to < today {
@@ -77,13 +77,13 @@ mod tests {
             (&bundle, "2026-12-31", None),
             (&bundle, "2027-01-01", Some(Fault::Dated("its certificate expired on 2026-12-31".to_owned()))),
             (&bundle, "2025-12-31", Some(Fault::Dated("its certificate is not valid before 2026-01-01".to_owned()))),
-            ("Cg==", "2026-06-01", Some(Fault::Unreadable("it holds no certificate".to_owned()))),
+            ("Cg==", "2026-06-01", Some(Fault::Unreadable("it contains no certificate".to_owned()))),
             ("?", "2026-06-01", Some(Fault::Unreadable("it is not base64".to_owned()))),
         ] {
             assert_eq!(fault(bundle, Date::parse(today).unwrap()), expected, "{today}");
         }
         let broken = BASE64.encode("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
         let broken = fault(&broken, Date::parse("2026-06-01").unwrap());
-        assert!(matches!(&broken, Some(Fault::Unreadable(why)) if why.contains("cannot be read")), "{broken:?}");
+        assert!(matches!(&broken, Some(Fault::Unreadable(why)) if why.contains("cannot be parsed")), "{broken:?}");
     }
 }

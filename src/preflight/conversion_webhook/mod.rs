@@ -50,7 +50,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "conversion webhooks must be reachable, trusted, and convert the objects that exist without loss",
+    summary: "conversion webhooks must be reachable and trusted, and convert the existing objects without loss",
     docs: "docs/checks/ConversionWebhook.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
@@ -65,7 +65,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
 
 /// How many objects of each CRD are converted.
 fn options(reader: &mut ConfigReader<'_>) -> u32 {
-    let about = "Objects of each CRD that are converted to every served version and back.";
+    let about = "The number of objects of each CRD that are converted to every served version and back.";
     u32::try_from(reader.number("objects", about, 1..=100, 1)).unwrap_or(1)
 }
 
@@ -124,7 +124,7 @@ impl Check for ConversionWebhook {
             }
             drop(looked_at);
             if let Target::Dir(_) = context.target {
-                let reason = "services, endpoints and conversions were not looked at, as there is no server to ask";
+                let reason = "services, endpoints and conversions were not checked: there is no server to ask";
                 if is_any && found.violations.is_empty() && found.unchecked.is_empty() {
                     return Ok(Answer::Skipped(reason.to_owned()));
                 }
@@ -259,8 +259,8 @@ fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
         return None;
     }
     let message = match versions.as_slice() {
-        [] => "the webhook names no version of ConversionReview that it understands".to_owned(),
-        versions => format!("the webhook understands ConversionReview {} only", versions.join(", ")),
+        [] => "the webhook lists no ConversionReview version".to_owned(),
+        versions => format!("the webhook supports only ConversionReview {}", versions.join(", ")),
     };
     let help = format!("API servers send {}", REVIEW_VERSIONS.join(" and "));
     let at = steps::webhook("conversionReviewVersions");
@@ -286,7 +286,7 @@ fn ca_bundle(
         None if webhook.client_config.url.is_some() => return None,
         None => (
             "there is no CA bundle, and no public CA signs for a Service".to_owned(),
-            "write the bundle, or let cert-manager: annotation cert-manager.io/inject-ca-from",
+            "set the bundle, or have cert-manager inject it: annotation cert-manager.io/inject-ca-from",
             false,
         ),
         Some(bundle) => {
@@ -324,7 +324,7 @@ async fn reached(
         Ok(Some(service)) => service,
         Ok(None) if stays => {
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
-            let help = "correct the name or the namespace, or deploy the Service, too";
+            let help = "fix the name or the namespace, or deploy the Service, too";
             found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
             return;
         }
@@ -335,7 +335,7 @@ async fn reached(
         let ports: Vec<String> = service.ports().iter().map(ToString::to_string).collect();
         let has = if ports.is_empty() { "no port".to_owned() } else { ports.join(", ") };
         let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
-        let help = "correct clientConfig.service.port (443, where it is not given) or the Service";
+        let help = "fix clientConfig.service.port (default: 443) or the Service";
         found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
         return;
     }
@@ -352,7 +352,7 @@ async fn reached(
         Ok(true) => {}
         Ok(false) => {
             let message = format!("no endpoint of the Service {shown} is ready at port {}", reference.port);
-            let help = format!("see who should answer: kubectl get endpointslices,pods -n {}", reference.namespace);
+            let help = format!("find out why: kubectl get endpointslices,pods -n {}", reference.namespace);
             found.violations.push(violation(&rules::SERVICE_NOT_READY, subject.clone(), None, message, &help, at()));
         }
         Err(error) => found.add(Err(error)),
@@ -378,11 +378,11 @@ fn stopped(
     };
     let at = if versions.is_empty() { String::new() } else { format!(" at {}", versions.join(", ")) };
     let meanwhile = match keeps_serving {
-        true => format!("should it not become ready, {who}{at}"),
+        true => format!("if it does not become ready, {who}{at}"),
         false => format!("until it runs, {who}{at}"),
     };
     let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name);
-    let help = "let it roll over behind a readiness probe, and deploy it before the CRD that needs it";
+    let help = "use a rolling update with a readiness probe, and deploy it before the CRD that needs it";
     let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, vec!["spec".into()]);
     let nobody = keeps_serving || !is_live || total == Some(0);
     Violation { severity: if nobody { Severity::Info } else { found.severity }, ..found }

@@ -95,13 +95,13 @@ fn fails(
     context: &Context<'_>,
 ) -> Violation {
     let how_many = match total {
-        Some(1) => "the object that there is cannot be converted".to_owned(),
-        Some(total) => format!("the {total} objects that there are cannot be converted"),
+        Some(1) => "the existing object cannot be converted".to_owned(),
+        Some(total) => format!("the {total} existing objects cannot be converted"),
         None => "objects cannot be converted".to_owned(),
     };
     let said = if context.redact { "the conversion webhook fails".into() } else { text::cut(said, 400) };
     let message = format!("{how_many} to {}: {said}", version.name);
-    let help = format!("bring the conversion webhook of {} up, then run again", crd.name);
+    let help = format!("fix the conversion webhook of {}, then run again", crd.name);
     violation(&rules::FAILS, subject.clone(), Some(&version.name), message, &help, steps::conversion())
 }
 
@@ -141,19 +141,20 @@ async fn one(
             }
             Err(RewriteError::Other(problem)) => {
                 let CouldNotCheck { message, help } = could_not(Some(&problem));
-                let message = format!("whether {reference} survives a write at {}: {message}", version.name);
+                let message =
+                    format!("it is unknown whether {reference} survives a write at {}: {message}", version.name);
                 found.add(Err(CouldNotCheck { message, help }));
             }
         }
     }
     let (certain, likely): (Vec<_>, Vec<_>) = hidden.0.into_iter().partition(|(_, loss)| describes(&loss.path));
-    let stays = format!("let the webhook carry it over before anybody writes at {}", version.name);
-    let missing = format!("what is stored at {} is missing at {}, which has the field", storage.name, version.name);
+    let stays = format!("make the webhook preserve it before any client writes at {}", version.name);
+    let missing = format!("a value stored at {} is missing at {}, which has the field", storage.name, version.name);
     let nowhere = format!(
-        "what is stored at {} is nowhere to be found at {}: unless the webhook restores it, a write there erases it",
+        "a value stored at {} is missing at {}: unless the webhook restores it, a write there erases it",
         storage.name, version.name
     );
-    let lost = format!("an object that is read and written at {} does not come back the same", version.name);
+    let lost = format!("an object that is read and written at {} comes back changed", version.name);
     for (losses, severity, message) in [
         (Losses(certain), Severity::Error, missing),
         (Losses(likely), Severity::Warning, nowhere),

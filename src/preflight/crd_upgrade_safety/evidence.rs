@@ -52,16 +52,16 @@ impl Weighed {
             return None;
         }
         if !matches!(self.violation.rule.judge, Judge::Node(_) | Judge::Removed(_)) {
-            return Some("what it breaks does not show in the objects");
+            return Some("existing objects do not show what it breaks");
         }
         if self.rule() == UNKNOWN_CHANGE {
-            return Some("gantry does not know the keyword, so it cannot say what becomes of any object");
+            return Some("gantry does not know the keyword, so it cannot predict its effect on any object");
         }
         let witnesses = self.proof.iter().flat_map(|proof| &proof.witnesses);
         let mut of_updates =
             witnesses.filter(|witness| witness.live == WitnessVerdict::Accepted && witness.old_object.is_some());
         if self.violation.said.is_about_updates || of_updates.next().is_some() {
-            return Some("it refuses certain updates, and which updates are still to come no stored object shows");
+            return Some("it refuses certain updates, and stored objects do not show which updates will follow");
         }
         None
     }
@@ -205,12 +205,10 @@ fn examine(
         .any(|crd| question::conversion(crd, &upgrade.live) == Strategy::Webhook);
     let version = weighed.violation.version.as_deref().unwrap_or_default();
     if weighed.is_of_whole_crd() && webhook {
-        return Err("only the conversion webhook knows what is stored".to_owned());
+        return Err("only the conversion webhook knows the stored form of the objects".to_owned());
     }
     if surveyed.not_judged.iter().any(|unknown| weighed.is_of_whole_crd() || **unknown == *version) {
-        return Err(format!(
-            "what the conversion makes of the objects at {version} cannot be asked before it is in place"
-        ));
+        return Err(format!("the result of the conversion to {version} is unknown before this deploy"));
     }
     let looks_at = |list: &Listed| {
         weighed.is_of_whole_crd() || list.judged.iter().any(|judged| **judged == *version) || list.read.is_err()
@@ -238,7 +236,7 @@ fn examine(
     let sum = tally.sum(causes);
     let suffers = sum.objects + sum.manifests > 0;
     if let (Some((count, first)), false) = (&tally.unjudged, suffers) {
-        let more = if *count > 1 { format!(", and {} more of the kind", count - 1) } else { String::new() };
+        let more = if *count > 1 { format!(", and {} similar errors", count - 1) } else { String::new() };
         return Err(format!("a manifest of this deploy cannot be judged: {first}{more}"));
     }
     let writers = match weighed.violation.path.as_deref().unwrap_or_default().starts_with("^.status") {

@@ -26,8 +26,8 @@ pub struct Effect {
 pub const LOOSENS: Effect = Effect {
     breaks: &[],
     verdict: Some(Verdict::Widening),
-    so: "whatever is accepted today stays accepted",
-    help: "this alone breaks nothing; a waiver or the rule's enforcement lets it pass",
+    so: "everything that is accepted today stays accepted",
+    help: "this alone breaks nothing; waive the finding or set the rule's enforcement",
 };
 
 /// A keyword and what follows from each of its transitions.

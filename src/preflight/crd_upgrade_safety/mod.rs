@@ -52,7 +52,7 @@ pub const NAME: &str = "CRDUpgradeSafety";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "an upgrade of a CRD must not break the objects, clients and data that are there",
+    summary: "an upgrade of a CRD must not break existing objects, clients and data",
     docs: "docs/checks/CRDUpgradeSafety.md",
     rules: rule_docs,
     names: options::finding_names,
@@ -137,7 +137,7 @@ impl Check for CrdUpgradeSafety {
         Box::pin(async move {
             if self.options.off {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
-                return Ok(Answer::Skipped(format!("switched off by enforcement: None{}", at.unwrap_or_default())));
+                return Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())));
             }
             let pairs = Arc::new(Pair::all(&context.plan.changes));
             let check = self.clone();
@@ -424,7 +424,7 @@ impl CrdUpgradeSafety {
             witnesses: Vec::new(),
             affected: None,
             evidence: None,
-            help: format!("this is {tool}'s verdict; preset: documented or semantic says who breaks"),
+            help: format!("this is {tool}'s verdict; preset: documented or semantic shows who is affected"),
             wording: None,
             explain: Some(presets::explained_by(flagged.validation).into()),
             at: flagged.at,

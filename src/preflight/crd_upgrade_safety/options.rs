@@ -77,13 +77,14 @@ impl Options {
             ("olm-v1", Preset::OlmV1),
             ("crdify", Preset::Crdify),
         ];
-        let about = "Whose verdict counts: the documentation of kapp and OLM (documented), what provably breaks objects \
-            (semantic), what breaks the objects of this cluster (evidence), or exactly what kapp, OLM v1 or crdify would say.";
+        let about = "Whose verdict counts: the documented rules of kapp and OLM (documented), what provably breaks \
+            objects (semantic), what breaks the objects of this cluster (evidence), or exactly the verdict of kapp, \
+            OLM v1 or crdify.";
         let preset = reader.choice("preset", about, &presets, Preset::default());
-        let about = "Whether a change that nobody can decide blocks (closed) or is only reported (open).";
+        let about = "Whether a change that cannot be decided blocks (closed) or is only reported (open).";
         let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
         let fail_mode = reader.strictness("failMode", about, &choices, FailMode::default(), AmongManifests::Set);
-        let about = "None switches the check off, as on an OLM ClusterExtension; it is then reported as skipped.";
+        let about = "None disables the check, as on an OLM ClusterExtension; the report then shows it as skipped.";
         let choices = [("Strict", false), ("None", true)];
         let off = reader.strictness("enforcement", about, &choices, false, AmongManifests::Tighten);
         let off_at = reader.place("enforcement").cloned();
@@ -119,7 +120,7 @@ impl Options {
     /// crdify's own keys, so that its configuration file can be taken over as it is.
     fn read_crdify(&mut self, reader: &mut ConfigReader<'_>) {
         let applies = matches!(self.preset, Preset::OlmV1 | Preset::Crdify);
-        let about = "crdify: how loud a change is that no validation handles. For preset crdify and olm-v1.";
+        let about = "crdify: the severity of a change that no validation handles. For preset crdify and olm-v1.";
         if let Some(found) =
             reader.value("unhandledEnforcement", json!({"description": about, "enum": ["Error", "Warn", "None"]}))
         {
@@ -235,7 +236,8 @@ fn crdify_names() -> Vec<&'static str> {
 
 fn enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
     let schema = json!({
-        "description": "How loud single rules are. A name may have * and ?; of several entries that fit, the last counts.",
+        "description": "The severity of single rules. A name may contain * and ?; if several entries match, the last \
+            one counts.",
         "type": "array",
         "items": {
             "type": "object",
@@ -256,7 +258,7 @@ fn enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
         let Some(pattern) = name(reader, &path, entry) else { continue };
         let matcher = WildMatch::new(&pattern);
         if !names.iter().any(|name| matcher.matches(name)) {
-            let message = format!("no rule of this preset fits {pattern:?}; {}", near(&pattern, &names));
+            let message = format!("no rule of this preset matches {pattern:?}; {}", near(&pattern, &names));
             reader.problem(&format!("{path}.name"), entry.get("name").unwrap_or(entry), &message);
             continue;
         }
@@ -297,7 +299,7 @@ fn validations_schema() -> Value {
 /// A key of crdify that nobody would read.
 fn alone(reader: &mut ConfigReader<'_>, key: &str, found: &Located, applies: bool) {
     if !applies {
-        reader.problem(key, found, "is read under preset: crdify and preset: olm-v1 only; use rules here");
+        reader.problem(key, found, "is only read under preset: crdify and preset: olm-v1; use rules here");
     }
 }
 

@@ -57,7 +57,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Ru
 fn said(message: String, at: Vec<Step>) -> Diagnosis {
     Diagnosis {
         message: message.into(),
-        help: "fix the CRD; a deploy would stop where the server refuses it".into(),
+        help: "fix the CRD; otherwise the deploy stops where the server refuses it".into(),
         at,
         label: Some("refused".to_owned()),
         ..Diagnosis::default()

@@ -245,7 +245,7 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
                 crd["apiVersion"] = json!("apiextensions.k8s.io/v1beta1");
                 crd["spec"] = json!({"version": "v1"});
             }),
-            "it is written at apiextensions.k8s.io/v1beta1, which Kubernetes removed in 1.22",
+            "its version is apiextensions.k8s.io/v1beta1, which Kubernetes removed in 1.22",
         ),
     ] {
         let error = compared(&good, &desired).unwrap_err();
@@ -355,8 +355,8 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
     assert_eq!(unchecked.len(), 1);
     assert_eq!(
         unchecked[0].message,
-        "the manifest of CRD b.test.example.com cannot be compared: it is written at apiextensions.k8s.io/v1beta1, \
-         which Kubernetes removed in 1.22"
+        "the manifest of CRD b.test.example.com cannot be compared: its version is apiextensions.k8s.io/v1beta1, which \
+         Kubernetes removed in 1.22"
     );
 }
 

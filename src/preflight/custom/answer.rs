@@ -102,19 +102,19 @@ impl ProgramAnswer {
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
         if text.trim().is_empty() {
-            return Err("it is empty; write {\"results\": []} where nothing was found".to_owned());
+            return Err("it is empty; write {\"results\": []} if nothing was found".to_owned());
         }
         let answer: ProgramAnswer = match text.trim_start().starts_with('{') {
             true => serde_json::from_str(text).map_err(|error| error.to_string())?,
             false => match yaml::parse(text).map_err(|error| format!("line {}: {}", error.line, error.message))? {
                 // A list would be taken for the members in their order.
-                Some(node) if node.to_value().is_array() => return Err("it is a list and no mapping".to_owned()),
+                Some(node) if node.to_value().is_array() => return Err("it is a list, not a mapping".to_owned()),
                 Some(node) => serde_json::from_value(node.to_value()).map_err(|error| error.to_string())?,
-                None => return Err("it is empty; write {\"results\": []} where nothing was found".to_owned()),
+                None => return Err("it is empty; write {\"results\": []} if nothing was found".to_owned()),
             },
         };
         if answer.results.is_none() && answer.kind.as_deref() != Some("ResourceList") {
-            return Err("it has no results; write {\"results\": []} where nothing was found".to_owned());
+            return Err("it has no results; write {\"results\": []} if nothing was found".to_owned());
         }
         if answer.results.iter().flatten().any(|result| result.message.trim().is_empty()) {
             return Err("a result has no message".to_owned());

@@ -14,7 +14,7 @@ use gantry_schema::cel::{Budget, Expression};
 
 pub const KIND: KindEntry = KindEntry {
     key: "cel",
-    summary: "a CEL expression over each object and the one that is live, as in a ValidatingAdmissionPolicy",
+    summary: "a CEL expression over each object and its live version, as in a ValidatingAdmissionPolicy",
     runs_programs: false,
     configure: |reader| {
         options(reader);
@@ -58,12 +58,12 @@ struct Options {
 
 fn options(reader: &mut ConfigReader<'_>) -> Options {
     let kinds = kinds(reader);
-    let about = "True for an object that is fine. object is the manifest, oldObject what is live, or null.";
+    let about = "True if the object is fine. object is the manifest, oldObject the live object, or null.";
     let condition = |source: &str| Expression::condition(source, VARIABLES).map(drop);
     let expression = reader.parsed("expression", about, condition);
-    reader.required("expression", "write what must hold: expression: object.spec.replicas <= 5");
-    let message = reader.string("message", "What is said of an object for which the expression is false.");
-    let about = "A CEL expression that makes the message; where it cannot, message is said.";
+    reader.required("expression", "write the condition that must be true: expression: object.spec.replicas <= 5");
+    let message = reader.string("message", "The message for an object for which the expression is false.");
+    let about = "A CEL expression that builds the message; where it fails, message is used.";
     let message_expression =
         reader.parsed("messageExpression", about, |source| Expression::message(source, VARIABLES).map(drop));
     let about = "The field to point at: spec.replicas.";
@@ -74,10 +74,10 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 }
 
 fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
-    let about = "The kinds that are looked at: Deployment, Deployment.apps (kind and group), *.example.com; * and ? are \
-        wildcards. Every kind, if there are none.";
+    let about = "The kinds that are checked: Deployment, Deployment.apps (kind and group), *.example.com; * and ? are \
+        wildcards. All kinds if the list is missing.";
     let schema = json!({
-        "description": "Which objects are looked at.",
+        "description": "Which objects are checked.",
         "type": "object",
         "properties": {"kinds": {"description": about, "type": "array", "items": {"type": "string", "minLength": 1}}},
         "additionalProperties": false,
@@ -164,7 +164,8 @@ impl Cel {
         let could_not = |why: &str| {
             let why = shown(why, change, redact);
             let message = format!("{reference} ({}): {why}", change.desired.origin.location());
-            let help = "ask for what may be absent: has(object.spec.x), or object.?spec.?x.orValue(0)".to_owned();
+            let help =
+                "test for fields that may be absent: has(object.spec.x), or object.?spec.?x.orValue(0)".to_owned();
             CouldNotCheck { message, help: Some(help) }
         };
         let object = change.desired_value();

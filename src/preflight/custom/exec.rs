@@ -14,7 +14,7 @@ use crate::text;
 
 pub const KIND: KindEntry = KindEntry {
     key: "exec",
-    summary: "a program that reads the plan as JSON on standard input and answers what it found",
+    summary: "a program that reads the plan as JSON on standard input and prints its findings",
     runs_programs: true,
     configure: |reader| {
         options(reader);
@@ -40,8 +40,8 @@ struct Options {
 
 fn options(reader: &mut ConfigReader<'_>) -> Options {
     let schema = json!({
-        "description": "The program and its arguments. A relative path (with a slash) starts at the folder of the config \
-            file; a plain name is looked for in PATH.",
+        "description": "The program and its arguments. A relative path (with a slash) starts at the folder of the \
+            config file; a plain name is searched for in PATH.",
         "type": "array", "items": {"type": "string"}, "minItems": 1,
     });
     let mut command = Vec::new();
@@ -56,7 +56,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     reader.required("command", "name the program: command: [./check, --strict]");
     let timeout = reader.duration("timeout", "How long the program may take.", Duration::from_secs(30));
     let schema = json!({
-        "description": "Handed to the program as functionConfig of its input.",
+        "description": "Passed to the program as functionConfig of its input.",
         "type": "object",
     });
     let mut function_config = None;
@@ -94,7 +94,7 @@ impl Check for Exec {
             let answer = answer.map_err(|failure| self.failed(&program, &failure, &said))?;
             let answer = ProgramAnswer::parse(&answer).map_err(|reason| {
                 let message = format!("the answer of {} cannot be read: {reason}", self.name(&program));
-                let help = format!("what an answer looks like: {}", super::DOCS);
+                let help = format!("for the format of an answer, see: {}", super::DOCS);
                 CouldNotCheck { message, help: Some(with(&help, &said)) }
             })?;
             if !said.is_empty() {
@@ -117,25 +117,28 @@ impl Exec {
         let (message, help) = match failure {
             Failure::NotStarted(error) => {
                 let help = match error.kind() {
-                    std::io::ErrorKind::NotFound => "see that it is there, and so is what its first line names",
+                    std::io::ErrorKind::NotFound => {
+                        "check that the program, and the interpreter in its first line, \
+                        exist"
+                    }
                     std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
-                    _ => "see that it is a program",
+                    _ => "check that it is a program",
                 };
                 (format!("{name} cannot be started: {error}"), format!("{help}{at}"))
             }
             Failure::TimedOut => (
                 format!("{name} did not end within {:?} and was stopped", self.options.timeout),
-                format!("make it faster, or give it more time: exec.timeout{at}"),
+                format!("make it faster, or raise exec.timeout{at}"),
             ),
             Failure::TooLong => {
                 let limit = program.limit >> 20;
-                (format!("{name} answered more than {limit} MiB and was stopped"), "answer findings only".to_owned())
+                (format!("{name} answered more than {limit} MiB and was stopped"), "return only findings".to_owned())
             }
             Failure::Ended(status) => {
-                let help = "a program that has checked ends with 0, whatever it found".to_owned();
+                let help = "a program that completed its check must exit with 0, whatever it found".to_owned();
                 (format!("{name} failed ({status})"), help)
             }
-            Failure::Broken(error) => (format!("{name} cannot be talked to: {error}"), "run it again".to_owned()),
+            Failure::Broken(error) => (format!("cannot communicate with {name}: {error}"), "run it again".to_owned()),
         };
         CouldNotCheck { message, help: Some(with(&help, said)) }
     }

@@ -97,9 +97,9 @@ pub fn build(
 pub fn describe(definition: &Definition, config: &ConfigMap) -> String {
     match definition {
         Definition::BuiltIn => String::new(),
-        Definition::NotRun { why: Withheld::CameWithManifests, .. } => "not run: it came with the manifests".to_owned(),
+        Definition::NotRun { why: Withheld::CameWithManifests, .. } => "not run: the manifests name it".to_owned(),
         Definition::NotRun { why: Withheld::NotAllowed, .. } => {
-            "not run: programs of the project file run with --allow-exec".to_owned()
+            "not run: programs of the project file need --allow-exec".to_owned()
         }
         Definition::Own { kind, .. } => {
             let kind = KINDS.iter().find(|known| known.key == *kind);
@@ -119,13 +119,13 @@ impl Check for NotRun {
         let at = self.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
         let (message, help) = match self.why {
             Withheld::CameWithManifests => (
-                format!("it is a program that came with the manifests{at}, and such are not run"),
-                "define the check in a config file (-c FILE), or switch it off there: enabled: false",
+                format!("the manifests name this program{at}, and gantry does not run programs from manifests"),
+                "define the check in a config file (-c FILE), or disable it there: enabled: false",
             ),
             Withheld::NotAllowed => (
-                format!("it is a program that the project file names{at}, and nobody has allowed it to run"),
-                "if you trust the file, run it with --allow-exec (or GANTRY_ALLOW_EXEC=1), name the file with -c, or write \
-                 allowExec: true into your own config file",
+                format!("the project file names this program{at}, and you have not allowed it to run"),
+                "if you trust the file, use --allow-exec (or GANTRY_ALLOW_EXEC=1), pass the file with -c, or set \
+                 allowExec: true in your user config file",
             ),
         };
         Box::pin(async move { Err(CouldNotCheck { message, help: Some(help.to_owned()) }) })

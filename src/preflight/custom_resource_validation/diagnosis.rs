@@ -48,7 +48,7 @@ fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>
             key.keyword.words,
         ),
         help: Some(
-            "ask the server by a dry run: kubectl apply --dry-run=server, with the CRD on a test cluster".into(),
+            "ask the server with a dry run on a test cluster that has the CRD: kubectl apply --dry-run=server".into(),
         ),
     }
 }
@@ -87,61 +87,61 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
         Impact::Refused(Refusal::AnyUpdate) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
-            format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
+            format!("fix {field} in them before the upgrade, or let {version} accept their values"),
         ),
         Impact::Refused(Refusal::AnyChangeOf(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
-            format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
+            format!("fix {field} in them before the upgrade, or let {version} accept their values"),
         ),
         Impact::Refused(Refusal::AnyApply) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
-            format!("repair {field} in them before the upgrade, or let {version} accept what they have"),
+            format!("fix {field} in them before the upgrade, or let {version} accept their values"),
         ),
         Impact::Refused(Refusal::Touched) => (
             &rules::REFUSED_WHEN_TOUCHED,
-            format!("{of_all} {is} refused once {field} is touched at {version}{because}"),
-            format!("repair {field} in them before somebody has to create them anew"),
+            format!("{of_all} {is} refused when {field} is changed at {version}{because}"),
+            format!("fix {field} in them before they have to be created again"),
         ),
         Impact::Refused(Refusal::CreateOnly) => (
             &rules::REFUSED,
-            format!("{of_all} {is} refused when created anew at {version}: {field}{because}"),
-            format!("repair {field} in their manifests, or let {version} accept what they have"),
+            format!("{of_all} {is} refused when created again at {version}: {field}{because}"),
+            format!("fix {field} in their manifests, or let {version} accept their values"),
         ),
         Impact::Pruned(Loss::OnRead) => (
             &rules::DATA_PRUNED,
-            format!("{of_all} {lose} {field}: {version} does not have it any more"),
-            format!("keep {field} in {version}, or take it out of these objects first"),
+            format!("{of_all} {lose} {field}: {version} no longer has it"),
+            format!("keep {field} in {version}, or remove it from these objects first"),
         ),
         Impact::Pruned(Loss::OnWrite) => (
             &rules::DATA_PRUNED,
             format!(
                 "{of_all} {lose} {field} when next written: {version} becomes the storage version and does not have it"
             ),
-            format!("add {field} to {version}, or convert by webhook"),
+            format!("add {field} to {version}, or convert with a webhook"),
         ),
         Impact::Pruned(Loss::IfStored) => (
             &rules::DATA_PRUNED,
-            format!("{of_all} {lose} {field} if stored at {version}, which does not have it any more"),
+            format!("{of_all} {lose} {field} if stored at {version}, which no longer has it"),
             format!("keep {field} in {version} as long as status.storedVersions names it"),
         ),
         Impact::Pruned(Loss::AtVersion) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field} when read and written at {version}, which does not have it"),
-            format!("add {field} to {version}, or convert by webhook"),
+            format!("add {field} to {version}, or convert with a webhook"),
         ),
         Impact::Defaulted(fill) => {
             let message = match fill {
                 Fill::OnRead => format!("{of_all} {has} {field} defaulted on read at {version}{because}"),
                 Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
-                Fill::IfNotStored => format!("{of_all} perhaps {get} another {field} at {version}{because}"),
+                Fill::IfNotStored => format!("{of_all} may {get} another {field} at {version}{because}"),
             };
-            (&rules::DEFAULTED, message, format!("set {field} in them where the default does not suit"))
+            (&rules::DEFAULTED, message, format!("set {field} in them where the default is wrong"))
         }
         Impact::WrittenAt { manager, removed } => {
             severity = Some(Severity::Warning);
-            let goes = if *removed { "which is removed" } else { "which is not served any more" };
+            let goes = if *removed { "which is removed" } else { "which is no longer served" };
             let (was, when) = (if group.count == 1 { "was" } else { "were" }, "written");
             (
                 &rules::REMOVED_VERSION,
@@ -153,8 +153,8 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
             &rules::REMOVED_VERSION,
             format!("{of_all} may be stored at {version}, which is removed"),
             format!(
-                "keep {version} with storage: false, write every object once at the new storage version, and take \
-                 {version} out of status.storedVersions before it goes"
+                "keep {version} with storage: false, write every object once at the new storage version, and remove \
+                 {version} from status.storedVersions before you remove it from the CRD"
             ),
         ),
     };

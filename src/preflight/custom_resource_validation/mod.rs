@@ -37,7 +37,8 @@ const NAME: &str = "CustomResourceValidation";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "objects that exist must survive the upgrade of their CRD, and those among the manifests must be valid",
+    summary: "existing objects must survive the upgrade of their CRD, and custom resources among the manifests must be \
+        valid",
     docs: "docs/checks/CustomResourceValidation.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
@@ -71,22 +72,23 @@ pub struct CustomResourceValidation {
 fn options(reader: &mut ConfigReader<'_>) -> Options {
     let mut namespaces = reader.names(
         "namespaces",
-        "Only the objects of these namespaces are judged; all, if the list is empty. Cluster-scoped objects always are.",
+        "Validate only the objects of these namespaces; an empty list means all. Cluster-scoped objects are always \
+            validated.",
     );
     // An object is looked at once, however often its namespace is named.
     let mut seen = BTreeSet::new();
     namespaces.retain(|name| seen.insert(name.clone()));
-    let selector = "Only the objects with these labels are judged, in Kubernetes' own syntax: app=web,tier in (a, b).";
+    let selector = "Validate only the objects with these labels, in Kubernetes' own syntax: app=web,tier in (a, b).";
     let label_selector = reader.parsed("labelSelector", selector, |text| Selector::parse(text).map(drop));
     let page_size = reader.number(
         "pageSize",
-        "Objects on one page of a list. Two pages are in memory at a time.",
+        "The number of objects on one page of a list. Two pages are in memory at a time.",
         1..=10_000,
         u64::from(objects::PAGE_SIZE),
     );
     let max_examples = reader.number(
         "maxExamples",
-        "Objects that the output for people shows of each finding; -v and JSON have all of them.",
+        "The number of objects that the human report shows for each finding; -v and JSON show all of them.",
         0..=100_000,
         10,
     );
@@ -270,9 +272,8 @@ fn not_converted(upgrade: &Upgrade, version: &str, said: &str, context: &Context
 }
 
 fn not_judged(upgrade: &Upgrade, version: &str) -> Violation {
-    let message =
-        format!("what the conversion makes of the objects at {version} cannot be asked before it is in place");
-    let help = format!("read and write some objects at {version} on a test cluster first");
+    let message = format!("the result of the conversion to {version} is unknown before this deploy");
+    let help = format!("first read and write some objects at {version} on a test cluster");
     let desired = upgrade.desired.version(version);
     let at = desired.map_or_else(steps::conversion, |version| steps::of_version(version.index, "name"));
     Violation::of(&rules::NOT_JUDGED, upgrade.change, Some(version.to_owned()), message, help, at)
@@ -281,8 +282,8 @@ fn not_judged(upgrade: &Upgrade, version: &str) -> Violation {
 fn perhaps_stored(upgrade: &Upgrade, version: &str) -> Violation {
     let message = format!("some objects may be stored at {version}, which is removed: status.storedVersions names it");
     let help = format!(
-        "write every object once, take {version} out of status.storedVersions, and remove it then; the server does not \
-         tell which objects are stored at it"
+        "write every object once, remove {version} from status.storedVersions, and only then remove it from the CRD; \
+         the server does not report which objects are stored at it"
     );
     let at = steps::versions();
     Violation::of(&rules::REMOVED_VERSION, upgrade.change, Some(version.to_owned()), message, help, at)

@@ -36,7 +36,7 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
             Keyword { at: place.schema.clone(), words: error.kind.words().to_owned() }
         }
         RefusedBy::ObjectMeta(words) => here(words),
-        RefusedBy::Scale(wanted) => here(&format!("{wanted}, since the scale subresource reads it")),
+        RefusedBy::Scale(wanted) => here(&format!("{wanted}, because the scale subresource reads it")),
         RefusedBy::Definition | RefusedBy::RulesNotEvaluated => here(&error.detail),
     }
 }
@@ -59,7 +59,7 @@ fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
         "maxItems" => own(Kind::TooMany, format!("must have at most {} items", text())),
         "maxProperties" => own(Kind::TooMany, format!("must have at most {} entries", text())),
         "type" | "format" => own(Kind::Invalid, format!("must be of type {}", wanted(found))),
-        "anyOf" | "oneOf" | "allOf" | "not" => own(Kind::Invalid, format!("does not fit {keyword}")),
+        "anyOf" | "oneOf" | "allOf" | "not" => own(Kind::Invalid, format!("does not match {keyword}")),
         _ => own(Kind::Invalid, format!("{keyword} is {}", text())),
     }
 }
@@ -204,8 +204,8 @@ mod tests {
         let wanted = [
             ("^/allOf/1/properties/a/pattern", "Invalid value: pattern is \"^a\""),
             ("^/allOf/1/required", "Required value"),
-            ("^/allOf", "Invalid value: does not fit allOf"),
-            ("^/anyOf", "Invalid value: does not fit anyOf"),
+            ("^/allOf", "Invalid value: does not match allOf"),
+            ("^/anyOf", "Invalid value: does not match anyOf"),
             ("^/anyOf/0/required", "Required value"),
         ];
         let mut found: Vec<(&str, &str)> = found.iter().map(|(at, words)| (at.as_str(), words.as_str())).collect();

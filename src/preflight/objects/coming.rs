@@ -49,7 +49,7 @@ fn form(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) ->
         .into_iter()
         .any(|crd| question::conversion(crd, &upgrade.live) == Strategy::Webhook);
     if webhook && name != &**listed {
-        return Err(format!("it is written at {name}, and only the conversion webhook knows its form at {listed}"));
+        return Err(format!("it is written at {name}, and only the conversion webhook can convert it to {listed}"));
     }
     let version = upgrade.desired.version(name).ok_or_else(|| format!("version {name} is removed"))?;
     let mut form = merge::intent(change.desired.raw.value(), version.status_subresource);

@@ -45,7 +45,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Re
     let refusals = match crd::judge(&desired, live.as_ref()) {
         Ok(judgement) => judgement.refusals,
         Err(problem) => {
-            return vec![whole(format!("the API server cannot read this CRD: {problem}"))];
+            return vec![whole(format!("the API server cannot parse this CRD: {problem}"))];
         }
     };
     let more = refusals.len().saturating_sub(MOST);

@@ -239,9 +239,11 @@ impl Judge {
                 let words = match &changed.desired {
                     Some(value) => {
                         let value = cause::shown(value, false);
-                        format!("the default becomes {value}, and whether theirs is stored cannot be seen")
+                        format!("the default becomes {value}; it cannot be seen whether the value is stored with them")
                     }
-                    None => "the default goes, and whether theirs is stored cannot be seen".to_owned(),
+                    None => {
+                        "the default is removed; it cannot be seen whether the value is stored with them".to_owned()
+                    }
                 };
                 effects.push(Effect {
                     harm: Impact::Defaulted(Fill::IfNotStored),

@@ -179,7 +179,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
         Some(judged) => found.extend(judged),
         None => found
             .unchecked
-            .push(CouldNotCheck { message: "interrupted while judging custom resources".into(), help: None }),
+            .push(CouldNotCheck { message: "interrupted while validating custom resources".into(), help: None }),
     }
     found
 }
@@ -231,7 +231,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
                     "custom resources of {} cannot be validated: the schema of {name} in {}: {reason}",
                     definition.name, definition.whose
                 ),
-                help: Some("write it as a structural schema: kubectl apply --dry-run=server says what is wrong".into()),
+                help: Some("make it a structural schema: kubectl apply --dry-run=server shows what is wrong".into()),
             }),
         }
     }
@@ -242,10 +242,10 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
 fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
     let served: Vec<&str> =
         definition.crd.versions.iter().filter(|version| version.served).map(|version| &*version.name).collect();
-    let message = format!("{} does not serve {version}: the server will not find what this is", definition.whose);
+    let message = format!("{} does not serve {version}, so the server will not accept this object", definition.whose);
     let help = match served.as_slice() {
         [] => format!("serve a version of {}", definition.name),
-        served => format!("write it at {}", served.join(" or ")),
+        served => format!("change it to {}", served.join(" or ")),
     };
     Fault {
         change: index,
@@ -256,7 +256,7 @@ fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
         message,
         help,
         at: vec!["apiVersion".into()],
-        label: format!("{version} is not served once the CRD is written"),
+        label: format!("{version} is no longer served once the CRD is written"),
     }
 }
 
@@ -364,7 +364,7 @@ impl Judging {
         let said = if self.redact { format!("{}: {words}", error.path) } else { error.to_string() };
         let message = format!("{} refuses it: {said}", self.definition.whose);
         let help =
-            format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name);
+            format!("fix the manifest, or change the schema of {} in {}", self.version.name, self.definition.name);
         self.fault(Wrong::Refused, Complaint::Refused(error.to_string()), message, help, &place, words)
     }
 
@@ -381,7 +381,7 @@ impl Judging {
         let (says, help) = match whose {
             Whose::Manifest => (
                 format!("{} refuses it: ", self.definition.whose),
-                format!("correct it here, or change the schema of {} in {}", self.version.name, self.definition.name),
+                format!("fix the manifest, or change the schema of {} in {}", self.version.name, self.definition.name),
             ),
             // An update that is no apply would be forgiven it.
             Whose::Live => (
@@ -407,7 +407,7 @@ impl Judging {
             format!("unknown field {path:?}: {} does not have it in {}", self.definition.whose, self.version.name);
         let help = match &near {
             Some(near) => format!("did you mean {near:?}?"),
-            None => "take it out, or add it to the CRD first".to_owned(),
+            None => "remove it, or add it to the CRD first".to_owned(),
         };
         let label = near.map_or_else(|| "unknown field".to_owned(), |near| format!("did you mean {near:?}?"));
         self.fault(Wrong::UnknownField, Complaint::UnknownField, message, help, &place, label)

@@ -141,8 +141,8 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
     {
         if questions.is_empty() {
             return Err(CouldNotCheck {
-                message: format!("no object can be judged by the manifest of CRD {}: {message}", pair.name),
-                help: Some("fix the CRD; what it says of objects counts once the server takes it".to_owned()),
+                message: format!("no object can be validated against the manifest of CRD {}: {message}", pair.name),
+                help: Some("fix the CRD; then its objects can be validated".to_owned()),
             });
         }
         proven.clear();

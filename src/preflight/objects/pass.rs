@@ -172,7 +172,7 @@ fn compile(
         .map(|version| {
             compile(version).map_err(|reason| CouldNotCheck {
                 message: format!("the schema of {} in {whose} {} cannot be read: {reason}", version.name, upgrade.name),
-                help: Some("write it as a structural schema: kubectl apply --dry-run=server says what is wrong".into()),
+                help: Some("make it a structural schema: kubectl apply --dry-run=server shows what is wrong".into()),
             })
         })
         .collect();

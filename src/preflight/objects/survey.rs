@@ -174,7 +174,7 @@ async fn pages(
                 let message = format!("the list of {name} contains a malformed object: {error}");
                 return Err(ListError::Other(crate::problem::Problem::new(message)));
             }
-            None => return Err(ListError::Other(crate::problem::Problem::new("interrupted while judging objects"))),
+            None => return Err(ListError::Other(crate::problem::Problem::new("interrupted while validating objects"))),
         }
         let total = remaining.map(|remaining| usize::try_from(gathered.total + remaining).unwrap_or(usize::MAX));
         context.stage.note(&name);
@@ -288,7 +288,7 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
                 right.group, right.resource, right.verb
             );
             return Unlisted::Forbidden(CouldNotCheck {
-                message: format!("the objects of {} cannot be judged: {}", upgrade.name, problem.message),
+                message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
                 help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
             });
         }
@@ -299,7 +299,7 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
         None => ("the list expired".to_owned(), Some("run again".to_owned())),
     };
     Unlisted::Other(CouldNotCheck {
-        message: format!("the objects of {} cannot be judged: {reason}", upgrade.name),
+        message: format!("the objects of {} cannot be validated: {reason}", upgrade.name),
         help,
     })
 }

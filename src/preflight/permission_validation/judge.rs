@@ -108,11 +108,11 @@ fn asked((group, resource, version, namespace, is_list): Kind<'_>, verbs: &BTree
         Some(namespace) if (group, resource) != ("", "namespaces") => {
             text.push_str(&format!(" in namespace {namespace:?}"));
         }
-        None if is_list => text.push_str(" in the whole cluster"),
+        None if is_list => text.push_str(" at the cluster scope"),
         _ => {}
     }
     if resource == rbac::ALL {
-        text.push_str(", as the API server cannot tell what kind the parameters are of");
+        text.push_str(", because the API server does not know the kind of the parameters");
     }
     text
 }
@@ -140,13 +140,15 @@ fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom
     let (message, at) = if aggregates {
         grants.add_missing(namespace, escalate.clone());
         let message = format!(
-            "not permitted to \"escalate\" {what}: a role that aggregates others takes that, or every right there is"
+            "not permitted to \"escalate\" {what}: a role that aggregates others needs that verb, or every right"
         );
         (message, "aggregationRule")
     } else {
         missing.iter().for_each(|atom| grants.add_missing(namespace, atom.clone()));
-        let message =
-            format!("not permitted to \"escalate\" {what}, nor holding all of its rules: {}", said(missing, namespace));
+        let message = format!(
+            "not permitted to \"escalate\" {what}, and does not hold all of its rules: {}",
+            said(missing, namespace)
+        );
         (message, "rules")
     };
     violation(&rules::ROLE, need.change, message, grants, escalate, vec![at.into()])
@@ -176,11 +178,11 @@ fn write_binding(
             if missing.is_empty() {
                 return None;
             }
-            format!("nor holding all of its rules: {}", said(&missing, namespace))
+            format!("and does not hold all of its rules: {}", said(&missing, namespace))
         }
-        Some(Ok(None)) | None => format!("and there is no {object} whose rules could be held"),
+        Some(Ok(None)) | None => format!("and there is no {object} whose rules it could hold"),
         // Whoever may not know what he hands on, and may not hand it on by name, is told what will do in any case.
-        Some(Err(problem)) => format!("and whether all of its rules are held is not known: {}", problem.message),
+        Some(Err(problem)) => format!("and it is unknown whether it holds all of its rules: {}", problem.message),
     };
     let what = in_go(rbac::GROUP, "v1", role.plural());
     let message = format!("not permitted to \"bind\" {what} {:?}, {why}", role.name);
@@ -215,7 +217,7 @@ fn violation(
 ) -> Violation {
     let yaml = grants.yaml(&name_for(atom, &grants), &[]);
     let help = format!(
-        "grant this, bound to whoever deploys (gantry permissions prints all that the deploy needs):\n{}",
+        "grant this to the identity that deploys (gantry permissions prints everything that the deploy needs):\n{}",
         yaml.trim_end()
     );
     Violation {

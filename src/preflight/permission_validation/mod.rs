@@ -30,7 +30,7 @@ pub const NAME: &str = "PermissionValidation";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "every request of the deploy must be allowed to the identity that deploys",
+    summary: "the deploying identity must be allowed to make every request of the deploy",
     docs: "docs/checks/PermissionValidation.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
@@ -72,7 +72,7 @@ pub async fn needs_of(
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let (plan, target) = (context.plan, context.target);
     if matches!(target, Target::Dir(_)) {
-        return Ok(Answer::Skipped("a folder has no users: there are no rights to ask for".to_owned()));
+        return Ok(Answer::Skipped("a folder has no users, so there are no permissions to check".to_owned()));
     }
     let lookups = context.look_ahead().await?;
     let needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
@@ -95,5 +95,5 @@ fn requests(needs: &[Need]) -> Vec<Placed> {
 
 fn not_reviewed(problem: Problem) -> CouldNotCheck {
     let Problem { message, help, .. } = problem;
-    CouldNotCheck { message: format!("the API server does not say what is permitted: {message}"), help }
+    CouldNotCheck { message: format!("the API server does not report what is permitted: {message}"), help }
 }

@@ -141,9 +141,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gone}
     assert_eq!(
         messages(&found("", manifests, RBAC_WRITER)),
         [
-            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles, nor holding all of its rules: "get" samples.g.io"#,
-            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles: a role that aggregates others takes that, or every right there is"#,
-            r#"not permitted to "bind" rbac.authorization.k8s.io/v1, Resource=clusterroles "gone", and there is no clusterrole.rbac.authorization.k8s.io/gone whose rules could be held"#,
+            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles, and does not hold all of its rules: "get" samples.g.io"#,
+            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles: a role that aggregates others needs that verb, or every right"#,
+            r#"not permitted to "bind" rbac.authorization.k8s.io/v1, Resource=clusterroles "gone", and there is no clusterrole.rbac.authorization.k8s.io/gone whose rules it could hold"#,
         ]
     );
     let holding = "[{apiGroups: [rbac.authorization.k8s.io], resources: ['*'], verbs: [get, create, patch]},
@@ -271,7 +271,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
         let roles: BTreeMap<_, _> =
             undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();
         let [violation] = &judge(plan, &needs, &held, &roles)[..] else { panic!("one finding") };
-        assert!(violation.message.ends_with("is not known: may not get it"), "{}", violation.message);
+        assert!(violation.message.ends_with("it is unknown whether it holds all of its rules: may not get it"), "{}", violation.message);
         assert!(violation.help.contains("resourceNames: [view]\n  verbs: [bind]"), "{}", violation.help);
     });
 }

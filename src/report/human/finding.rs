@@ -91,7 +91,7 @@ fn steps(fact: &Cause<'_>, said: &mut Shown) -> Vec<String> {
         && *name != fact.finding.rule
     {
         let name = text::sanitize(name);
-        steps.push(format!("what it is about: gantry rules {}", text::cut(&name, 100)));
+        steps.push(format!("details: gantry rules {}", text::cut(&name, 100)));
     }
     steps
 }
@@ -285,11 +285,11 @@ fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> 
 /// Who is affected, and how.
 fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
     match breaks {
-        Breaks::StoredObjects => ("stored objects", "those that no longer fit are refused when they are next written"),
-        Breaks::Writers => ("writers", "what they send today is refused or dropped"),
+        Breaks::StoredObjects => ("stored objects", "the server refuses invalid ones when they are next written"),
+        Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
         Breaks::Readers => ("readers", "they no longer find what they read today"),
-        Breaks::Data => ("data", "values are dropped from objects when these are next written"),
-        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object means something else"),
+        Breaks::Data => ("data", "the server drops values from objects when they are next written"),
+        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has another meaning"),
     }
 }
 
@@ -360,10 +360,10 @@ fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
                 continue;
             }
             Some(Verdict::Undecided) => {
-                "none either way: it is not decided whether objects break, so it is not called safe"
+                "none: gantry could not decide whether objects break, so it does not call the change safe"
             }
             Some(Verdict::Equal | Verdict::Widening) => {
-                "every object that is valid today stays valid and as it is; the rule reports it all the same"
+                "every object that is valid today stays valid and unchanged; the rule reports the change anyway"
             }
             _ => continue,
         };

@@ -134,11 +134,11 @@ impl Findings<'_> {
     fn hints(&self, pen: &mut Pen<'_>) -> io::Result<()> {
         let named = |name: &&String| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         let rule = self.said.rules.iter().find(named);
-        let rules = rule.map(|rule| format!("More about a rule: gantry rules {}.", text::cut(rule, 100)));
+        let rules = rule.map(|rule| format!("For details of a rule: gantry rules {}.", text::cut(rule, 100)));
         let rest = match (self.is_complete, self.is_whole) {
             (true, true) => None,
-            (true, false) => Some("-v shows every finding whole, -o json has them as data."),
-            (false, _) => Some("Not every finding is shown: -v shows all of them whole, -o json has them as data."),
+            (true, false) => Some("-v shows every finding in full, -o json has them as data."),
+            (false, _) => Some("Not every finding is shown: -v shows all of them in full, -o json has them as data."),
         };
         let hints: Vec<String> = rules.into_iter().chain(rest.map(str::to_owned)).collect();
         if hints.is_empty() {

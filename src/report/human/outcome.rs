@@ -38,7 +38,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
         let any = |result| report.changes.iter().any(|change| change.result == Some(result));
         // Whether a failed object was written, its error says: after a lost answer nobody knows.
         let stays = match (any(ApplyResult::Applied), any(ApplyResult::Failed)) {
-            (true, _) => "What was applied stays. ",
+            (true, _) => "Applied objects stay applied. ",
             (false, true) => "",
             (false, false) => "Nothing was written. ",
         };

@@ -205,7 +205,7 @@ fn exceeded(quota: &Quota, taken: &[Taken<'_>]) -> Vec<Violation> {
             text::count(objects, "object")
         );
         let at = vec![Step::from("metadata"), Step::from("name")];
-        let help = "create fewer, free some, or have the quota raised";
+        let help = "create fewer, delete some, or ask for a higher quota";
         violations.push(Violation::of(&rules::QUOTA, index, None, message, help.to_owned(), at));
     }
     violations
@@ -231,7 +231,7 @@ fn unknown(error: &ListError, namespace: &str, created: &[usize]) -> Option<Viol
     let index = *created.iter().min()?;
     let reason = error.problem().map_or_else(|| "the list expired".to_owned(), |problem| problem.message.clone());
     let message = format!(
-        "whether all that this deploy creates in namespace {namespace:?} fits into its quotas together is not known: {reason}"
+        "it is unknown whether everything that this deploy creates in namespace {namespace:?} fits into its quotas: {reason}"
     );
     let help = "grant `list` on resourcequotas in this namespace to check this";
     let at = vec![Step::from("metadata"), Step::from("name")];

@@ -128,9 +128,9 @@ fn a_manifest_at_a_version_that_the_same_deploy_takes_away_is_told() {
     for desired in [two(false), without] {
         let found = found(on_folder(&[two(true)], &[desired, object.clone()]));
         let said: Vec<_> = found.iter().map(|v| (&*v.rule, v.message.as_str(), v.at.as_slice())).collect();
-        let message = "the CRD among the manifests does not serve v1alpha1: the server will not find what this is";
+        let message = "the CRD among the manifests does not serve v1alpha1, so the server will not accept this object";
         assert_eq!(said, [("ManifestObjectRefused", message, &[Step::from("apiVersion")][..])]);
-        assert_eq!(found[0].help, "write it at v1");
+        assert_eq!(found[0].help, "change it to v1");
     }
     assert_eq!(found(on_folder(&[two(true)], &[two(true), object])), []);
 }
@@ -180,7 +180,7 @@ fn unknown_fields_are_placed_and_the_nearest_known_one_is_named() {
             near("sepc", "spec"),
             near("spec.list[*].nmae", "name"),
             near("spec.replcas", "replicas"),
-            ("spec.zzz".to_owned(), "take it out, or add it to the CRD first".to_owned()),
+            ("spec.zzz".to_owned(), "remove it, or add it to the CRD first".to_owned()),
         ]
     );
     assert_eq!(found[2].at, [Step::from("spec"), "list".into(), 1.into(), "nmae".into()]);
