@@ -375,9 +375,8 @@ fn what_is_no_config_is_refused_with_its_line() {
         "c.yaml:1:1: this is not a configuration: apiVersion and kind are missing | a config file starts"
     ));
     assert!(
-        problems[1].starts_with(
-            "c.yaml:3:13: this is not a configuration but a ConfigMap of v1 | pass manifests with -f"
-        )
+        problems[1]
+            .starts_with("c.yaml:3:13: this is not a configuration but a ConfigMap of v1 | pass manifests with -f")
     );
     assert_eq!(
         problems[2],

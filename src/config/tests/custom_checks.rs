@@ -47,9 +47,7 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     let exec = gantry("preflightRules:\n- name: mine\n  exec: {command: [./evil]}\n");
     let bed = Bed::new().manifest(&exec);
     let loaded = bed.load();
-    assert!(
-        say(&loaded.notices[0]).starts_with("manifests/config.yaml:7:3: ignored: \"exec\" of the check \"mine\"")
-    );
+    assert!(say(&loaded.notices[0]).starts_with("manifests/config.yaml:7:3: ignored: \"exec\" of the check \"mine\""));
     let check = &loaded.settings.checks[1];
     assert!(
         matches!(&check.definition, Definition::NotRun { at: Some(at), why: Withheld::CameWithManifests } if at.line == 7),

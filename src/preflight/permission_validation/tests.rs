@@ -271,7 +271,11 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
         let roles: BTreeMap<_, _> =
             undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();
         let [violation] = &judge(plan, &needs, &held, &roles)[..] else { panic!("one finding") };
-        assert!(violation.message.ends_with("it is unknown whether it holds all of its rules: may not get it"), "{}", violation.message);
+        assert!(
+            violation.message.ends_with("it is unknown whether it holds all of its rules: may not get it"),
+            "{}",
+            violation.message
+        );
         assert!(violation.help.contains("resourceNames: [view]\n  verbs: [bind]"), "{}", violation.help);
     });
 }
