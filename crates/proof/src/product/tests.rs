@@ -37,6 +37,9 @@ fn found(source: &Value, target: &Value) -> Found {
     }
 }
 
+/// Both schemas of a field, and what is not proven: path, effect and reason.
+type Row<'r> = (Value, Value, &'r [(&'r str, Effect, &'r str)]);
+
 #[test]
 fn each_keyword_that_differs_is_a_question_of_its_own() {
     use Effect::{Defaulted, Pruned, Refused};
@@ -50,7 +53,7 @@ fn each_keyword_that_differs_is_a_question_of_its_own() {
     let list = |items: &Value| json!({"type": "array", "items": items});
     let map = |entry: &Value| json!({"type": "object", "additionalProperties": entry});
     let short = with(&text, "maxLength", json!(3));
-    let rows: [(Value, Value, &[(&str, Effect, &str)]); 17] = [
+    let rows: [Row<'_>; 17] = [
         (text.clone(), with(&text, "description", json!("x")), &[]),
         (text.clone(), json!({"type": "integer"}), &[("^.f", Refused, "type: string → integer")]),
         (with(&text, "nullable", json!(true)), text.clone(), &[("^.f", Pruned, "nullable: true → false")]),
