@@ -78,7 +78,7 @@ fn a_second_interrupt_says_how_much_was_applied() {
     let writes = || server.asked().into_iter().filter(Asked::is_write).count();
     eventually("all objects are sent", || (writes() == 20).then_some(()));
     run.interrupt();
-    run.wait_for_stderr("Ctrl-C again ends at once");
+    run.wait_for_stderr("press Ctrl-C again to quit immediately");
     run.interrupt();
     let out = run.wait();
     out.code(1).contains_nowhere("panicked");
