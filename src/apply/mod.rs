@@ -65,9 +65,13 @@ pub async fn run(
     run.outcome.results = plan
         .changes
         .iter()
-        .map(|change| if change.action == Action::Unchanged { ApplyResult::Unchanged } else { ApplyResult::NotReached })
+        .map(|change| match change.action {
+            Action::Unchanged => ApplyResult::Unchanged,
+            Action::Skip => ApplyResult::Skipped,
+            _ => ApplyResult::NotReached,
+        })
         .collect();
-    run.total = plan.changes.iter().filter(|change| change.action != Action::Unchanged).count();
+    run.total = plan.changes.iter().filter(|change| !change.action.leaves_alone()).count();
 
     let mut start = 0;
     while start < plan.changes.len() && run.may_go_on() {
@@ -105,7 +109,7 @@ impl Run<'_> {
     /// written is known; after a failure or an interrupt no further one is sent.
     async fn stage(&mut self, changes: &[Change], range: std::ops::Range<usize>) {
         let (target, options) = (self.target, self.options);
-        let mut waiting = range.filter(|index| changes[*index].action != Action::Unchanged);
+        let mut waiting = range.filter(|index| !changes[*index].action.leaves_alone());
         let mut under_way = stream::FuturesUnordered::new();
         loop {
             while under_way.len() < IN_FLIGHT
@@ -136,8 +140,11 @@ impl Run<'_> {
     async fn wait_established(&mut self, crds: &[Change]) {
         let deadline = Instant::now() + self.options.established_timeout;
         // Also one that an earlier run applied and did not wait for.
-        let mut waiting: Vec<&Change> =
-            crds.iter().filter(|change| change.action != Action::Unchanged || !is_served(change)).collect();
+        let is_awaited = |change: &&Change| match change.action {
+            Action::Unchanged => !is_served(change),
+            action => !action.leaves_alone(),
+        };
+        let mut waiting: Vec<&Change> = crds.iter().filter(is_awaited).collect();
         let total = waiting.len();
         let mut pause = Duration::from_millis(50);
         loop {

@@ -11,8 +11,17 @@ pub enum Action {
     Update,
     Unchanged,
     Delete,
+    /// An annotation of the manifest says that the deploy does not write it.
+    Skip,
     /// The live object could not be read. A plan that has this is never written.
     Unknown,
+}
+
+impl Action {
+    /// Whether a deploy sends no request that writes the object.
+    pub fn leaves_alone(self) -> bool {
+        matches!(self, Action::Unchanged | Action::Skip)
+    }
 }
 
 /// What apply did with one object.
@@ -21,6 +30,8 @@ pub enum Action {
 pub enum ApplyResult {
     Applied,
     Unchanged,
+    /// An annotation of the manifest says that the deploy does not write it.
+    Skipped,
     /// The request was answered with an error; nothing of the object was written.
     Failed,
     /// Not reached, because an earlier object failed or the run was interrupted.

@@ -9,6 +9,7 @@ pub mod pin;
 mod prefetch;
 pub mod refusals;
 mod settle;
+pub mod strategy;
 pub mod unchanged;
 
 use std::borrow::Cow;
@@ -130,7 +131,7 @@ impl Change {
 /// The CRDs that are live and that a deploy would change, with the index of the change. What is not written breaks
 /// nothing.
 pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<Sides>)> {
-    let written = changes.iter().enumerate().filter(|(_, change)| change.action != Action::Unchanged);
+    let written = changes.iter().enumerate().filter(|(_, change)| !change.action.leaves_alone());
     let live = written.filter(|(_, change)| change.live.is_some());
     live.filter_map(|(index, change)| Some((index, change, change.crd()?)))
 }
@@ -170,7 +171,7 @@ impl Plan {
 
     /// Whether a deploy of this plan would write anything.
     pub fn is_written(&self) -> bool {
-        !self.unplaced.is_empty() || self.changes.iter().any(|change| change.action != Action::Unchanged)
+        !self.unplaced.is_empty() || self.changes.iter().any(|change| !change.action.leaves_alone())
     }
 
     /// Why nothing of this plan can be written.
@@ -293,8 +294,11 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
     let actions = in_parallel(changes, action);
     let mut doubtful = Vec::new();
     for (index, (change, (action, is_doubtful))) in changes.iter_mut().zip(actions).enumerate() {
-        change.action = action;
-        if is_doubtful {
+        change.action = match strategy::of(&change.desired.raw) {
+            Some(strategy) => strategy.apply(action),
+            None => action,
+        };
+        if is_doubtful && change.action == Action::Update {
             doubtful.push(index);
         }
     }

@@ -49,7 +49,7 @@ impl Asking<'_> {
         }
         let of_plan: BTreeMap<&str, Option<&Live>> = changes
             .iter()
-            .filter(|change| change.desired.object.is_namespace())
+            .filter(|change| change.desired.object.is_namespace() && change.action != Action::Skip)
             .map(|change| (change.desired.object.name.as_str(), change.live.as_ref()))
             .collect();
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();

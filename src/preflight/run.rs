@@ -16,7 +16,7 @@ use crate::cluster::Target;
 use crate::config::CustomCheck;
 use crate::finding::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
 use crate::manifest::Spans;
-use crate::plan::{Action, Plan, upgraded_crds};
+use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
 use crate::ui::progress::Stage;
 
@@ -169,7 +169,7 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
 /// repairs what is wrong with it: to block it would only keep the rest of the deploy from being written.
 fn is_written(subject: &Subject, plan: &Plan) -> bool {
     match subject {
-        Subject::Change(index) => plan.changes[*index].action != Action::Unchanged,
+        Subject::Change(index) => !plan.changes[*index].action.leaves_alone(),
         Subject::Unplaced(_) => true,
         Subject::Object(_) | Subject::Plan => plan.is_written(),
     }

@@ -180,7 +180,7 @@ mod tests {
         }
         let expected = "action affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
             errors evidence examined examples explain file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
-            object objects of oldObject outcome path proven read result rule semantic severity source status subresource summary \
+            object objects of oldObject outcome path proven read result rule semantic severity skipped source status subresource summary \
             suppressed target unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
@@ -194,8 +194,9 @@ mod tests {
         }
         use Outcome::{Blocked, Deployed, Failed, Planned, Unchanged};
         assert_eq!(said(&[Deployed, Unchanged, Planned, Blocked, Failed]), "deployed unchanged planned blocked failed");
-        let actions = [Action::Create, Action::Update, Action::Unchanged, Action::Delete, Action::Unknown];
-        assert_eq!(said(&actions), "create update unchanged delete unknown");
+        let actions =
+            [Action::Create, Action::Update, Action::Unchanged, Action::Delete, Action::Skip, Action::Unknown];
+        assert_eq!(said(&actions), "create update unchanged delete skip unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

@@ -113,6 +113,9 @@ pub struct Summary {
     pub updated: usize,
     pub unchanged: usize,
     pub deleted: usize,
+    /// Objects that an annotation keeps from being written.
+    #[serde(default)]
+    pub skipped: usize,
 }
 
 impl Default for Report {
@@ -152,6 +155,7 @@ impl Report {
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,
                 (_, Action::Delete) => summary.deleted += 1,
+                (_, Action::Skip) => summary.skipped += 1,
                 (_, Action::Unknown) => {}
             }
         }

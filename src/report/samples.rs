@@ -50,6 +50,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         updated: action(Action::Update),
         unchanged: action(Action::Unchanged),
         deleted: action(Action::Delete),
+        skipped: action(Action::Skip),
     };
     Report {
         api_version: API_VERSION.into(),

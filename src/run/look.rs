@@ -5,7 +5,7 @@ use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{CheckStatus, Source};
 use crate::manifest::Manifest;
-use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, refusals};
+use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, refusals, strategy};
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
@@ -56,7 +56,9 @@ pub async fn look(
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
-    let mut foreseen = Foreseen { conflicts, ..Foreseen::default() };
+    let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
+    let notices = notices.into_iter().chain(left_out).collect();
+    let mut foreseen = Foreseen { conflicts, not_honoured: blocks, ..Foreseen::default() };
     // Of a deploy that is blocked nobody wants to know how far it would have come.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;

@@ -8,7 +8,7 @@ use crate::apply::Applied;
 use crate::cluster::FieldConflict;
 use crate::finding::{CheckReport, CheckStatus};
 use crate::plan::conflicts::{self, Foreseen as ForeseenConflict};
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Change, Plan};
 use crate::preflight::registry;
 use crate::problem::Problem;
 use crate::report::{ErrorEntry, Outcome};
@@ -18,6 +18,8 @@ use crate::report::{ErrorEntry, Outcome};
 pub struct Foreseen {
     pub conflicts: Vec<ForeseenConflict>,
     pub refusals: Vec<Problem>,
+    /// What the manifests ask for and a deploy cannot do: see [`crate::plan::strategy`].
+    pub not_honoured: Vec<Problem>,
 }
 
 /// What the settings have to do with it.
@@ -56,8 +58,8 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     let ends = |outcome, exit, errors| Verdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
 
     // Blocked weighs more than failed: the findings are certain, and they are what has to be fixed first.
-    if has(CheckStatus::Blocked) {
-        return ends(Outcome::Blocked, Exit::Blocked, Vec::new());
+    if has(CheckStatus::Blocked) || !foreseen.not_honoured.is_empty() {
+        return ends(Outcome::Blocked, Exit::Blocked, foreseen.not_honoured.iter().map(ErrorEntry::from).collect());
     }
     if has(CheckStatus::Failed) {
         return ends(Outcome::Failed, Exit::Failed, Vec::new());
@@ -78,7 +80,7 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
         let errors = hidden(hindrances, terms.redact);
         return Verdict { outcome: Outcome::Failed, exit: Exit::Failed, errors, notices, goes_on: false };
     }
-    let goes_on = terms.writes && plan.changes.iter().any(|change| change.action != Action::Unchanged);
+    let goes_on = terms.writes && plan.changes.iter().any(|change| !change.action.leaves_alone());
     let outcome = if terms.writes && !goes_on { Outcome::Unchanged } else { Outcome::Planned };
     Verdict { outcome, exit: Exit::Success, errors: Vec::new(), notices, goes_on }
 }

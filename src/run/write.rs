@@ -9,7 +9,7 @@ use super::interrupt::{interrupt, interrupted};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cluster::Target;
 use crate::config::Settings;
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use crate::problem::{Error, Problem, Result};
 use crate::report::{Report, Summary};
 use crate::text;
@@ -57,7 +57,7 @@ pub async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: 
     };
     let stage = progress.stage("applying", None);
     let writes = Arc::clone(&host.writes);
-    writes.begin(plan.changes.iter().filter(|change| change.action != Action::Unchanged).count());
+    writes.begin(plan.changes.iter().filter(|change| !change.action.leaves_alone()).count());
     let on_event = |event| match event {
         Event::Applied(done, total) => {
             writes.done(done);

@@ -1,9 +1,6 @@
 //! `gantry deploy` and `gantry check` as a whole, and what they read from a cluster: against a real API server that all
 //! tests of this binary share (docs/testing.md).
 
-// Elsewhere the crate that starts the servers is empty.
-#![cfg(unix)]
-
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -19,4 +16,6 @@ mod kube_target;
 mod manifests_config;
 mod read_ahead;
 mod report;
+mod strategies;
+#[cfg(unix)]
 mod terminal;

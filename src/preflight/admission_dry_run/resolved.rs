@@ -12,7 +12,7 @@ use crate::rbac::{self, Atom, PolicyRule};
 pub fn awaited(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
     let change = &plan.changes[index];
     let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() < change.rank());
-    let mut written = earlier.filter(|(_, other)| other.action != Action::Unchanged);
+    let mut written = earlier.filter(|(_, other)| !other.action.leaves_alone());
     written.find(|(_, other)| is_missed(other, change, refusal) || gives_way(other, change, refusal)).map(|(at, _)| at)
 }
 

@@ -6,7 +6,7 @@
 use super::{converted, rules, service};
 use crate::crd::{ClientConfig, Crd, Webhook};
 use crate::finding::Severity;
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::text;
@@ -41,7 +41,7 @@ impl Brought {
         Brought {
             is_new: live.is_none(),
             is_among: of_service.is_some(),
-            is_service_written: of_service.is_some_and(|change| change.action != Action::Unchanged),
+            is_service_written: of_service.is_some_and(|change| !change.action.leaves_alone()),
             is_replaced: false,
             moves,
             is_known_anew: desired.webhook().zip(live_webhook).is_some_and(known_anew),
@@ -98,7 +98,7 @@ fn meanwhile(crd: &Crd, plan: &Plan) -> String {
     let at = versions.join(", ");
     let is_refused = |version: &str| {
         let resource = crd.resource(version);
-        plan.changes.iter().filter(|change| change.action != Action::Unchanged && *change.resource == resource).count()
+        plan.changes.iter().filter(|change| !change.action.leaves_alone() && *change.resource == resource).count()
     };
     let refused = match versions.iter().map(|version| is_refused(version)).sum() {
         0 => String::new(),

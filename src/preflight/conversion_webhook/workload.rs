@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::service::Service;
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Change, Plan};
 
 /// A workload of the plan whose Pods are started anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn pods(change: &Change) -> Option<BTreeMap<String, String>> {
 /// Whether the Pods start anew: a new workload, or another template. What the manifest does not say stays as it is.
 fn restarts(change: &Change) -> bool {
     let Some(live) = &change.live else { return true };
-    if change.action == Action::Unchanged {
+    if change.action.leaves_alone() {
         return false;
     }
     let path = if change.desired.object.kind == "Pod" { "/spec" } else { "/spec/template" };

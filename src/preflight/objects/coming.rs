@@ -11,7 +11,7 @@ use super::tally::{Cause, Example, Fates, Tally};
 use super::{Upgrade, question};
 use crate::crd::Strategy;
 use crate::merge;
-use crate::plan::{Action, Change};
+use crate::plan::Change;
 use crate::preflight::Context;
 
 /// Counts what happens to the manifests of this kind. Those that change nothing are among the objects that are stored.
@@ -19,7 +19,7 @@ pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Cont
     let is_meant = |change: &&Change| {
         change.resource.group == upgrade.live.group
             && change.resource.plural == upgrade.live.names.plural
-            && change.action != Action::Unchanged
+            && !change.action.leaves_alone()
     };
     for change in context.plan.changes.iter().filter(is_meant) {
         let object = &change.desired.object;

@@ -50,7 +50,10 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
         let need = |right| Need { change: index, namespace: namespace.clone(), right };
         let name = &change.desired.object.name;
         needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, Some(name), verb))));
-        let is_written = occasion == Occasion::Always || change.action != Action::Unchanged;
+        let is_written = match occasion {
+            Occasion::Now => !change.action.leaves_alone(),
+            Occasion::Always => change.action != Action::Skip,
+        };
         if is_written && change.resource.group == rbac::GROUP {
             needs.extend(escalation(change).map(need));
         }
@@ -75,7 +78,7 @@ fn namespace_of(change: &Change) -> Option<String> {
 
 fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
     match (occasion, change.action) {
-        (Occasion::Now, Action::Unchanged) => &["get"],
+        (_, Action::Skip) | (Occasion::Now, Action::Unchanged) => &["get"],
         (Occasion::Now, Action::Update) => &["get", "patch"],
         // What was not there has been read, or is of a kind that nobody serves yet.
         (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],

@@ -41,7 +41,10 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     let mut params = Vec::new();
     let mut bindings = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
-        let is_written = occasion == Occasion::Always || change.action != Action::Unchanged;
+        let is_written = match occasion {
+            Occasion::Now => !change.action.leaves_alone(),
+            Occasion::Always => change.action != Action::Skip,
+        };
         if change.resource.group != GROUP || !is_written {
             continue;
         }

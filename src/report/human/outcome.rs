@@ -110,16 +110,17 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
     let done = done(report);
     let warnings = if summary.warnings > 0 { " with warnings" } else { "" };
     let line = |word: &str, rest: String| (word.to_owned(), rest);
-    let unchanged = text::count(summary.unchanged, "object");
+    let skipped = if summary.skipped > 0 { format!(", {} skipped", summary.skipped) } else { String::new() };
+    let unchanged = format!("{} unchanged{skipped}", text::count(summary.unchanged, "object"));
     match report.outcome {
         Outcome::Blocked => {
             let word = if purpose == Purpose::Deploy { "Blocked" } else { "Would be blocked" };
             line(word, format!(": {}. Nothing was written.", errors(report)))
         }
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
-        Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged} unchanged")),
+        Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged}")),
         Outcome::Planned if summary.created + summary.updated + summary.deleted == 0 => {
-            line("Nothing to do", format!("{warnings}: {unchanged} unchanged"))
+            line("Nothing to do", format!("{warnings}: {unchanged}"))
         }
         Outcome::Planned => {
             let why = if purpose == Purpose::Check { "check only" } else { "dry run" };
@@ -153,7 +154,8 @@ fn errors(report: &Report) -> String {
     let objects = ObjectCauses::of(report);
     let counts = objects.iter().map(|object| object.causes.iter().filter(is_error).count());
     let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
-    let errors = text::count(counts.iter().sum(), "error");
+    // What no check found has no object of its own.
+    let errors = text::count(counts.iter().sum::<usize>() + report.errors.len(), "error");
     if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
 }
 
@@ -191,6 +193,7 @@ fn done(report: &Report) -> String {
         (summary.updated, "updated"),
         (summary.deleted, "deleted"),
         (summary.unchanged, "unchanged"),
+        (summary.skipped, "skipped"),
     ];
     let words: Vec<String> =
         counts.into_iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
@@ -203,6 +206,7 @@ fn interrupted(report: &Report) -> String {
     let counts = [
         (ApplyResult::Applied, "applied"),
         (ApplyResult::Unchanged, "unchanged"),
+        (ApplyResult::Skipped, "skipped"),
         (ApplyResult::Failed, "failed"),
         (ApplyResult::NotReached, "not reached"),
     ];

@@ -15,7 +15,8 @@ const LISTED: usize = 5;
 const INDENT: usize = 9;
 /// Where the numbers of the summary stand, behind the longest action.
 const COLUMN: usize = "unchanged".len() + 1;
-const ACTIONS: [Action; 5] = [Action::Create, Action::Update, Action::Delete, Action::Unchanged, Action::Unknown];
+const ACTIONS: [Action; 6] =
+    [Action::Create, Action::Update, Action::Delete, Action::Unchanged, Action::Skip, Action::Unknown];
 
 pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     if options.quiet {
@@ -86,6 +87,7 @@ fn word(action: Action) -> &'static str {
         Action::Update => "update",
         Action::Unchanged => "unchanged",
         Action::Delete => "delete",
+        Action::Skip => "skip",
         Action::Unknown => "unread",
     }
 }
@@ -94,7 +96,7 @@ fn paint_action(action: Action, pen: &Pen<'_>) -> String {
     let role = match action {
         Action::Create => Role::Good,
         Action::Update => Role::Warning,
-        Action::Unchanged => Role::Faint,
+        Action::Unchanged | Action::Skip => Role::Faint,
         Action::Delete | Action::Unknown => Role::Error,
     };
     pen.paint.text(role, &text::pad(word(action), COLUMN))

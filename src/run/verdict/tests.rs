@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::Operation;
 use crate::finding::{ApplyResult, Severity, samples};
 use crate::manifest::{Manifest, Origin, Source};
-use crate::plan::{Crds, Unplaced};
+use crate::plan::{Action, Crds, Unplaced};
 use crate::resource::{Live, RawObject, Resource};
 
 fn manifest() -> Manifest {

@@ -123,7 +123,7 @@ fn created(changes: &[Change]) -> BTreeMap<&str, Vec<usize>> {
 }
 
 fn is_changed(changes: &[Change], namespace: &str, quota: &str) -> bool {
-    changes.iter().filter(|change| change.action != Action::Unchanged).any(|change| {
+    changes.iter().filter(|change| !change.action.leaves_alone()).any(|change| {
         let object = &change.desired.object;
         let is_quota = change.resource.plural == "resourcequotas" && change.resource.group.is_empty();
         is_quota && object.namespace.as_deref() == Some(namespace) && object.name == quota
