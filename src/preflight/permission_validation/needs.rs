@@ -42,6 +42,16 @@ pub enum Occasion {
     Always,
 }
 
+impl Occasion {
+    /// Whether a change of this action is written then.
+    pub fn writes(self, action: Action) -> bool {
+        match self {
+            Occasion::Now => !action.leaves_alone(),
+            Occasion::Always => action != Action::Skip,
+        }
+    }
+}
+
 /// Every right that the plan needs, in its order, and then those for what the checks look up.
 pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
     let mut needs = Vec::new();
@@ -50,10 +60,7 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
         let need = |right| Need { change: index, namespace: namespace.clone(), right };
         let name = &change.desired.object.name;
         needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, Some(name), verb))));
-        let is_written = match occasion {
-            Occasion::Now => !change.action.leaves_alone(),
-            Occasion::Always => change.action != Action::Skip,
-        };
+        let is_written = occasion.writes(change.action);
         if is_written && change.resource.group == rbac::GROUP {
             needs.extend(escalation(change).map(need));
         }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::needs::{Need, Occasion, Right, atom};
 use crate::cluster::{Gvk, Target, Wanted};
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem};
 use crate::rbac::ALL;
 use crate::resource::{ObjectRef, RawObject, Resource};
@@ -41,10 +41,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     let mut params = Vec::new();
     let mut bindings = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
-        let is_written = match occasion {
-            Occasion::Now => !change.action.leaves_alone(),
-            Occasion::Always => change.action != Action::Skip,
-        };
+        let is_written = occasion.writes(change.action);
         if change.resource.group != GROUP || !is_written {
             continue;
         }
