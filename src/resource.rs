@@ -156,6 +156,14 @@ impl RawObject {
         }
     }
 
+    /// The text, where it is held and need not be made.
+    pub fn held(&self) -> Option<&str> {
+        match &self.0 {
+            Text::Held(json) => Some(json),
+            Text::Made(_) => None,
+        }
+    }
+
     /// The text to keep: that of an object whose JSON is held is shared.
     pub fn text(&self) -> Arc<str> {
         match &self.0 {

@@ -275,7 +275,7 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
     let schemas: BTreeMap<&Resource, Cow<'_, str>> = schemas.iter().map(|(kind, raw)| (kind, raw.json())).collect();
     let schemas: BTreeMap<&Resource, Json<'_>> =
         schemas.iter().filter_map(|(resource, json)| Some((*resource, Json::parse_bounded(json).ok()?))).collect();
-    let action = |change: &Change| {
+    let by_itself = |change: &Change| {
         let Some(live) = &change.live else {
             return (if change.unread.is_some() { Action::Unknown } else { Action::Create }, false);
         };
@@ -291,14 +291,16 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
             Comparison::Changed => (Action::Update, false),
         }
     };
+    let action = |change: &Change| {
+        let (action, is_doubtful) = by_itself(change);
+        let action = strategy::of(&change.desired).map_or(action, |strategy| strategy.apply(action));
+        (action, is_doubtful && action == Action::Update)
+    };
     let actions = in_parallel(changes, action);
     let mut doubtful = Vec::new();
     for (index, (change, (action, is_doubtful))) in changes.iter_mut().zip(actions).enumerate() {
-        change.action = match strategy::of(&change.desired.raw) {
-            Some(strategy) => strategy.apply(action),
-            None => action,
-        };
-        if is_doubtful && change.action == Action::Update {
+        change.action = action;
+        if is_doubtful {
             doubtful.push(index);
         }
     }

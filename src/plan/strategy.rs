@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Action, Change, Plan};
-use crate::manifest::Spans;
+use crate::manifest::{Manifest, Origin, Spans};
 use crate::problem::Problem;
-use crate::resource::{RawObject, Step};
+use crate::resource::Step;
 
 const PREFIX: &str = "kapp.k14s.io/";
 
@@ -24,13 +24,27 @@ pub enum Strategy {
     CreateOnly,
 }
 
+/// Whether a manifest may have annotations of kapp. Most have none, and neither JSON nor a tree is made to see that.
+fn may_ask(manifest: &Manifest) -> bool {
+    // How YAML may write a character of the prefix otherwise.
+    const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
+    match manifest.raw.held() {
+        Some(json) => json.contains(PREFIX),
+        None => {
+            let Origin { source, bytes, .. } = &manifest.origin;
+            let text = &source.text[bytes.clone()];
+            // Without its slash, which JSON may escape.
+            text.contains(PREFIX.trim_end_matches('/')) || ESCAPES.iter().any(|escape| text.contains(escape))
+        }
+    }
+}
+
 /// What the annotations of a manifest ask for; `None` for the usual.
-pub fn of(manifest: &RawObject) -> Option<Strategy> {
-    // Most manifests have none: no tree is built to see that.
-    if !manifest.json().contains(PREFIX) {
+pub fn of(manifest: &Manifest) -> Option<Strategy> {
+    if !may_ask(manifest) {
         return None;
     }
-    let manifest = manifest.value();
+    let manifest = manifest.raw.value();
     let annotations = annotations(&manifest);
     if annotations.iter().any(|(key, _)| matches!(*key, "noop" | "exists")) {
         return Some(Strategy::LeaveAlone);
@@ -66,7 +80,7 @@ pub struct NotHonoured {
 pub fn not_honoured(plan: &Plan) -> NotHonoured {
     let mut found = NotHonoured::default();
     let mut said_already = BTreeSet::new();
-    for change in plan.changes.iter().filter(|change| change.desired.raw.json().contains(PREFIX)) {
+    for change in plan.changes.iter().filter(|change| may_ask(&change.desired)) {
         let manifest = change.desired.raw.value();
         let spans = OnceCell::new();
         for (name, value) in annotations(&manifest) {
@@ -90,6 +104,11 @@ pub fn not_honoured(plan: &Plan) -> NotHonoured {
 /// Whether it blocks, what gantry does instead, and what to do about it.
 fn said(name: &str, value: &Value) -> Option<(bool, &'static str, &'static str)> {
     const ORDER: &str = "gantry writes namespaces first, then CRDs, then the rest, and does not read this order";
+    // `change-rule.a` is one more `change-rule`.
+    let (family, _) = name.split_once('.').unwrap_or((name, ""));
+    if matches!(family, "change-group" | "change-rule") {
+        return Some((false, ORDER, "deploy in several steps where the order matters"));
+    }
     Some(match name {
         "versioned" | "versioned-keep-original" => (
             true,
@@ -101,12 +120,6 @@ fn said(name: &str, value: &Value) -> Option<(bool, &'static str, &'static str)>
             "gantry updates the object and never deletes and creates it again",
             "where the update is refused, delete the object and run the same command again",
         ),
-        name if name == "change-group" || name.starts_with("change-group.") => {
-            (false, ORDER, "deploy in several steps where the order matters")
-        }
-        name if name == "change-rule" || name.starts_with("change-rule.") => {
-            (false, ORDER, "deploy in several steps where the order matters")
-        }
         "nonce" => (false, "gantry writes the value as it is", "change the value where the object has to change"),
         _ => return None,
     })
