@@ -11,11 +11,13 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cluster::{ApplyError, Established, FieldConflict, IN_FLIGHT, Pin, Target};
+use crate::cluster::{ApplyError, Established, FieldConflict, IN_FLIGHT, Pin, Target, Unmark};
 use crate::finding::ApplyResult;
+use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
+use crate::resource::Live;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -219,11 +221,19 @@ async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> 
     for tries_left in (0..=REPINS).rev() {
         match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
             // The server keeps the resourceVersion when an apply changes nothing.
-            Ok(live) if matches!(&pin, Pin::At { resource_version, .. } if *resource_version == live.resource_version) =>
-            {
-                return Ok(ApplyResult::Unchanged);
+            Ok(live) => {
+                let applied = match &pin {
+                    // The server keeps the resourceVersion when an apply changes nothing.
+                    Pin::At { resource_version, .. } if *resource_version == live.resource_version => {
+                        ApplyResult::Unchanged
+                    }
+                    _ => ApplyResult::Applied,
+                };
+                return match (change.action, &change.owner) {
+                    (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await,
+                    _ => Ok(applied),
+                };
             }
-            Ok(_) => return Ok(ApplyResult::Applied),
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
                 moved => return Err(moved.problem(change)),
@@ -236,6 +246,30 @@ async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> 
         }
     }
     unreachable!("the last try returns")
+}
+
+/// Removes the marks of the tool that owned the object, which was just applied to: it would write the object again, or
+/// delete it.
+async fn take_over(
+    change: &Change,
+    owner: &Owner,
+    live: &Live,
+    target: &Target,
+    options: &ApplyOptions,
+) -> Result<ApplyResult, Problem> {
+    let object = &change.desired.object;
+    let Marks { labels, annotations } = owner.marks();
+    let field_manager = &options.field_manager;
+    let unmark =
+        Unmark { resource: &change.resource, object, live, labels: &labels, annotations: &annotations, field_manager };
+    let why = match target.unmark(&unmark).await {
+        Ok(_) => return Ok(ApplyResult::Applied),
+        Err(ApplyError::Refused(problem)) => problem.message,
+        Err(_) => "it has changed since".to_owned(),
+    };
+    Err(Problem::new(format!("{object} was written, but still carries the marks of {owner}: {why}"))
+        .at(change.desired.origin.location())
+        .help("run the same command again"))
 }
 
 /// A conflict that came up after the plan was made.

@@ -79,6 +79,17 @@ pub struct FlowArgs {
     #[arg(long)]
     pub force_conflicts: bool,
 
+    /// Take over objects that another tool owns: all, or those that match KIND/NAME; can be repeated
+    #[arg(
+        long,
+        value_name = "PATTERN,…",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "*",
+        value_delimiter = ','
+    )]
+    pub take_ownership: Vec<String>,
+
     /// The field manager name under which the cluster records the applied fields [default: gantry]
     #[arg(long, value_name = "NAME")]
     pub field_manager: Option<String>,

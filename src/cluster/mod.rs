@@ -72,6 +72,18 @@ pub struct Apply<'a> {
     pub force_conflicts: bool,
 }
 
+/// Labels and annotations to remove from an object.
+#[derive(Debug)]
+pub struct Unmark<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    /// The object as it was seen: it is left alone where it is another by now.
+    pub live: &'a Live,
+    pub labels: &'a [&'static str],
+    pub annotations: &'a [&'static str],
+    pub field_manager: &'a str,
+}
+
 /// Why one object was not applied. Nothing of that object was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyError {
@@ -371,6 +383,14 @@ impl Target {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
+        }
+    }
+
+    /// Removes labels and annotations from an object that is still the one that was seen. Answers what is live now.
+    pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
+        match self {
+            Target::Kube(target) => target.unmark(unmark).await,
+            Target::Dir(target) => target.unmark(unmark),
         }
     }
 

@@ -32,6 +32,7 @@ pub struct Overrides {
     pub namespace: Option<String>,
     pub field_manager: Option<String>,
     pub force_conflicts: bool,
+    pub take_ownership: Vec<String>,
     pub allow_exec: bool,
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
@@ -156,6 +157,7 @@ impl Overrides {
             "context" => text(&self.context),
             "as" => text(&self.user),
             "asGroups" if !self.groups.is_empty() => Some(Some(self.groups.clone().into())),
+            "takeOwnership" if !self.take_ownership.is_empty() => Some(Some(self.take_ownership.clone().into())),
             "namespace" => text(&self.namespace),
             "fieldManager" => text(&self.field_manager),
             "color" => {
@@ -232,6 +234,7 @@ mod tests {
             user: Some("u".into()),
             groups: vec!["g,h".into()],
             namespace: Some("team".into()),
+            take_ownership: vec!["*".into()],
             field_manager: Some("f".into()),
             color: Some(ColorChoice::Never),
             output: vec!["human".parse().unwrap(), "json=a,b.json".parse().unwrap()],

@@ -113,6 +113,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "namespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--namespace") },
     Key { path: "fieldManager", kind: Kind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
+    Key { path: "takeOwnership", kind: Kind::Texts, reach: Reach::Files, default: None, flag: Some("--take-ownership") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },

@@ -49,6 +49,10 @@ pub(super) struct Raw {
     pub field_manager: Option<String>,
     /// Take over fields that other field managers own.
     pub force_conflicts: Option<bool>,
+    /// Objects that are taken over from the tools that own them, as KIND/NAME: deployment.apps/web. * stands for any
+    /// characters and ? for one.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    pub take_ownership: Option<Vec<String>>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.

@@ -32,6 +32,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     pub field_manager: String,
     pub force_conflicts: bool,
+    /// Patterns of objects that are taken over from the tools that own them.
+    pub take_ownership: Vec<String>,
     /// Programs that the project file names may run.
     pub allow_exec: bool,
     pub timeouts: Timeouts,
@@ -90,6 +92,7 @@ impl Settings {
             namespace: raw.namespace,
             field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
             force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
+            take_ownership: raw.take_ownership.unwrap_or_default(),
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,

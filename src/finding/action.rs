@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Action {
     Create,
     Update,
+    /// The object was there and becomes ours: another tool owned it, or nobody did.
+    Adopt,
     Unchanged,
     Delete,
     /// An annotation of the manifest says that the deploy does not write it.
@@ -18,6 +20,16 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether a deploy applies the manifest to the object.
+    pub fn applies(self) -> bool {
+        matches!(self, Action::Create) || self.changes_live()
+    }
+
+    /// Whether a deploy changes an object that is there.
+    pub fn changes_live(self) -> bool {
+        matches!(self, Action::Update | Action::Adopt)
+    }
+
     /// Whether a deploy sends no request that writes the object.
     pub fn leaves_alone(self) -> bool {
         matches!(self, Action::Unchanged | Action::Skip)

@@ -11,7 +11,7 @@ use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Action, Change, Plan, kinds};
+use super::{Change, Plan, kinds};
 use crate::cluster::{FieldConflict, Operation, Target, client_side_tool};
 use crate::merge::{self, FieldSet, OBJECT_META, Owned};
 use crate::parallel::in_parallel;
@@ -42,7 +42,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     }
     let eyes = ConflictFinder { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
     let updates: Vec<usize> =
-        (0..plan.changes.len()).filter(|index| plan.changes[*index].action == Action::Update).collect();
+        (0..plan.changes.len()).filter(|index| plan.changes[*index].action.changes_live()).collect();
     let looks = in_parallel(&updates, |index| eyes.look(&plan.changes[*index], target));
     let mut foreseen = Vec::new();
     let mut open = Vec::new();

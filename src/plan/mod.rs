@@ -5,6 +5,7 @@ pub mod conflicts;
 mod kinds;
 pub mod only_defaults;
 mod order;
+pub mod owner;
 pub mod pin;
 mod prefetch;
 pub mod refusals;
@@ -43,6 +44,8 @@ pub struct Change {
     /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
     pub unread: Option<Box<Problem>>,
     pub resource: Arc<Resource>,
+    /// The other tool that owns the live object, as far as the change is one of what it owns.
+    pub owner: Option<owner::Owner>,
     pub crds: Crds,
 }
 
@@ -58,7 +61,7 @@ impl Change {
             Ok(live) => (live, None),
             Err(problem) => (None, Some(Box::new(problem))),
         };
-        Change { action: Action::Create, desired, live, unread, resource, crds: Crds::default() }
+        Change { action: Action::Create, desired, live, unread, resource, owner: None, crds: Crds::default() }
     }
 
     /// Both sides of a CRD, each read once for everybody who looks at it; `None` for anything else.
@@ -207,6 +210,8 @@ pub struct PlanOptions<'a> {
     pub keep_unplaced: bool,
     /// Asks the server about updates that may change nothing.
     pub settles_doubts: bool,
+    /// The objects that are taken over from the tools that own them.
+    pub taken: &'a owner::Taken,
 }
 
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
@@ -255,6 +260,7 @@ pub async fn build(
     if options.settles_doubts {
         settle::settle(&mut changes, &doubtful, target, options.field_manager).await;
     }
+    owner::find(&mut changes, options.taken, None);
     // In place: there may be very many.
     changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());

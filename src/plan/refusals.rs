@@ -134,7 +134,7 @@ fn shown(changes: &[&Change]) -> String {
 ///
 /// Source: the update validations of `k8s.io/kubernetes/pkg/apis/*/validation`
 fn is_suspect(change: &Change) -> bool {
-    let Some(live) = change.live.as_ref().filter(|_| change.action == Action::Update) else { return false };
+    let Some(live) = change.live.as_ref().filter(|_| change.action.changes_live()) else { return false };
     let object = &change.desired.object;
     let pointers: &[&str] = match (object.group(), object.kind.as_str()) {
         ("apps", "StatefulSet")

@@ -178,7 +178,7 @@ mod tests {
         for (_, report) in samples::all() {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
-        let expected = "action affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
+        let expected = "action adopted affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
             errors evidence examined examples explain file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
             object objects of oldObject outcome path proven read result rule semantic severity skipped source status subresource summary \
             suppressed target unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
@@ -194,9 +194,16 @@ mod tests {
         }
         use Outcome::{Blocked, Deployed, Failed, Planned, Unchanged};
         assert_eq!(said(&[Deployed, Unchanged, Planned, Blocked, Failed]), "deployed unchanged planned blocked failed");
-        let actions =
-            [Action::Create, Action::Update, Action::Unchanged, Action::Delete, Action::Skip, Action::Unknown];
-        assert_eq!(said(&actions), "create update unchanged delete skip unknown");
+        let actions = [
+            Action::Create,
+            Action::Update,
+            Action::Adopt,
+            Action::Unchanged,
+            Action::Delete,
+            Action::Skip,
+            Action::Unknown,
+        ];
+        assert_eq!(said(&actions), "create update adopt unchanged delete skip unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

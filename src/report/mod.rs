@@ -111,6 +111,9 @@ pub struct Summary {
     pub infos: usize,
     pub created: usize,
     pub updated: usize,
+    /// Objects that were there and that the deploy makes its own.
+    #[serde(default)]
+    pub adopted: usize,
     pub unchanged: usize,
     pub deleted: usize,
     /// Objects that an annotation keeps from being written.
@@ -154,6 +157,7 @@ impl Report {
                 (Some(ApplyResult::Unchanged), _) | (_, Action::Unchanged) => summary.unchanged += 1,
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,
+                (_, Action::Adopt) => summary.adopted += 1,
                 (_, Action::Delete) => summary.deleted += 1,
                 (_, Action::Skip) => summary.skipped += 1,
                 (_, Action::Unknown) => {}

@@ -48,6 +48,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         infos: severity(Severity::Info),
         created: action(Action::Create),
         updated: action(Action::Update),
+        adopted: action(Action::Adopt),
         unchanged: action(Action::Unchanged),
         deleted: action(Action::Delete),
         skipped: action(Action::Skip),

@@ -157,6 +157,7 @@ fn configure(
         groups: args.identity.groups.clone(),
         field_manager: args.field_manager.clone(),
         force_conflicts: args.force_conflicts,
+        take_ownership: args.take_ownership.clone(),
         output: args.output.clone(),
         color: args.color,
         redact: args.redact,

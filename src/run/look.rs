@@ -5,7 +5,7 @@ use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{CheckStatus, Source};
 use crate::manifest::Manifest;
-use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, refusals, strategy};
+use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, owner, refusals, strategy};
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
@@ -36,6 +36,7 @@ pub async fn look(
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
         keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
         settles_doubts: true,
+        taken: &owner::Taken::new(&settings.take_ownership),
     };
     let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     drop(stage);
@@ -58,7 +59,8 @@ pub async fn look(
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
     let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
     let notices = notices.into_iter().chain(left_out).collect();
-    let mut foreseen = Foreseen { conflicts, not_honoured: blocks, ..Foreseen::default() };
+    let mut foreseen =
+        Foreseen { conflicts, not_honoured: blocks, owned: owner::refused(&plan), ..Foreseen::default() };
     // Of a deploy that is blocked nobody wants to know how far it would have come.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;

@@ -13,6 +13,7 @@ use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
+use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::Target;
@@ -46,6 +47,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             keep_unplaced: false,
             // An update that may change nothing asks for the same rights.
             settles_doubts: false,
+            taken: &Taken::new(&settings.take_ownership),
         };
         let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
         let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;

@@ -20,6 +20,8 @@ pub struct Foreseen {
     pub refusals: Vec<Problem>,
     /// What the manifests ask for and a deploy cannot do: see [`crate::plan::strategy`].
     pub not_honoured: Vec<Problem>,
+    /// Objects of other tools that the deploy would change: see [`crate::plan::owner`].
+    pub owned: Vec<Problem>,
 }
 
 /// What the settings have to do with it.
@@ -58,8 +60,9 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     let ends = |outcome, exit, errors| Verdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
 
     // Blocked weighs more than failed: the findings are certain, and they are what has to be fixed first.
-    if has(CheckStatus::Blocked) || !foreseen.not_honoured.is_empty() {
-        return ends(Outcome::Blocked, Exit::Blocked, foreseen.not_honoured.iter().map(ErrorEntry::from).collect());
+    let mut blocks = foreseen.not_honoured.iter().chain(&foreseen.owned).map(ErrorEntry::from).peekable();
+    if has(CheckStatus::Blocked) || blocks.peek().is_some() {
+        return ends(Outcome::Blocked, Exit::Blocked, blocks.collect());
     }
     if has(CheckStatus::Failed) {
         return ends(Outcome::Failed, Exit::Failed, Vec::new());

@@ -44,9 +44,10 @@ pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
 }
 
 pub fn question(report: &Report, target: &Target) -> String {
-    let Summary { created, updated, warnings, .. } = report.summary;
+    let Summary { created, adopted, updated, warnings, .. } = report.summary;
     let warned = if warnings > 0 { format!(" ({})", text::count(warnings, "warning")) } else { String::new() };
-    format!("Create {created} and update {updated} in {}{warned}?", target.describe())
+    let adopt = if adopted > 0 { format!(", adopt {adopted}") } else { String::new() };
+    format!("Create {created}{adopt} and update {updated} in {}{warned}?", target.describe())
 }
 
 pub async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Progress, host: &mut Host) -> Applied {

@@ -14,6 +14,7 @@ mod harness;
 mod kube_list;
 mod kube_target;
 mod manifests_config;
+mod owners;
 mod read_ahead;
 mod report;
 mod strategies;

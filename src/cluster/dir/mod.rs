@@ -32,7 +32,7 @@ use serde_json::Value;
 use self::files::Readers;
 pub use self::list::DirPages;
 use self::state::{Identity, State};
-use super::{Apply, ApplyError, Gvk, Pin, Wanted};
+use super::{Apply, ApplyError, Gvk, Pin, Unmark, Wanted};
 use crate::hash::fnv128;
 use crate::manifest::Manifest;
 use crate::problem::{Error, Problem, Result};
@@ -94,28 +94,57 @@ impl DirTarget {
 
     /// Looks at the folder again, checks the pin against what is there now, merges and writes.
     pub fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+        self.change(apply.resource, apply.object, apply.pin, |state, before, identity| {
+            stored(state, apply, before, identity)
+        })
+    }
+
+    /// Removes labels and annotations from an object.
+    pub fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
+        let Unmark { resource, object, live, .. } = unmark;
+        let pin = Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
+        self.change(resource, object, &pin, |_, before, identity| {
+            let Some(before) = before else { return Err(ApplyError::Changed) };
+            let old = before.raw.value();
+            let mut object = old.clone();
+            for (name, keys) in [("labels", unmark.labels), ("annotations", unmark.annotations)] {
+                let Some(texts) = object["metadata"][name].as_object_mut() else { continue };
+                keys.iter().for_each(|key| drop(texts.remove(*key)));
+            }
+            stamp(&mut object, Some(&old), Some(before), identity);
+            Ok(object)
+        })
+    }
+
+    /// Looks at the folder again, checks the pin against what is there now, and writes what `make` makes of it.
+    fn change(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        pin: &Pin,
+        make: impl FnOnce(&State, Option<&Live>, &Identity) -> std::result::Result<Value, ApplyError>,
+    ) -> std::result::Result<Live, ApplyError> {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
-        let identity = Identity::of(apply.object, apply.resource.namespaced);
+        let identity = Identity::of(object, resource.namespaced);
         state.look_again(&self.root, &identity).map_err(first_refusal)?;
         remove_leftovers(&mut state);
 
-        let before = state.manifest(&identity).map(|manifest| (live(manifest), manifest.object.clone()));
-        match (apply.pin, &before) {
+        let before = state.manifest(&identity).map(live);
+        match (pin, &before) {
             (Pin::Absent, None) => {}
-            (Pin::At { uid, resource_version }, Some((live, _)))
+            (Pin::At { uid, resource_version }, Some(live))
                 if *uid == live.uid && *resource_version == live.resource_version => {}
             _ => return Err(ApplyError::Changed),
         }
 
-        let before = before.map(|(live, _)| live);
-        let object = stored(&state, apply, before.as_ref(), &identity)?;
+        let new = make(&state, before.as_ref(), &identity)?;
         if let Some(before) = before
-            && before.raw.value() == object
+            && before.raw.value() == new
         {
             return Ok(before);
         }
-        let path = self.write(&mut state, &identity, apply.object, &object)?;
+        let path = self.write(&mut state, &identity, object, &new)?;
         state.written(&self.root, &path).map_err(first_refusal)?;
         match state.manifest(&identity) {
             Some(manifest) => Ok(live(manifest)),

@@ -21,6 +21,7 @@ mod fake_server;
 mod json;
 mod kubeconfig;
 mod list;
+mod metadata;
 mod plugin;
 mod proxy;
 mod read;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 
 use super::{
     Apply, ApplyError, Connection, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead, Read, Release,
-    RewriteError, RulesReview, Wanted,
+    RewriteError, RulesReview, Unmark, Wanted,
 };
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
@@ -110,6 +111,10 @@ impl KubeTarget {
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+    }
+
+    pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
+        metadata::unmark(&self.transport, &self.default_namespace, unmark).await
     }
 
     /// Asks what [`Self::apply`] of the same would be answered: the object as it would be stored. Writes nothing.

@@ -49,18 +49,21 @@ pub enum Payload<'a> {
     Create(&'a str),
     /// A JSON patch (`PATCH`).
     JsonPatch(&'a str),
+    /// A JSON merge patch (`PATCH`).
+    MergePatch(&'a str),
 }
 
 impl<'a> Payload<'a> {
     /// The body as it is sent.
     pub fn text(self) -> &'a str {
-        let (Payload::Apply(text) | Payload::Create(text) | Payload::JsonPatch(text)) = self;
+        let (Payload::Apply(text) | Payload::Create(text) | Payload::JsonPatch(text) | Payload::MergePatch(text)) =
+            self;
         text
     }
 
     pub fn method(self) -> Method {
         match self {
-            Payload::Apply(_) | Payload::JsonPatch(_) => Method::PATCH,
+            Payload::Apply(_) | Payload::JsonPatch(_) | Payload::MergePatch(_) => Method::PATCH,
             Payload::Create(_) => Method::POST,
         }
     }
@@ -69,6 +72,7 @@ impl<'a> Payload<'a> {
         match self {
             Payload::Apply(_) => "application/apply-patch+yaml",
             Payload::Create(_) => "application/json",
+            Payload::MergePatch(_) => "application/merge-patch+json",
             Payload::JsonPatch(_) => "application/json-patch+json",
         }
     }

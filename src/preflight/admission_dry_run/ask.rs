@@ -34,7 +34,7 @@ pub struct Asked {
 pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> Asked {
     let changes = &context.plan.changes;
     let is_asked = |index: &usize| {
-        let is_written = matches!(changes[*index].action, Action::Create | Action::Update);
+        let is_written = changes[*index].action.applies();
         is_written && !matches!(dependence[*index], Dependence::Brought(_))
     };
     let indices: Vec<usize> = (0..changes.len()).filter(is_asked).collect();

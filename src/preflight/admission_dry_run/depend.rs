@@ -26,7 +26,7 @@ pub fn sort(plan: &Plan) -> Vec<Dependence> {
         let object = &change.desired.object;
         if object.is_namespace() && change.action == Action::Create {
             namespaces.insert(object.name.as_str(), index);
-        } else if object.is_crd() && matches!(change.action, Action::Create | Action::Update) {
+        } else if object.is_crd() && change.action.applies() {
             crds.insert(object.name.as_str(), index);
         }
     }

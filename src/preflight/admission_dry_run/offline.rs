@@ -10,7 +10,7 @@ use super::depend::{self, Dependence};
 use super::shape::Document;
 use super::{Found, metadata, rules};
 use crate::cluster::Gvk;
-use crate::plan::{Action, Change, Plan, is_built_in};
+use crate::plan::{Change, Plan, is_built_in};
 use crate::preflight::objects::manifests::{self, Fault};
 use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
@@ -18,7 +18,7 @@ use crate::text;
 
 /// The objects that are judged here, each with the change that it waits for.
 fn judged(changes: &[Change], dependence: &[Dependence]) -> BTreeMap<usize, usize> {
-    let written = |(index, _): &(usize, &Dependence)| matches!(changes[*index].action, Action::Create | Action::Update);
+    let written = |(index, _): &(usize, &Dependence)| changes[*index].action.applies();
     let waits_for = |(index, dependence): (usize, &Dependence)| match dependence {
         Dependence::Nothing => None,
         Dependence::Brought(by) | Dependence::Changed(by) => Some((index, *by)),

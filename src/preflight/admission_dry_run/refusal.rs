@@ -6,7 +6,7 @@ use super::depend::Dependence;
 use super::{place, resolved, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 use crate::finding::{Complaint, Severity};
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::resource::Step;
@@ -30,7 +30,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
     let change = &plan.changes[index];
     let object = change.desired.raw.value();
     let awaited = resolved::awaited(plan, index, refusal);
-    let is_update = change.action == Action::Update;
+    let is_update = change.action.changes_live();
     let mut say = |doc: &'static RuleDoc, field: Option<&str>, said: &str, message: String, help: String| {
         let at = match field {
             Some(field) if !field.is_empty() => place::steps(field, &object),

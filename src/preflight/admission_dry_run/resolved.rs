@@ -109,7 +109,7 @@ fn may_grant(other: &Change, change: &Change, user: &str) -> bool {
     let is_rbac = change.desired.object.group() == rbac::GROUP;
     match object.kind.as_str() {
         "RoleBinding" | "ClusterRoleBinding" => grant.subjects.iter().any(|subject| subject.may_be(user)),
-        "Role" | "ClusterRole" if other.action == Action::Update => {
+        "Role" | "ClusterRole" if other.action.changes_live() => {
             // What may be granted to others is whatever one holds oneself.
             is_rbac || ["patch", "create"].iter().any(|verb| covers(&grant.rules, change, verb))
         }

@@ -47,6 +47,7 @@ fn run<T>(
         goes_on_unread: false,
         keep_unplaced: true,
         settles_doubts: false,
+        taken: &crate::plan::owner::Taken::default(),
     };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

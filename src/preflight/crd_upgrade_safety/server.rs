@@ -6,7 +6,7 @@ use super::rule::Diagnosis;
 use super::rules::RULES;
 use crate::crd::steps;
 use crate::finding::Severity;
-use crate::plan::{Action, Change};
+use crate::plan::Change;
 use crate::preflight::Violation;
 use crate::preflight::objects::definition::{self, Refused};
 use crate::resource::{RawObject, Step};
@@ -27,7 +27,7 @@ pub struct Written {
 impl Written {
     /// Those among `changes`, in the order of the plan.
     pub fn all(changes: &[Change], manager: &str) -> Vec<Self> {
-        let is_written = |change: &&Change| matches!(change.action, Action::Create | Action::Update);
+        let is_written = |change: &&Change| change.action.applies();
         let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
         crds.filter(|(_, change)| is_written(change))
             .map(|(index, change)| Written {

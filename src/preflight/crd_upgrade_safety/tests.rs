@@ -300,6 +300,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
         unread: None,
         resource: Resource::crd().into(),
+        owner: None,
         crds: Crds::default(),
     }
 }

@@ -119,6 +119,7 @@ fn plan(manifests: &str) -> Plan {
             live,
             unread: None,
             resource: resource.into(),
+            owner: None,
             crds: Crds::default(),
         }
     };

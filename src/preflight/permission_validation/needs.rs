@@ -86,7 +86,7 @@ fn namespace_of(change: &Change) -> Option<String> {
 fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
     match (occasion, change.action) {
         (_, Action::Skip) | (Occasion::Now, Action::Unchanged) => &["get"],
-        (Occasion::Now, Action::Update) => &["get", "patch"],
+        (Occasion::Now, Action::Update | Action::Adopt) => &["get", "patch"],
         // What was not there has been read, or is of a kind that nobody serves yet.
         (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
         _ => &["get", "create", "patch"],

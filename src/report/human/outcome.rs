@@ -119,7 +119,7 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
         }
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
         Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged}")),
-        Outcome::Planned if summary.created + summary.updated + summary.deleted == 0 => {
+        Outcome::Planned if summary.created + summary.updated + summary.adopted + summary.deleted == 0 => {
             line("Nothing to do", format!("{warnings}: {unchanged}"))
         }
         Outcome::Planned => {
@@ -190,6 +190,7 @@ fn done(report: &Report) -> String {
     let summary = &report.summary;
     let counts = [
         (summary.created, "created"),
+        (summary.adopted, "adopted"),
         (summary.updated, "updated"),
         (summary.deleted, "deleted"),
         (summary.unchanged, "unchanged"),

@@ -25,6 +25,7 @@ fn change(action: Action) -> Change {
         live: Some(live),
         unread: None,
         resource: Arc::new(Resource::crd()),
+        owner: None,
         crds: Crds::default(),
     }
 }

@@ -31,6 +31,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         goes_on_unread: false,
         keep_unplaced: false,
         settles_doubts: false,
+        taken: &crate::plan::owner::Taken::default(),
     };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,0 +1,307 @@
+//! Objects that another tool owns: what marks them, and what a deploy says of them.
+//!
+//! A tool that owns an object writes it again, and deletes it when the object leaves its own manifests. So an object with
+//! such a mark is written only where the user says so (`--take-ownership`), and its marks are removed then.
+//!
+//! Sources: kapp's label `kapp.k14s.io/app`; the label of an ApplySet's members
+//! (<https://kep.k8s.io/3659>); the labels that Flux's kustomize-controller and helm-controller set; Argo CD's tracking
+//! annotation, which names the object that it was written for; Helm's annotations of a release.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use wildmatch::WildMatch;
+
+use super::{Action, Change, Plan};
+use crate::parallel::in_parallel;
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, RawObject};
+use crate::text::{cut, sanitize};
+
+/// The label by which the members of an ApplySet are known; its value is the identifier of the set.
+pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
+
+const KAPP_APP: &str = "kapp.k14s.io/app";
+const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
+const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+/// Name and namespace of what Flux applies an object for.
+const FLUX: [(&str, &str, &str); 2] = [
+    ("Kustomization", "kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"),
+    ("HelmRelease", "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"),
+];
+
+/// So many objects of one owner are named.
+const NAMED: usize = 10;
+
+/// The tool that owns an object, and what it calls its own set of objects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// The value of the label; kapp keeps the app's name elsewhere.
+    Kapp(String),
+    /// The identifier of the set.
+    ApplySet(String),
+    /// The kind of its object, namespace and name.
+    Flux(&'static str, String, String),
+    ArgoCd(String),
+    /// The name of the release and its namespace.
+    Helm(String, String),
+}
+
+/// Labels and annotations that make an object the owner's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    pub labels: Vec<&'static str>,
+    pub annotations: Vec<&'static str>,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |text: &str| cut(&sanitize(text), 100).into_owned();
+        let place = |namespace: &str| match namespace {
+            "" => String::new(),
+            namespace => format!(" in namespace {}", shown(namespace)),
+        };
+        match self {
+            Owner::Kapp(id) => write!(f, "an app of kapp ({KAPP_APP}: {})", shown(id)),
+            Owner::ApplySet(id) => write!(f, "another ApplySet ({})", shown(id)),
+            Owner::Flux(kind, name, namespace) => write!(f, "the Flux {kind} {}{}", shown(name), place(namespace)),
+            Owner::ArgoCd(app) => write!(f, "the Argo CD application {}", shown(app)),
+            Owner::Helm(name, namespace) => write!(f, "the Helm release {}{}", shown(name), place(namespace)),
+        }
+    }
+}
+
+impl Owner {
+    /// What the tool does about an object that somebody else takes.
+    fn consequence(&self) -> &'static str {
+        match self {
+            Owner::Kapp(_) => "kapp deletes them with its app",
+            Owner::ApplySet(_) => "the tool of that ApplySet prunes them",
+            Owner::Flux(..) => "Flux writes them again until they leave its source",
+            Owner::ArgoCd(_) => "Argo CD writes them again until they leave its source",
+            Owner::Helm(..) => "Helm changes them with its next upgrade and deletes them with its release",
+        }
+    }
+
+    /// The marks that go when the object is taken over.
+    pub fn marks(&self) -> Marks {
+        match self {
+            Owner::Kapp(_) => {
+                Marks { labels: vec![KAPP_APP, "kapp.k14s.io/association"], annotations: vec!["kapp.k14s.io/identity"] }
+            }
+            Owner::ApplySet(_) => Marks { labels: vec![PART_OF], annotations: Vec::new() },
+            Owner::Flux(kind, ..) => Marks {
+                labels: FLUX
+                    .iter()
+                    .filter(|(of, ..)| of == kind)
+                    .flat_map(|(_, name, space)| [*name, *space])
+                    .collect(),
+                annotations: Vec::new(),
+            },
+            Owner::ArgoCd(_) => Marks { labels: Vec::new(), annotations: vec![ARGO_TRACKING] },
+            Owner::Helm(..) => Marks { labels: Vec::new(), annotations: vec![HELM_RELEASE, HELM_NAMESPACE] },
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    metadata: Metadata<'a>,
+}
+
+/// A value that is no string is nobody's mark; the server takes none.
+type Texts<'a> = Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>;
+
+#[derive(Deserialize, Default)]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    labels: Texts<'a>,
+    #[serde(borrow, default)]
+    annotations: Texts<'a>,
+}
+
+impl Metadata<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        Some(self.labels.as_ref()?.get(key)?)
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        Some(self.annotations.as_ref()?.get(key)?)
+    }
+
+    fn owner(&self, object: &ObjectRef, app: Option<&str>) -> Option<Owner> {
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        if let Some(id) = self.label(KAPP_APP) {
+            return Some(Owner::Kapp(id.to_owned()));
+        }
+        if let Some(id) = self.label(PART_OF).filter(|id| Some(*id) != app) {
+            return Some(Owner::ApplySet(id.to_owned()));
+        }
+        for (kind, name, namespace) in FLUX {
+            if let Some(name) = self.label(name) {
+                return Some(Owner::Flux(kind, name.to_owned(), text(self.label(namespace))));
+            }
+        }
+        if let Some(app) = self.annotation(ARGO_TRACKING).and_then(|id| tracked(id, object)) {
+            return Some(Owner::ArgoCd(app.to_owned()));
+        }
+        let release = self.annotation(HELM_RELEASE)?;
+        Some(Owner::Helm(release.to_owned(), text(self.annotation(HELM_NAMESPACE))))
+    }
+}
+
+/// The application of a tracking annotation, `APP:GROUP/KIND:NAMESPACE/NAME`. A copy that carries the annotation of its
+/// original is not tracked.
+fn tracked<'a>(id: &'a str, object: &ObjectRef) -> Option<&'a str> {
+    let (app, rest) = id.split_once(':')?;
+    let (kind, name) = rest.split_once(':')?;
+    // Argo CD writes the namespace of its destination for what has none, too.
+    let is_same = kind.split_once('/') == Some((object.group(), &object.kind))
+        && name.rsplit_once('/').is_some_and(|(namespace, name)| {
+            name == object.name && object.namespace.as_deref().is_none_or(|own| own == namespace)
+        });
+    is_same.then_some(app)
+}
+
+/// Who owns the live object, apart from the set of objects `app`. A mark that the manifest sets itself, too, is nobody
+/// else's.
+fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> Option<Owner> {
+    let read = |raw: &RawObject| serde_json::from_str::<Head<'_>>(&raw.json()).ok()?.metadata.owner(object, app);
+    let owner = read(live)?;
+    (read(desired).as_ref() != Some(&owner)).then_some(owner)
+}
+
+/// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` stands for any
+/// characters and `?` for one. An object's kind is written as reports show it (`deployment.apps/web`).
+#[derive(Debug, Default)]
+pub struct Taken(Vec<WildMatch>);
+
+impl Taken {
+    pub fn new(patterns: &[String]) -> Self {
+        Taken(patterns.iter().map(|pattern| WildMatch::new(pattern)).collect())
+    }
+
+    fn takes(&self, object: &ObjectRef) -> bool {
+        let name = ObjectRef { namespace: None, ..object.clone() }.to_string();
+        self.0.iter().any(|pattern| pattern.matches(&name))
+    }
+}
+
+/// Says of each change of a live object who owns it, and makes an [`Action::Adopt`] of those that are taken.
+pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
+    let looks = |change: &Change| match change.action {
+        Action::Update => true,
+        // Nothing of it is written, unless its marks go.
+        Action::Unchanged => !taken.0.is_empty(),
+        _ => false,
+    };
+    let owner = |change: &Change| {
+        let live = change.live.as_ref().filter(|_| looks(change))?;
+        of(&change.desired.object, &live.raw, &change.desired.raw, app)
+    };
+    let owners = in_parallel(changes, owner);
+    for (change, owner) in changes.iter_mut().zip(owners) {
+        change.owner = owner;
+        if change.owner.is_some() && taken.takes(&change.desired.object) {
+            change.action = Action::Adopt;
+        }
+    }
+}
+
+/// Why a deploy does not write the objects of another tool: one sentence for each owner.
+pub fn refused(plan: &Plan) -> Vec<Problem> {
+    let mut owned: BTreeMap<&Owner, Vec<&Change>> = BTreeMap::new();
+    for change in plan.changes.iter().filter(|change| change.action == Action::Update) {
+        if let Some(owner) = &change.owner {
+            owned.entry(owner).or_default().push(change);
+        }
+    }
+    let problem = |(owner, changes): (&Owner, Vec<&Change>)| {
+        let first = changes[0];
+        let mut names: Vec<String> =
+            changes.iter().take(NAMED).map(|change| change.desired.object.to_string()).collect();
+        if let Some(more) = changes.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            names.push(format!("{more} more"));
+        }
+        let belong = if changes.len() == 1 { "belongs" } else { "belong" };
+        let message = format!("OwnedByOther: {} {belong} to {owner}, and would change", names.join(", "));
+        let taken = match &changes[..] {
+            [only] => ObjectRef { namespace: None, ..(*only.desired.object).clone() }.to_string(),
+            _ => "'*'".to_owned(),
+        };
+        let help = format!(
+            "change them where that tool reads them, or take them over with --take-ownership={taken}; {} \
+             unless it is told to let them go",
+            owner.consequence()
+        );
+        Problem::new(message).at(first.desired.origin.location()).help(help)
+    };
+    owned.into_iter().map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn web() -> ObjectRef {
+        ObjectRef {
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            namespace: Some("prod".into()),
+            name: "web".into(),
+        }
+    }
+
+    fn owner(live: serde_json::Value, desired: serde_json::Value, app: Option<&str>) -> Option<Owner> {
+        let raw = |metadata| RawObject::from_value(&json!({ "metadata": metadata }));
+        of(&web(), &raw(live), &raw(desired), app)
+    }
+
+    #[test]
+    fn each_tool_is_known_by_its_marks() {
+        let label = |key: &str, value: &str| json!({"labels": {key: value, "app": "web"}});
+        let annotation = |key: &str, value: &str| json!({"annotations": {key: value, "a": "b"}});
+        let none = || json!({"name": "web"});
+        assert_eq!(owner(label(KAPP_APP, "17"), none(), None), Some(Owner::Kapp("17".into())));
+        assert_eq!(owner(label(PART_OF, "set"), none(), None), Some(Owner::ApplySet("set".into())));
+        assert_eq!(owner(label(PART_OF, "set"), none(), Some("set")), None);
+        for (kind, name, namespace) in FLUX {
+            let live = json!({"labels": {name: "apps", namespace: "flux-system"}});
+            assert_eq!(owner(live, none(), None), Some(Owner::Flux(kind, "apps".into(), "flux-system".into())));
+        }
+        assert_eq!(owner(annotation(HELM_RELEASE, "web"), none(), None), Some(Owner::Helm("web".into(), "".into())));
+        assert_eq!(owner(none(), none(), None), None);
+        assert_eq!(owner(json!({"labels": null, "annotations": {}}), none(), None), None);
+    }
+
+    #[test]
+    fn argo_cd_tracks_only_the_object_that_the_annotation_names() {
+        let tracked = |id: &str| owner(json!({"annotations": {ARGO_TRACKING: id}}), json!({}), None);
+        assert_eq!(tracked("shop:apps/Deployment:prod/web"), Some(Owner::ArgoCd("shop".into())));
+        for other in
+            ["shop:apps/Deployment:prod/api", "shop:apps/ReplicaSet:prod/web", "shop:apps/Deployment:x/web", "x"]
+        {
+            assert_eq!(tracked(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_the_manifest_sets_itself_is_nobody_elses() {
+        let mark = |name: &str| json!({"annotations": {HELM_RELEASE: name}});
+        assert_eq!(owner(mark("web"), mark("web"), None), None);
+        assert!(owner(mark("web"), mark("api"), None).is_some());
+    }
+
+    #[test]
+    fn patterns_fit_kinds_and_names_as_reports_show_them() {
+        let takes = |pattern: &str| Taken::new(&[pattern.to_owned()]).takes(&web());
+        assert!(takes("*") && takes("deployment.apps/*") && takes("*/web") && takes("deployment.apps/web"));
+        assert!(!takes("web") && !takes("deployment/web") && !takes("deployment.apps/web -n prod"));
+    }
+}

@@ -1,0 +1,135 @@
+//! Objects that another tool owns: they are not written unless the user takes them over.
+
+use crate::support::{Bed, control_plane};
+use serde_json::{Value, json};
+
+/// Labels and annotations as the tools write them on the ConfigMap `name`.
+fn marks(bed: &Bed, tool: &str, name: &str) -> Value {
+    let namespace = &bed.names.namespace;
+    match tool {
+        "kapp" => json!({
+            "labels": {"kapp.k14s.io/app": "1700000000000", "kapp.k14s.io/association": "v1.abc"},
+            "annotations": {"kapp.k14s.io/identity": "v1;x//ConfigMap/x;v1"}
+        }),
+        "applyset" => json!({"labels": {"applyset.kubernetes.io/part-of": "applyset-other-v1"}}),
+        "kustomization" => json!({"labels": {
+            "kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}}),
+        "helmrelease" => json!({"labels": {
+            "helm.toolkit.fluxcd.io/name": "web", "helm.toolkit.fluxcd.io/namespace": "flux-system"}}),
+        "argocd" => json!({"annotations": {
+            "argocd.argoproj.io/tracking-id": format!("shop:/ConfigMap:{namespace}/{name}")}}),
+        "helm" => json!({"annotations": {
+            "meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": namespace},
+            "labels": {"app.kubernetes.io/managed-by": "Helm"}}),
+        _ => panic!("{tool}"),
+    }
+}
+
+const TOOLS: [(&str, &str); 6] = [
+    ("kapp", "an app of kapp (kapp.k14s.io/app: 1700000000000)"),
+    ("applyset", "another ApplySet (applyset-other-v1)"),
+    ("kustomization", "the Flux Kustomization apps in namespace flux-system"),
+    ("helmrelease", "the Flux HelmRelease web in namespace flux-system"),
+    ("argocd", "the Argo CD application shop"),
+    ("helm", "the Helm release shop in namespace"),
+];
+
+fn object(bed: &Bed, name: &str, value: &str, marks: &Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": value}});
+    object["metadata"] = json!({"name": name, "namespace": bed.names.namespace});
+    for (key, marks) in marks.as_object().into_iter().flatten() {
+        object["metadata"][key] = marks.clone();
+    }
+    object
+}
+
+/// One ConfigMap of each tool, live at value `old`, and manifests without their marks.
+fn owned(value: &str) -> Bed {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    for (tool, _) in TOOLS {
+        control_plane().apply_yaml(&object(&bed, tool, "old", &marks(&bed, tool, tool)).to_string());
+    }
+    let manifests = TOOLS.map(|(tool, _)| object(&bed, tool, value, &json!({})).to_string());
+    bed.write("manifests.yaml", &manifests.join("\n---\n"));
+    bed
+}
+
+fn live(bed: &Bed, name: &str) -> Value {
+    let (status, answer) = control_plane().get(&bed.config_map_path(name));
+    assert_eq!(status, 200, "{name}");
+    answer
+}
+
+#[test]
+fn what_another_tool_owns_blocks_even_with_forced_conflicts() {
+    let cp = control_plane();
+    let bed = owned("new");
+    for command in [&["deploy", "--force-conflicts"][..], &["check"], &["deploy", "--dry-run"]] {
+        let output = bed.gantry(cp.kubeconfig("admin"), &[command, &["-f", "manifests.yaml"]].concat()).run();
+        output.code(3).stdout_contains("6 errors. Nothing was written.");
+        for (tool, owner) in TOOLS {
+            output.stdout_contains(&format!("OwnedByOther: configmap/{tool} -n {}", bed.names.namespace));
+            output.stdout_contains(&format!("belongs to {owner}"));
+        }
+        output.stdout_contains("--take-ownership=configmap/kapp");
+    }
+    assert!(TOOLS.iter().all(|(tool, _)| live(&bed, tool)["data"]["a"] == "old"));
+}
+
+#[test]
+fn a_mark_that_the_manifest_sets_is_nobody_elses() {
+    let bed = owned("new");
+    let manifest = |release: &str| {
+        let mut object = object(&bed, "helm", "new", &marks(&bed, "helm", "helm"));
+        object["metadata"]["annotations"]["meta.helm.sh/release-name"] = release.into();
+        bed.write("manifests.yaml", &object.to_string());
+    };
+    let deploy = || bed.deploy(control_plane().kubeconfig("admin"), &["--force-conflicts"]).run();
+    manifest("other");
+    deploy().code(3);
+    manifest("shop");
+    deploy().code(0).stdout_contains("1 updated");
+}
+
+#[test]
+fn an_object_that_is_taken_over_loses_the_marks_and_nothing_else() {
+    let cp = control_plane();
+    let bed = owned("new");
+    let taken = |pattern: &str| vec![format!("--take-ownership={pattern}"), "--force-conflicts".to_owned()];
+    let deploy = |flags: &[String]| bed.deploy(cp.kubeconfig("admin"), &[]).args(flags).arg("-o").arg("json").run();
+
+    // Another object, or another kind: still blocked.
+    for pattern in ["configmap/kap", "secret/*", "kapp"] {
+        deploy(&taken(pattern)).code(3);
+    }
+    let output = deploy(&taken("configmap/*"));
+    output.code(0);
+    let report = output.report();
+    assert_eq!(report["summary"]["adopted"], 6, "{report}");
+    assert!(report["changes"].as_array().unwrap().iter().all(|change| change["action"] == "adopt"));
+    for (tool, _) in TOOLS {
+        let live = live(&bed, tool);
+        assert_eq!(live["data"]["a"], "new", "{tool}");
+        let left = [&live["metadata"]["labels"], &live["metadata"]["annotations"]].map(Value::to_string);
+        let left = left.join(" ");
+        let expected = if tool == "helm" { r#"{"app.kubernetes.io/managed-by":"Helm"} null"# } else { "null null" };
+        assert_eq!(left, expected, "{tool}");
+    }
+    // From now on it is ours.
+    deploy(&["--force-conflicts".into()]).code(0);
+}
+
+#[test]
+fn a_folder_is_asked_for_owners_too() {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &object(&bed, "a", "new", &json!({})).to_string());
+    std::fs::create_dir(bed.folder.path().join("live")).unwrap();
+    bed.write("live/a.yaml", &object(&bed, "a", "old", &marks(&bed, "helm", "a")).to_string());
+    let deploy = |flags: &[&str]| bed.deploy("none".into(), &["--target", "dir:live"]).args(flags).run();
+    deploy(&[]).code(3).stdout_contains("belongs to the Helm release shop");
+    deploy(&["--take-ownership", "-y"]).code(0).stdout_contains("1 adopted");
+    let text = std::fs::read_to_string(bed.folder.path().join("live/a.yaml")).unwrap();
+    assert!(text.contains("new") && !text.contains("meta.helm.sh") && text.contains("managed-by"), "{text}");
+    deploy(&[]).code(0).stdout_contains("1 object unchanged");
+}
