@@ -7,6 +7,7 @@
 //! Each step takes only its predecessor's output. Nothing after `report` can change a verdict, and nothing before
 //! `apply` writes.
 
+mod app;
 pub mod apply;
 mod bounded;
 pub mod cli;

@@ -73,3 +73,54 @@ mod tests {
         assert!("dir:".parse::<TargetSpec>().is_err());
     }
 }
+
+/// When members of an app that the manifests no longer have are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Prune {
+    /// With the question before writing, on a terminal.
+    Ask,
+    Yes,
+    No,
+}
+
+/// The most members that one deploy deletes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PruneMax {
+    Number(usize),
+    /// In percent of the app's members.
+    Share(u8),
+}
+
+impl PruneMax {
+    /// Whether so many of so many members may be deleted.
+    pub fn allows(self, deleted: usize, members: usize) -> bool {
+        match self {
+            PruneMax::Number(most) => deleted <= most,
+            PruneMax::Share(share) => deleted.saturating_mul(100) <= members.saturating_mul(share.into()),
+        }
+    }
+}
+
+impl FromStr for PruneMax {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not a number or a share up to 100%");
+        match text.strip_suffix('%') {
+            Some(share) => match share.parse() {
+                Ok(share @ 0..=100) => Ok(PruneMax::Share(share)),
+                _ => Err(wrong()),
+            },
+            None => text.parse().map(PruneMax::Number).map_err(|_| wrong()),
+        }
+    }
+}
+
+impl std::fmt::Display for PruneMax {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PruneMax::Number(most) => write!(f, "{most}"),
+            PruneMax::Share(share) => write!(f, "{share}%"),
+        }
+    }
+}

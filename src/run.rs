@@ -1,5 +1,7 @@
 //! The flow, from parsed arguments to an exit code.
 
+mod app;
+mod apps;
 mod file;
 mod flow;
 mod host;
@@ -28,6 +30,9 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     let answer = match &cli.command {
         Command::Deploy(args) => return flow::run(&args.flow, Some(args), host).await,
         Command::Check(args) => return flow::run(&args.flow, None, host).await,
+        Command::Delete(args) => return flow::delete(args, host).await,
+        Command::Apps(args) => apps::run(args, host).await,
+        Command::Inspect(args) => apps::inspect(args, host).await,
         Command::Permissions(args) => permissions::run(args, host).await,
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {

@@ -4,6 +4,8 @@
 //! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
+pub mod delete;
+
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -26,6 +28,8 @@ pub struct ApplyOptions {
     pub force_conflicts: bool,
     /// How long to wait until the applied CRDs are served.
     pub established_timeout: Duration,
+    /// A change that was written before all others, by its index, with its uid.
+    pub written: Option<(usize, String)>,
 }
 
 /// What happens while the plan is written, for a progress line.
@@ -42,10 +46,25 @@ pub enum Event {
 pub struct Applied {
     /// One for each change of the plan, in its order.
     pub results: Vec<ApplyResult>,
+    /// The uids of the objects that were written, likewise.
+    pub uids: Vec<Option<String>>,
     /// Why the deploy stopped; empty when it did not.
     pub problems: Vec<Problem>,
     /// Stopped by the user between two objects.
     pub interrupted: bool,
+}
+
+impl Applied {
+    /// A deploy that has written nothing.
+    pub fn not_reached(plan: &Plan) -> Self {
+        let result = |change: &Change| match change.action {
+            Action::Unchanged => ApplyResult::Unchanged,
+            Action::Skip => ApplyResult::Skipped,
+            _ => ApplyResult::NotReached,
+        };
+        let results: Vec<ApplyResult> = plan.changes.iter().map(result).collect();
+        Applied { uids: vec![None; results.len()], results, ..Applied::default() }
+    }
 }
 
 /// How often an object is pinned anew that moved in nothing the checks looked at. A controller that writes status at every
@@ -64,15 +83,11 @@ pub async fn run(
 ) -> Applied {
     let mut run =
         Run { target, options, stop, failed: false, done: 0, total: 0, on_event, outcome: Applied::default() };
-    run.outcome.results = plan
-        .changes
-        .iter()
-        .map(|change| match change.action {
-            Action::Unchanged => ApplyResult::Unchanged,
-            Action::Skip => ApplyResult::Skipped,
-            _ => ApplyResult::NotReached,
-        })
-        .collect();
+    run.outcome = Applied::not_reached(plan);
+    if let Some((index, uid)) = &options.written {
+        run.outcome.results[*index] = ApplyResult::Applied;
+        run.outcome.uids[*index] = Some(uid.clone());
+    }
     run.total = plan.changes.iter().filter(|change| !change.action.leaves_alone()).count();
 
     let mut start = 0;
@@ -111,7 +126,8 @@ impl Run<'_> {
     /// written is known; after a failure or an interrupt no further one is sent.
     async fn stage(&mut self, changes: &[Change], range: std::ops::Range<usize>) {
         let (target, options) = (self.target, self.options);
-        let mut waiting = range.filter(|index| !changes[*index].action.leaves_alone());
+        let is_written = |index: usize| options.written.as_ref().is_some_and(|(written, _)| *written == index);
+        let mut waiting = range.filter(|index| !changes[*index].action.leaves_alone() && !is_written(*index));
         let mut under_way = stream::FuturesUnordered::new();
         loop {
             while under_way.len() < IN_FLIGHT
@@ -123,8 +139,9 @@ impl Run<'_> {
             }
             let Some((index, result)) = under_way.next().await else { break };
             match result {
-                Ok(result) => {
+                Ok((result, uid)) => {
                     self.outcome.results[index] = result;
+                    self.outcome.uids[index] = Some(uid);
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
                 }
@@ -214,7 +231,15 @@ fn is_served(change: &Change) -> bool {
     conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> Result<ApplyResult, Problem> {
+/// Applies one change. Answers what became of it, and the object's uid.
+///
+/// # Errors
+/// It was not written.
+pub async fn apply_one(
+    change: &Change,
+    target: &Target,
+    options: &ApplyOptions,
+) -> Result<(ApplyResult, String), Problem> {
     let object = &change.desired.object;
     let at = change.desired.origin.location();
     let mut pin = change.pin();
@@ -229,10 +254,11 @@ async fn apply_one(change: &Change, target: &Target, options: &ApplyOptions) -> 
                     }
                     _ => ApplyResult::Applied,
                 };
-                return match (change.action, &change.owner) {
-                    (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await,
-                    _ => Ok(applied),
+                let applied = match (change.action, &change.owner) {
+                    (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await?,
+                    _ => applied,
                 };
+                return Ok((applied, live.uid));
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
@@ -259,6 +285,11 @@ async fn take_over(
 ) -> Result<ApplyResult, Problem> {
     let object = &change.desired.object;
     let Marks { labels, annotations } = owner.marks();
+    // What was written is not taken out again: the label of another ApplySet has made room for that of the app.
+    let written = change.desired.raw.value();
+    let is_ours = |kind: &str, key: &str| written["metadata"][kind].get(key).is_some();
+    let labels: Vec<&str> = labels.into_iter().filter(|key| !is_ours("labels", key)).collect();
+    let annotations: Vec<&str> = annotations.into_iter().filter(|key| !is_ours("annotations", key)).collect();
     let field_manager = &options.field_manager;
     let unmark =
         Unmark { resource: &change.resource, object, live, labels: &labels, annotations: &annotations, field_manager };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
+use crate::options::{ColorChoice, Format, OutputSpec, Prune, PruneMax, TargetSpec};
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
@@ -19,7 +19,8 @@ Exit codes:
   0  deployed, nothing to do, or warnings only
   1  failed: unreadable manifests, no cluster, a check that could not complete, not confirmed
   2  usage or configuration error, found before any request
-  3  blocked by a preflight check; nothing was written";
+  3  blocked by a preflight check; nothing was written
+  5  written, but something that was deleted is not gone in time";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -27,6 +28,12 @@ pub enum Command {
     Deploy(DeployArgs),
     /// Do the same as deploy, with the same exit code, but never write
     Check(CheckArgs),
+    /// Delete an app: its objects first, its record last
+    Delete(DeleteArgs),
+    /// List the apps of a cluster
+    Apps(AppsArgs),
+    /// Show the members of an app, and how its last deploy ended
+    Inspect(InspectArgs),
     /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
     /// List the checks and their rules, or explain one
@@ -94,6 +101,9 @@ pub struct FlowArgs {
     #[arg(long, value_name = "NAME")]
     pub field_manager: Option<String>,
 
+    #[command(flatten)]
+    pub app: AppFlags,
+
     /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
@@ -119,8 +129,36 @@ pub struct FlowArgs {
     pub verbose: u8,
 }
 
-/// Whom to impersonate.
+/// The app that a deploy is of.
 #[derive(Debug, Args)]
+pub struct AppFlags {
+    /// The app that the objects belong to: what the manifests no longer have can be pruned
+    #[arg(id = "app", short = 'a', long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The namespace that keeps the app's record [default: that of -n or the context]
+    #[arg(id = "app-namespace", long, value_name = "NAME")]
+    pub namespace: Option<String>,
+
+    /// Delete members of the app that the manifests no longer have [default: ask on a terminal, else no]
+    #[arg(long, value_name = "WHEN")]
+    pub prune: Option<Prune>,
+
+    /// Delete at most so many members, or such a share of them [default: 10, or 30% if that is more]
+    #[arg(long, value_name = "N|P%")]
+    pub prune_max: Option<PruneMax>,
+
+    /// Also delete members that were there before the app
+    #[arg(long)]
+    pub prune_adopted: bool,
+
+    /// Go on although another deploy of the app began less than 15 minutes ago and has not ended
+    #[arg(long)]
+    pub break_lock: bool,
+}
+
+/// Whom to impersonate.
+#[derive(Debug, Clone, Args)]
 pub struct IdentityArgs {
     /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)
     #[arg(long = "as", value_name = "USER")]
@@ -131,7 +169,7 @@ pub struct IdentityArgs {
     pub groups: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ConfigFlags {
     /// A configuration file, which overrides the project's gantry.yaml; can be repeated, later ones win
     #[arg(short = 'c', long = "config", value_name = "FILE")]
@@ -162,10 +200,163 @@ pub struct CheckArgs {
     pub flow: FlowArgs,
 }
 
+/// Where a command goes that reads no manifests.
+#[derive(Debug, Clone, Args)]
+pub struct ClusterArgs {
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The namespace that keeps the app's record [default: that of the context]
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// The app
+    #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
+    pub name: String,
+
+    /// Also delete members that were there before the app
+    #[arg(long)]
+    pub prune_adopted: bool,
+
+    /// Go on although a deploy of the app began less than 15 minutes ago and has not ended
+    #[arg(long)]
+    pub break_lock: bool,
+
+    /// Turn every finding into a warning ("could not check" stays an error)
+    #[arg(long)]
+    pub warn_only: bool,
+
+    /// Do not ask for confirmation; needed off a terminal
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+
+    /// Stop after the report and delete nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// The report's format, and a file to write it to; can be repeated [default: human]
+    #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
+    pub output: Vec<OutputSpec>,
+
+    /// Colour on the terminal [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+
+    /// Print only findings and errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print every finding and every object
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+impl DeleteArgs {
+    /// The same as a deploy of no manifests.
+    pub fn deploy(&self) -> DeployArgs {
+        let ClusterArgs { config, identity, context, kubeconfig, namespace } = self.cluster.clone();
+        let input = InputArgs {
+            files: Vec::new(),
+            config,
+            preflight: Vec::new(),
+            target: None,
+            context,
+            kubeconfig,
+            namespace,
+        };
+        let app = AppFlags {
+            name: Some(self.name.clone()),
+            namespace: None,
+            prune: Some(Prune::Yes),
+            prune_max: Some(PruneMax::Share(100)),
+            prune_adopted: self.prune_adopted,
+            break_lock: self.break_lock,
+        };
+        let flow = FlowArgs {
+            input,
+            identity,
+            force_conflicts: false,
+            take_ownership: Vec::new(),
+            field_manager: None,
+            app,
+            warn_only: self.warn_only,
+            output: self.output.clone(),
+            color: self.color,
+            redact: false,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        };
+        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct AppsArgs {
+    #[command(subcommand)]
+    pub command: Option<AppsCommand>,
+
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// The output format [default: human]
+    #[arg(short = 'o', long = "output", value_name = "human|json")]
+    pub output: Option<Format>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AppsCommand {
+    /// Remove the app's record and the label of its members; the members stay
+    Forget {
+        #[command(flatten)]
+        cluster: ClusterArgs,
+        /// The app
+        #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
+        name: String,
+        /// Do not ask for confirmation; needed off a terminal
+        #[arg(short = 'y', long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// The app
+    #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
+    pub name: String,
+
+    /// The output format [default: human]
+    #[arg(short = 'o', long = "output", value_name = "human|json")]
+    pub output: Option<Format>,
+}
+
 #[derive(Debug, Args)]
 pub struct PermissionsArgs {
     #[command(flatten)]
     pub input: InputArgs,
+
+    /// The app that the objects belong to: to find, delete and keep on record what belongs to it takes more rights
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub app: Option<String>,
 
     /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: your own identity]
     ///

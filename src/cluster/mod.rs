@@ -79,9 +79,29 @@ pub struct Unmark<'a> {
     pub object: &'a ObjectRef,
     /// The object as it was seen: it is left alone where it is another by now.
     pub live: &'a Live,
-    pub labels: &'a [&'static str],
-    pub annotations: &'a [&'static str],
+    pub labels: &'a [&'a str],
+    pub annotations: &'a [&'a str],
     pub field_manager: &'a str,
+}
+
+/// One object to delete.
+#[derive(Debug, Clone, Copy)]
+pub struct Delete<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    /// It is left alone where it is another by now.
+    pub uid: &'a str,
+    pub resource_version: &'a str,
+    /// What it owns goes first (a Deployment's pods), so that its end is the end of all; else it is collected afterwards.
+    pub foreground: bool,
+}
+
+/// Why the deletion of one object was not begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeleteError {
+    /// The live object is no longer the one that was seen.
+    Changed,
+    Refused(Problem),
 }
 
 /// Why one object was not applied. Nothing of that object was written.
@@ -383,6 +403,14 @@ impl Target {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
+        }
+    }
+
+    /// Begins the deletion of an object that is still the one that was seen. One that is gone is no error.
+    pub async fn delete(&self, delete: &Delete<'_>) -> std::result::Result<(), DeleteError> {
+        match self {
+            Target::Kube(target) => target.delete(delete).await,
+            Target::Dir(_) => Err(DeleteError::Refused(Problem::new("a folder has no apps"))),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
 use crate::problem::{Problem, did_you_mean};
 
 use super::document::Reading;
@@ -33,6 +33,10 @@ pub struct Overrides {
     pub field_manager: Option<String>,
     pub force_conflicts: bool,
     pub take_ownership: Vec<String>,
+    pub app: Option<String>,
+    pub app_namespace: Option<String>,
+    pub prune: Option<Prune>,
+    pub prune_max: Option<PruneMax>,
     pub allow_exec: bool,
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
@@ -158,6 +162,13 @@ impl Overrides {
             "as" => text(&self.user),
             "asGroups" if !self.groups.is_empty() => Some(Some(self.groups.clone().into())),
             "takeOwnership" if !self.take_ownership.is_empty() => Some(Some(self.take_ownership.clone().into())),
+            "app" => text(&self.app),
+            "appNamespace" => text(&self.app_namespace),
+            "prune" => {
+                let prune = self.prune.and_then(|prune| clap::ValueEnum::to_possible_value(&prune))?;
+                Some(Some(prune.get_name().into()))
+            }
+            "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
             "namespace" => text(&self.namespace),
             "fieldManager" => text(&self.field_manager),
             "color" => {
@@ -235,6 +246,10 @@ mod tests {
             groups: vec!["g,h".into()],
             namespace: Some("team".into()),
             take_ownership: vec!["*".into()],
+            app: Some("shop".into()),
+            app_namespace: Some("team".into()),
+            prune: Some(Prune::Yes),
+            prune_max: Some(PruneMax::Share(50)),
             field_manager: Some("f".into()),
             color: Some(ColorChoice::Never),
             output: vec!["human".parse().unwrap(), "json=a,b.json".parse().unwrap()],

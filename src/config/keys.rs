@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+use crate::app;
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
 use crate::problem::not_one_of;
 
 use super::duration;
@@ -70,6 +71,12 @@ pub enum Kind {
     /// A list of strings that are not empty.
     Texts,
     Duration,
+    /// The name of an app.
+    App,
+    /// When members of an app that the manifests no longer have are deleted.
+    Prune,
+    /// How many of them at most.
+    PruneMax,
     /// The list of checks.
     Rules,
     /// The list of waivers.
@@ -114,8 +121,13 @@ pub const KEYS: &[Key] = &[
     Key { path: "fieldManager", kind: Kind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
     Key { path: "takeOwnership", kind: Kind::Texts, reach: Reach::Files, default: None, flag: Some("--take-ownership") },
+    Key { path: "app", kind: Kind::App, reach: Reach::Files, default: None, flag: Some("--app") },
+    Key { path: "appNamespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--app-namespace") },
+    Key { path: "prune", kind: Kind::Prune, reach: Reach::Files, default: None, flag: Some("--prune") },
+    Key { path: "pruneMax", kind: Kind::PruneMax, reach: Reach::Files, default: None, flag: Some("--prune-max") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "timeouts.delete", kind: Kind::Duration, reach: Reach::Files, default: Some("5m"), flag: None },
     Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "allowExec", kind: Kind::Bool, reach: Reach::OwnFiles, default: Some("false"), flag: Some("--allow-exec") },
     Key { path: "redact", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
@@ -216,6 +228,9 @@ impl Kind {
             Kind::Color => color(text).map(drop),
             Kind::Target => text.parse::<TargetSpec>().map(drop),
             Kind::Namespace => namespace(text),
+            Kind::App => app::check_name(text),
+            Kind::Prune => prune(text).map(drop),
+            Kind::PruneMax => text.parse::<PruneMax>().map(drop),
             Kind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
                 Err("a field manager has at most 128 printable characters".into())
             }
@@ -254,6 +269,11 @@ pub(super) fn color(text: &str) -> Result<ColorChoice, String> {
         let choices = ["auto", "always", "never"];
         not_one_of(text, &choices)
     })
+}
+
+/// When to prune.
+pub(super) fn prune(text: &str) -> Result<Prune, String> {
+    <Prune as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["ask", "yes", "no"]))
 }
 
 /// A duration of more than nothing.
@@ -324,7 +344,7 @@ mod tests {
 
     #[test]
     fn names_below_a_parent_are_found_once() {
-        assert_eq!(below("timeouts"), ["request", "established", "credentials"]);
+        assert_eq!(below("timeouts"), ["request", "established", "delete", "credentials"]);
         assert_eq!(below("").iter().filter(|name| **name == "timeouts").count(), 1);
     }
 

@@ -53,6 +53,18 @@ pub(super) struct Raw {
     /// characters and ? for one.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     pub take_ownership: Option<Vec<String>>,
+    /// The app that the objects belong to.
+    #[schemars(length(min = 1, max = 246))]
+    pub app: Option<String>,
+    /// The namespace that keeps the app's record; without it that of the run.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub app_namespace: Option<String>,
+    /// Whether members of the app that the manifests no longer have are deleted: ask (on a terminal), yes or no.
+    #[schemars(with = "Option<RawPrune>")]
+    pub prune: Option<String>,
+    /// The most members that one deploy deletes, as a number or a share: 20, 50%.
+    #[schemars(regex(pattern = r"^[0-9]+%?$"))]
+    pub prune_max: Option<String>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
@@ -78,9 +90,23 @@ pub(super) struct RawTimeouts {
     /// How long to wait until an applied CRD is Established.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub established: Option<String>,
+    /// How long to wait until what was deleted is gone.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub delete: Option<String>,
     /// How long a credential plugin that asks nobody may take.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub credentials: Option<String>,
+}
+
+/// When to prune.
+#[derive(JsonSchema)]
+#[schemars(rename = "Prune")]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)] // Only its schema is used.
+enum RawPrune {
+    Ask,
+    Yes,
+    No,
 }
 
 /// When to colour.

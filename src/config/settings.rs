@@ -9,7 +9,7 @@ use super::located::Located;
 use super::merge::Merged;
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
-use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
 use crate::problem::Problem;
 
 /// The configuration of a run: merged, complete and valid.
@@ -34,6 +34,12 @@ pub struct Settings {
     pub force_conflicts: bool,
     /// Patterns of objects that are taken over from the tools that own them.
     pub take_ownership: Vec<String>,
+    /// The app that the objects belong to.
+    pub app: Option<String>,
+    /// The namespace that keeps the app's record.
+    pub app_namespace: Option<String>,
+    pub prune: Option<Prune>,
+    pub prune_max: Option<PruneMax>,
     /// Programs that the project file names may run.
     pub allow_exec: bool,
     pub timeouts: Timeouts,
@@ -52,6 +58,8 @@ pub struct Timeouts {
     pub request: Duration,
     /// Until an applied CRD is Established.
     pub established: Duration,
+    /// Until what was deleted is gone.
+    pub delete: Duration,
     /// Of a credential plugin that asks nobody.
     pub credentials: Duration,
 }
@@ -93,10 +101,15 @@ impl Settings {
             field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
             force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
             take_ownership: raw.take_ownership.unwrap_or_default(),
+            app: raw.app,
+            app_namespace: raw.app_namespace,
+            prune: raw.prune.map(|text| keys::prune(&text)).transpose().map_err(|why| wrong("prune", why))?,
+            prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,
+                delete: limit("timeouts.delete", limits.delete)?,
                 credentials: limit("timeouts.credentials", limits.credentials)?,
             },
             redact: raw.redact.ok_or_else(missing("redact"))?,

@@ -13,6 +13,8 @@ pub enum Action {
     Adopt,
     Unchanged,
     Delete,
+    /// The object leaves the app and stays in the cluster.
+    Orphan,
     /// An annotation of the manifest says that the deploy does not write it.
     Skip,
     /// The live object could not be read. A plan that has this is never written.

@@ -9,6 +9,7 @@ pub mod owner;
 pub mod pin;
 mod prefetch;
 pub mod refusals;
+pub mod removal;
 mod settle;
 pub mod strategy;
 pub mod unchanged;
@@ -158,6 +159,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// Empty unless [`PlanOptions::keep_unplaced`]. With any of these nothing can be written.
     pub unplaced: Vec<Unplaced>,
+    /// Members of the app that leave it.
+    pub removals: Vec<removal::Removal>,
     /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
     pub assumed_namespace: Option<String>,
 }
@@ -174,7 +177,9 @@ impl Plan {
 
     /// Whether a deploy of this plan would write anything.
     pub fn is_written(&self) -> bool {
-        !self.unplaced.is_empty() || self.changes.iter().any(|change| !change.action.leaves_alone())
+        !self.unplaced.is_empty()
+            || !self.removals.is_empty()
+            || self.changes.iter().any(|change| !change.action.leaves_alone())
     }
 
     /// Why nothing of this plan can be written.
@@ -212,6 +217,8 @@ pub struct PlanOptions<'a> {
     pub settles_doubts: bool,
     /// The objects that are taken over from the tools that own them.
     pub taken: &'a owner::Taken,
+    /// The identifier of the app that the objects belong to.
+    pub app: Option<&'a str>,
 }
 
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
@@ -260,11 +267,11 @@ pub async fn build(
     if options.settles_doubts {
         settle::settle(&mut changes, &doubtful, target, options.field_manager).await;
     }
-    owner::find(&mut changes, options.taken, None);
+    owner::find(&mut changes, options.taken, options.app);
     // In place: there may be very many.
     changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
-    Ok(Plan { changes, unplaced, assumed_namespace })
+    Ok(Plan { changes, unplaced, removals: Vec::new(), assumed_namespace })
 }
 
 fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {

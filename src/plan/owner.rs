@@ -175,6 +175,12 @@ fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&st
     (read(desired).as_ref() != Some(&owner)).then_some(owner)
 }
 
+/// Whether the object is one of the set already.
+fn is_member(live: &RawObject, app: &str) -> bool {
+    let json = live.json();
+    serde_json::from_str::<Head<'_>>(&json).is_ok_and(|head| head.metadata.label(PART_OF) == Some(app))
+}
+
 /// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` stands for any
 /// characters and `?` for one. An object's kind is written as reports show it (`deployment.apps/web`).
 #[derive(Debug, Default)]
@@ -199,14 +205,17 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
         Action::Unchanged => !taken.0.is_empty(),
         _ => false,
     };
-    let owner = |change: &Change| {
-        let live = change.live.as_ref().filter(|_| looks(change))?;
-        of(&change.desired.object, &live.raw, &change.desired.raw, app)
+    let look = |change: &Change| {
+        let Some(live) = change.live.as_ref().filter(|_| looks(change)) else { return (None, false) };
+        let owner = of(&change.desired.object, &live.raw, &change.desired.raw, app);
+        // Without its label an object is never unchanged: the manifest has it.
+        let joins = owner.is_none() && app.is_some_and(|app| !is_member(&live.raw, app));
+        (owner, joins && change.action == Action::Update)
     };
-    let owners = in_parallel(changes, owner);
-    for (change, owner) in changes.iter_mut().zip(owners) {
+    let found = in_parallel(changes, look);
+    for (change, (owner, joins)) in changes.iter_mut().zip(found) {
         change.owner = owner;
-        if change.owner.is_some() && taken.takes(&change.desired.object) {
+        if joins || change.owner.is_some() && taken.takes(&change.desired.object) {
             change.action = Action::Adopt;
         }
     }

@@ -195,6 +195,7 @@ fn scope(example: &Example) -> &'static str {
         Example::Rights { .. } => "the RBAC rules of the deploying user, and a manifest",
         Example::Stored { .. } => "part of a CRD, and of an existing object",
         Example::Objects { .. } => "parts of manifests",
+        Example::Deletion { .. } => "a member that leaves the app, and a live object",
         Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
 }

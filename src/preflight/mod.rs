@@ -9,6 +9,7 @@ pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom;
 pub mod custom_resource_validation;
+pub mod deletion_safety;
 pub mod entry;
 pub mod explain;
 pub mod objects;

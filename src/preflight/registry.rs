@@ -5,7 +5,7 @@
 use super::entry::CheckEntry;
 use super::{
     admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom, custom_resource_validation,
-    permission_validation,
+    deletion_safety, permission_validation,
 };
 use crate::config::Known;
 
@@ -16,6 +16,7 @@ pub static CHECKS: &[CheckEntry] = &[
     crd_upgrade_safety::ENTRY,
     conversion_webhook::ENTRY,
     custom_resource_validation::ENTRY,
+    deletion_safety::ENTRY,
     permission_validation::ENTRY,
 ];
 

@@ -35,6 +35,8 @@ pub enum Example {
     Rights { granted: &'static str, object: &'static str },
     /// Manifests, and the objects that are live; either may be empty.
     Objects { live: &'static str, desired: &'static str },
+    /// An object that leaves an app, and one that is live beside it.
+    Deletion { left: &'static str, other: &'static str },
 }
 
 impl Example {
@@ -45,7 +47,7 @@ impl Example {
             | Example::Fields { live, .. }
             | Example::Stored { live, .. }
             | Example::Objects { live, .. } => live,
-            Example::Manifest { .. } | Example::Rights { .. } => "",
+            Example::Manifest { .. } | Example::Rights { .. } | Example::Deletion { .. } => "",
         }
     }
 
@@ -56,7 +58,7 @@ impl Example {
             | Example::Stored { desired, .. }
             | Example::Manifest { desired, .. }
             | Example::Objects { desired, .. } => desired,
-            Example::Rights { .. } => "",
+            Example::Rights { .. } | Example::Deletion { .. } => "",
         }
     }
 
@@ -64,14 +66,22 @@ impl Example {
     pub fn parts(&self) -> Vec<(&'static str, &'static str)> {
         let granted = if let Example::Rights { granted, .. } = self { granted } else { "" };
         let object = self.object().unwrap_or_default();
-        let parts = [("live", self.live()), ("desired", self.desired()), ("granted", granted), ("object", object)];
+        let (left, other) = if let Example::Deletion { left, other } = self { (*left, *other) } else { ("", "") };
+        let parts = [
+            ("live", self.live()),
+            ("desired", self.desired()),
+            ("granted", granted),
+            ("object", object),
+            ("deleted", left),
+            ("live beside it", other),
+        ];
         parts.into_iter().filter(|(_, part)| !part.is_empty()).collect()
     }
 
     /// The object of the example, if it has one.
     pub fn object(&self) -> Option<&'static str> {
         match self {
-            Example::Crd { .. } | Example::Fields { .. } | Example::Objects { .. } => None,
+            Example::Crd { .. } | Example::Fields { .. } | Example::Objects { .. } | Example::Deletion { .. } => None,
             Example::Stored { object, .. } | Example::Manifest { object, .. } | Example::Rights { object, .. } => {
                 Some(object)
             }

@@ -39,6 +39,7 @@ pub trait Excerpts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Deploy,
+    Delete,
     DryRun,
     Check,
 }

@@ -180,7 +180,7 @@ mod tests {
         }
         let expected = "action adopted affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
             errors evidence examined examples explain file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
-            object objects of oldObject outcome path proven read result rule semantic severity skipped source status subresource summary \
+            object objects of oldObject orphaned outcome path proven read result rule semantic severity skipped source status subresource summary \
             suppressed target unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
@@ -200,10 +200,11 @@ mod tests {
             Action::Adopt,
             Action::Unchanged,
             Action::Delete,
+            Action::Orphan,
             Action::Skip,
             Action::Unknown,
         ];
-        assert_eq!(said(&actions), "create update adopt unchanged delete skip unknown");
+        assert_eq!(said(&actions), "create update adopt unchanged delete orphan skip unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

@@ -67,7 +67,9 @@ pub struct Report {
 pub struct ChangeEntry {
     pub action: Action,
     pub object: Arc<ObjectRef>,
-    pub source: Source,
+    /// The manifest; absent where there is none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// Present once a deploy has begun to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ApplyResult>,
@@ -116,6 +118,9 @@ pub struct Summary {
     pub adopted: usize,
     pub unchanged: usize,
     pub deleted: usize,
+    /// Objects that leave the app and stay in the cluster.
+    #[serde(default)]
+    pub orphaned: usize,
     /// Objects that an annotation keeps from being written.
     #[serde(default)]
     pub skipped: usize,
@@ -159,6 +164,7 @@ impl Report {
                 (_, Action::Update) => summary.updated += 1,
                 (_, Action::Adopt) => summary.adopted += 1,
                 (_, Action::Delete) => summary.deleted += 1,
+                (_, Action::Orphan) => summary.orphaned += 1,
                 (_, Action::Skip) => summary.skipped += 1,
                 (_, Action::Unknown) => {}
             }

@@ -31,7 +31,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
 }
 
 pub fn change(action: Action, object: ObjectRef, line: usize) -> ChangeEntry {
-    ChangeEntry { action, object: object.into(), source: source("manifests/app.yaml", line, 0), result: None }
+    ChangeEntry { action, object: object.into(), source: Some(source("manifests/app.yaml", line, 0)), result: None }
 }
 
 /// A report with its counts made from its parts.
@@ -51,6 +51,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         adopted: action(Action::Adopt),
         unchanged: action(Action::Unchanged),
         deleted: action(Action::Delete),
+        orphaned: action(Action::Orphan),
         skipped: action(Action::Skip),
     };
     Report {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::app::{self, Deployed};
 use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::look::{Checking, look};
@@ -10,20 +11,29 @@ use super::output::Output;
 use super::prepare::{loader, open, overrides, read_files, read_input};
 use super::verdict::{self, Terms};
 use super::write;
-use crate::cli::{DeployArgs, FlowArgs};
+use crate::apply::delete::Removed;
+use crate::cli::{DeleteArgs, DeployArgs, FlowArgs};
 use crate::cluster::Target;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
-use crate::finding::redact;
+use crate::finding::{Mode, redact};
 use crate::manifest::Input;
 use crate::options::TargetSpec;
 use crate::preflight::custom::{self, Surroundings};
+use crate::preflight::deletion_safety;
 use crate::preflight::registry;
 use crate::preflight::run::Enabled;
 use crate::preflight::waive::Waivers;
-use crate::problem::{Problem, Result};
+use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
 use crate::report::{ErrorEntry, Outcome, Report};
 use crate::ui::progress::Progress;
+
+/// Deletes an app: a deploy of no manifests, which prunes all members.
+pub async fn delete(args: &DeleteArgs, host: &mut Host) -> Exit {
+    let deploy = args.deploy();
+    let purpose = if args.dry_run { Purpose::DryRun } else { Purpose::Delete };
+    report(&deploy.flow, Some(&deploy), true, purpose, host).await
+}
 
 /// Runs the flow and prints what came of it.
 pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) -> Exit {
@@ -32,9 +42,19 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
         Some(deploy) if deploy.dry_run => Purpose::DryRun,
         Some(_) => Purpose::Deploy,
     };
+    report(args, deploy, false, purpose, host).await
+}
+
+async fn report(
+    args: &FlowArgs,
+    deploy: Option<&DeployArgs>,
+    deletes: bool,
+    purpose: Purpose,
+    host: &mut Host,
+) -> Exit {
     let mut output = Output::new(args, purpose);
     let mut report = Report::default();
-    let exit = match steps(args, deploy, host, &mut output, &mut report).await {
+    let exit = match steps(args, deploy, deletes, host, &mut output, &mut report).await {
         Ok(exit) => exit,
         Err(error) => {
             report.outcome = Outcome::Failed;
@@ -69,6 +89,7 @@ pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) 
 async fn steps(
     args: &FlowArgs,
     deploy: Option<&DeployArgs>,
+    deletes: bool,
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
@@ -79,14 +100,27 @@ async fn steps(
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
     let stop = host.stop.clone();
-    let (manifests, target, ahead) = until(&stop, open(&settings, input, &progress)).await?;
+    let (mut manifests, target, ahead) = until(&stop, open(&settings, (!deletes).then_some(input), &progress)).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     if writes {
         target.remove_leftovers();
     }
     tell(&manifests.notices, host, output, report);
+    let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
+    let asks = writes && is_asked;
+    let use_of = app::Use { writes, asks, deletes };
+    let opened = app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of);
+    let managed = until(&stop, opened).await?;
+    if deletes && writes && !is_asked && !deploy.is_some_and(|deploy| deploy.yes) {
+        let problem = Problem::new("cannot ask for confirmation: there is no terminal");
+        return Err(Error::failed(problem.help("delete without confirmation: --yes")));
+    }
     report.target = target.describe();
-    let checking = Checking { enabled: &enabled, waivers: Waivers { list: &settings.waivers, today: host.today } };
+    let checking = Checking {
+        enabled: &enabled,
+        waivers: Waivers { list: &settings.waivers, today: host.today },
+        app: managed.as_ref(),
+    };
     let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     tell(&notices, host, output, report);
@@ -104,19 +138,33 @@ async fn steps(
     }
     output.review(host, report)?;
     if !verdict.goes_on {
+        if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
+            managed.settle(&plan, &target, host).await.map_err(Error::failed)?;
+        }
         return Ok(verdict.exit);
     }
     // Off a terminal nobody can answer: the checks are the gate.
-    if host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes) {
+    if is_asked {
         write::confirm(host, &write::question(report, &target)).await?;
     }
 
-    let applied = write::write(&plan, &target, &settings, &progress, host).await;
+    let Deployed { applied, removed } = match &managed {
+        None => {
+            let applied = write::write(&plan, &target, app::options(&settings, None), &progress, host).await;
+            Deployed { applied, removed: Removed::default() }
+        }
+        Some(managed) => {
+            let write = async |host: &mut Host, written| {
+                write::write(&plan, &target, app::options(&settings, written), &progress, host).await
+            };
+            app::deploy(managed, &plan, &target, &settings, host, write).await
+        }
+    };
     tell_warnings(host, output, &target, settings.redact);
-    for (entry, result) in report.changes.iter_mut().zip(&applied.results) {
+    for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
     }
-    let (outcome, exit, errors) = verdict::after_writing(&applied, settings.redact);
+    let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.redact);
     report.outcome = outcome;
     report.errors.extend(errors);
     report.count();
@@ -158,6 +206,10 @@ fn configure(
         field_manager: args.field_manager.clone(),
         force_conflicts: args.force_conflicts,
         take_ownership: args.take_ownership.clone(),
+        app: args.app.name.clone(),
+        app_namespace: args.app.namespace.clone(),
+        prune: args.app.prune,
+        prune_max: args.app.prune_max,
         output: args.output.clone(),
         color: args.color,
         redact: args.redact,
@@ -184,6 +236,12 @@ fn configure(
             Some(Enabled { name: name.clone(), mode: *mode, check })
         })
         .collect::<Vec<Enabled>>();
+    let mut enabled = enabled;
+    // What an app loses is looked at whatever else runs; where the configuration names the check, in its mode.
+    if settings.app.is_some() && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
+        let check = Box::new(deletion_safety::DeletionSafety);
+        enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
+    }
     if enabled.iter().any(|enabled| enabled.check.speaks_for_a_tool()) {
         output.quote_tools();
     }

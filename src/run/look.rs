@@ -1,10 +1,12 @@
 //! Everything from the manifests up to the report; reads only.
 
+use super::app::Managed;
 use super::verdict::Foreseen;
 use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{CheckStatus, Source};
 use crate::manifest::Manifest;
+use crate::plan::removal::Removal;
 use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, owner, refusals, strategy};
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
@@ -12,8 +14,9 @@ use crate::problem::{Problem, Result};
 use crate::report::{ChangeEntry, ErrorEntry, Report};
 use crate::ui::progress::Progress;
 
-/// The checks that run, and what they may find.
+/// The checks that run, what they may find, and the app that is deployed.
 pub struct Checking<'a> {
+    pub app: Option<&'a Managed>,
     pub enabled: &'a [Enabled],
     pub waivers: Waivers<'a>,
 }
@@ -29,18 +32,24 @@ pub async fn look(
     report: &mut Report,
 ) -> Result<(Plan, Foreseen, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let Checking { enabled, waivers } = checking;
+    let Checking { enabled, waivers, app } = checking;
+    let id = app.map(|managed| managed.app.id());
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
         field_manager: &settings.field_manager,
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
         keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
         settles_doubts: true,
+        app: id.as_deref(),
         taken: &owner::Taken::new(&settings.take_ownership),
     };
-    let plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
+    let mut plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
+    let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
+    if let Some(managed) = app {
+        of_app.hindrances.extend(managed.forbidden(&plan, target).await);
+    }
     drop(stage);
-    report.changes = plan.changes.iter().map(entry).collect();
+    report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
 
     let stage = progress.stage("checking", None);
     let options = RunOptions {
@@ -58,9 +67,15 @@ pub async fn look(
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
     let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
-    let notices = notices.into_iter().chain(left_out).collect();
-    let mut foreseen =
-        Foreseen { conflicts, not_honoured: blocks, owned: owner::refused(&plan), ..Foreseen::default() };
+    let notices = notices.into_iter().chain(left_out).chain(of_app.notices).collect();
+    let mut foreseen = Foreseen {
+        conflicts,
+        not_honoured: blocks,
+        owned: owner::refused(&plan),
+        too_many: of_app.blocks,
+        unread_members: of_app.hindrances,
+        ..Foreseen::default()
+    };
     // Of a deploy that is blocked nobody wants to know how far it would have come.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
@@ -75,7 +90,11 @@ fn entry(change: &Change) -> ChangeEntry {
     ChangeEntry {
         action: change.action,
         object: change.desired.object.clone(),
-        source: Source { file: origin.source.name.clone(), line: origin.line, column: None },
+        source: Some(Source { file: origin.source.name.clone(), line: origin.line, column: None }),
         result: None,
     }
+}
+
+fn removed(removal: &Removal) -> ChangeEntry {
+    ChangeEntry { action: removal.action, object: removal.object.clone(), source: None, result: None }
 }

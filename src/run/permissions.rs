@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
+use crate::app::{App, check_name, config_maps};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
@@ -23,12 +24,18 @@ use crate::preflight::{Check, FindLookups, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::{self, Atom};
 use crate::resource::Live;
+use crate::resource::Resource;
 use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let input = read_input(&args.input.files, host).await?;
-    let overrides = Overrides { user: args.user.clone(), groups: args.groups.clone(), ..overrides(&args.input) };
+    let overrides = Overrides {
+        user: args.user.clone(),
+        groups: args.groups.clone(),
+        app: args.app.clone(),
+        ..overrides(&args.input)
+    };
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let loaded = loader.load(input.configs(), &registry::known())?;
     host.notices(&loaded.notices);
@@ -48,7 +55,11 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             // An update that may change nothing asks for the same rights.
             settles_doubts: false,
             taken: &Taken::new(&settings.take_ownership),
+            app: None,
         };
+        if let Some(app) = &settings.app {
+            check_name(app).map_err(|why| Error::usage(Problem::new(format!("app: {why}"))))?;
+        }
         let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
         let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
         Ok((text, plan.unread()))
@@ -92,7 +103,11 @@ async fn print(
         Some((entry.build)(&selected.config))
     });
     let checks: Vec<Box<dyn Check>> = checks.collect();
-    let needs = needs_of(plan, target, &lookups(&checks, plan).await, Occasion::Always).await?;
+    let mut needs = needs_of(plan, target, &lookups(&checks, plan).await, Occasion::Always).await?;
+    if let Some(app) = &settings.app {
+        let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
+        needs.extend(needs_of_app(&app, plan));
+    }
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
@@ -101,6 +116,34 @@ async fn print(
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
     Ok(format!("{head}{}{yaml}", unknown_parameters(plan, &needs)))
+}
+
+/// What a deploy of an app needs beside the deploy: to find its members, to delete those that leave, and to keep its record.
+fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
+    let need = |change, namespace: Option<&str>, resource: &Resource, name: Option<&str>, verb: &str| {
+        let atom = Atom::Resource {
+            group: resource.group.clone(),
+            resource: resource.plural.clone(),
+            name: name.map(str::to_owned),
+            verb: verb.to_owned(),
+        };
+        let right = Right::Request { atom, version: resource.version.clone() };
+        Need { change, namespace: namespace.map(str::to_owned), right }
+    };
+    let mut needs = Vec::new();
+    for (index, change) in plan.changes.iter().enumerate() {
+        let namespace = change.desired.object.namespace.as_deref();
+        for verb in ["get", "list", "delete"] {
+            needs.push(need(index, namespace, &change.resource, None, verb));
+        }
+    }
+    if !plan.changes.is_empty() {
+        let (parent, resource) = (app.parent(), config_maps());
+        for verb in ["get", "create", "patch", "delete"] {
+            needs.push(need(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
+        }
+    }
+    needs
 }
 
 /// A word on rights that go further than whoever grants them will expect.

@@ -69,7 +69,7 @@ pub fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Ho
 }
 
 /// Whom to impersonate.
-fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
+pub fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
     match (&settings.user, &settings.groups[..]) {
         (None, []) => Ok(None),
         (Some(user), groups) => Ok(Some(Impersonate { user: user.clone(), groups: groups.to_vec() })),
@@ -92,7 +92,18 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
 
 /// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
 /// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
-pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Result<(Loaded, Target, Prefetch)> {
+///
+/// Without input there are no manifests: an app is deleted.
+pub async fn open(
+    settings: &Settings,
+    input: Option<Input>,
+    progress: &Progress,
+) -> Result<(Loaded, Target, Prefetch)> {
+    let connection = connection(settings, impersonate(settings)?);
+    let Some(input) = input else {
+        let target = Target::open(&settings.target, &connection).await?;
+        return Ok((Loaded::default(), target, Prefetch::none()));
+    };
     let names = input.foreseen_crds();
     let is_long = !names.is_empty();
     let configs = input.configs().count();
@@ -101,7 +112,6 @@ pub async fn open(settings: &Settings, input: Input, progress: &Progress) -> Res
         let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
         complete(read.map_err(Error::Failed)?, configs)
     };
-    let connection = connection(settings, impersonate(settings)?);
     let opening = async {
         let target = Target::open(&settings.target, &connection).await?;
         let stage = progress.stage("reading live objects", None);

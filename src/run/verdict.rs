@@ -5,6 +5,7 @@
 
 use super::host::Exit;
 use crate::apply::Applied;
+use crate::apply::delete::Removed;
 use crate::cluster::FieldConflict;
 use crate::finding::{CheckReport, CheckStatus};
 use crate::plan::conflicts::{self, Foreseen as ForeseenConflict};
@@ -20,6 +21,10 @@ pub struct Foreseen {
     pub refusals: Vec<Problem>,
     /// What the manifests ask for and a deploy cannot do: see [`crate::plan::strategy`].
     pub not_honoured: Vec<Problem>,
+    /// The app would lose more than one deploy may delete.
+    pub too_many: Vec<Problem>,
+    /// What of the app could not be looked at.
+    pub unread_members: Vec<Problem>,
     /// Objects of other tools that the deploy would change: see [`crate::plan::owner`].
     pub owned: Vec<Problem>,
 }
@@ -60,7 +65,8 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     let ends = |outcome, exit, errors| Verdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
 
     // Blocked weighs more than failed: the findings are certain, and they are what has to be fixed first.
-    let mut blocks = foreseen.not_honoured.iter().chain(&foreseen.owned).map(ErrorEntry::from).peekable();
+    let mut blocks =
+        foreseen.not_honoured.iter().chain(&foreseen.owned).chain(&foreseen.too_many).map(ErrorEntry::from).peekable();
     if has(CheckStatus::Blocked) || blocks.peek().is_some() {
         return ends(Outcome::Blocked, Exit::Blocked, blocks.collect());
     }
@@ -75,28 +81,37 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     let conflicts = if terms.force_conflicts { Vec::new() } else { conflicts::explain(&conflicts()) };
     let not_served = plan.whole().err();
     let not_served = not_served.iter().flat_map(|error| error.problems());
-    let hindrances: Vec<ErrorEntry> =
-        conflicts.iter().chain(&foreseen.refusals).chain(not_served).map(ErrorEntry::from).collect();
+    let hindrances: Vec<ErrorEntry> = conflicts
+        .iter()
+        .chain(&foreseen.refusals)
+        .chain(&foreseen.unread_members)
+        .chain(not_served)
+        .map(ErrorEntry::from)
+        .collect();
     // Without force, the conflicts are among these errors or there are none.
     let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
     if !hindrances.is_empty() {
         let errors = hidden(hindrances, terms.redact);
         return Verdict { outcome: Outcome::Failed, exit: Exit::Failed, errors, notices, goes_on: false };
     }
-    let goes_on = terms.writes && plan.changes.iter().any(|change| !change.action.leaves_alone());
+    let goes_on = terms.writes && plan.is_written();
     let outcome = if terms.writes && !goes_on { Outcome::Unchanged } else { Outcome::Planned };
     Verdict { outcome, exit: Exit::Success, errors: Vec::new(), notices, goes_on }
 }
 
 /// What became of the objects that were written: the outcome, how the process ends, and the errors.
-pub fn after_writing(applied: &Applied, redact: bool) -> (Outcome, Exit, Vec<ErrorEntry>) {
-    let mut errors = hidden(applied.problems.iter().map(ErrorEntry::from).collect(), redact);
+pub fn after_writing(applied: &Applied, removed: &Removed, redact: bool) -> (Outcome, Exit, Vec<ErrorEntry>) {
+    let failed = applied.problems.iter().chain(&removed.problems);
+    let is_failed = applied.interrupted || failed.clone().next().is_some();
+    let stuck = removed.stuck.iter().map(|(_, problem)| problem);
+    let mut errors = hidden(failed.chain(stuck).map(ErrorEntry::from).collect(), redact);
     if applied.interrupted {
         errors.push((&Problem::new("interrupted").help("run the same command again to continue")).into());
     }
     match errors.is_empty() {
         true => (Outcome::Deployed, Exit::Success, errors),
-        false => (Outcome::Failed, Exit::Failed, errors),
+        false if is_failed => (Outcome::Failed, Exit::Failed, errors),
+        false => (Outcome::Failed, Exit::NotReady, errors),
     }
 }
 

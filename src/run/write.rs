@@ -8,7 +8,6 @@ use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::apply::{self, Applied, ApplyOptions, Event};
 use crate::cluster::Target;
-use crate::config::Settings;
 use crate::plan::Plan;
 use crate::problem::{Error, Problem, Result};
 use crate::report::{Report, Summary};
@@ -44,18 +43,20 @@ pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
 }
 
 pub fn question(report: &Report, target: &Target) -> String {
-    let Summary { created, adopted, updated, warnings, .. } = report.summary;
+    let Summary { created, adopted, updated, deleted, warnings, .. } = report.summary;
     let warned = if warnings > 0 { format!(" ({})", text::count(warnings, "warning")) } else { String::new() };
     let adopt = if adopted > 0 { format!(", adopt {adopted}") } else { String::new() };
-    format!("Create {created}{adopt} and update {updated} in {}{warned}?", target.describe())
+    let delete = if deleted > 0 { format!(" and DELETE {deleted}") } else { String::new() };
+    format!("Create {created}{adopt} and update {updated}{delete} in {}{warned}?", target.describe())
 }
 
-pub async fn write(plan: &Plan, target: &Target, settings: &Settings, progress: &Progress, host: &mut Host) -> Applied {
-    let options = ApplyOptions {
-        field_manager: settings.field_manager.clone(),
-        force_conflicts: settings.force_conflicts,
-        established_timeout: settings.timeouts.established,
-    };
+pub async fn write(
+    plan: &Plan,
+    target: &Target,
+    options: ApplyOptions,
+    progress: &Progress,
+    host: &mut Host,
+) -> Applied {
     let stage = progress.stage("applying", None);
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.changes.iter().filter(|change| !change.action.leaves_alone()).count());

@@ -14,6 +14,7 @@ mod availability;
 mod conversion;
 mod crd_invalid;
 mod custom_checks;
+mod deletions;
 mod evidence;
 mod objects;
 mod objects_claims;

@@ -6,6 +6,7 @@ mod support;
 
 mod apply;
 mod apply_conflicts;
+mod apps;
 mod check_as_deploy;
 mod command;
 mod errors;

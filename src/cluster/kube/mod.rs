@@ -13,6 +13,7 @@ mod apply;
 mod client;
 mod connect;
 mod credentials;
+mod delete;
 mod discover;
 mod dry_run;
 mod errors;
@@ -37,8 +38,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{
-    Apply, ApplyError, Connection, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead, Read, Release,
-    RewriteError, RulesReview, Unmark, Wanted,
+    Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead,
+    Read, Release, RewriteError, RulesReview, Unmark, Wanted,
 };
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
@@ -111,6 +112,10 @@ impl KubeTarget {
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+    }
+
+    pub async fn delete(&self, delete: &Delete<'_>) -> std::result::Result<(), DeleteError> {
+        delete::delete(&self.transport, &self.default_namespace, delete).await
     }
 
     pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {

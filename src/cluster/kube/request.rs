@@ -51,13 +51,18 @@ pub enum Payload<'a> {
     JsonPatch(&'a str),
     /// A JSON merge patch (`PATCH`).
     MergePatch(&'a str),
+    /// `DeleteOptions` (`DELETE`).
+    Delete(&'a str),
 }
 
 impl<'a> Payload<'a> {
     /// The body as it is sent.
     pub fn text(self) -> &'a str {
-        let (Payload::Apply(text) | Payload::Create(text) | Payload::JsonPatch(text) | Payload::MergePatch(text)) =
-            self;
+        let (Payload::Apply(text)
+        | Payload::Create(text)
+        | Payload::JsonPatch(text)
+        | Payload::MergePatch(text)
+        | Payload::Delete(text)) = self;
         text
     }
 
@@ -65,13 +70,14 @@ impl<'a> Payload<'a> {
         match self {
             Payload::Apply(_) | Payload::JsonPatch(_) | Payload::MergePatch(_) => Method::PATCH,
             Payload::Create(_) => Method::POST,
+            Payload::Delete(_) => Method::DELETE,
         }
     }
 
     pub fn content_type(self) -> &'static str {
         match self {
             Payload::Apply(_) => "application/apply-patch+yaml",
-            Payload::Create(_) => "application/json",
+            Payload::Create(_) | Payload::Delete(_) => "application/json",
             Payload::MergePatch(_) => "application/merge-patch+json",
             Payload::JsonPatch(_) => "application/json-patch+json",
         }

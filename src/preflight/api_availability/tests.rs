@@ -48,6 +48,7 @@ fn run<T>(
         keep_unplaced: true,
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
+        app: None,
     };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

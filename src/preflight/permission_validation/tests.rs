@@ -29,6 +29,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
         keep_unplaced: false,
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
+        app: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let built = runtime.block_on(plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()));

@@ -114,12 +114,16 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
     let unchanged = format!("{} unchanged{skipped}", text::count(summary.unchanged, "object"));
     match report.outcome {
         Outcome::Blocked => {
-            let word = if purpose == Purpose::Deploy { "Blocked" } else { "Would be blocked" };
+            let word =
+                if matches!(purpose, Purpose::Deploy | Purpose::Delete) { "Blocked" } else { "Would be blocked" };
             line(word, format!(": {}. Nothing was written.", errors(report)))
         }
+        Outcome::Deployed if purpose == Purpose::Delete => line("Deleted", format!("{warnings}: {done}")),
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
         Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged}")),
-        Outcome::Planned if summary.created + summary.updated + summary.adopted + summary.deleted == 0 => {
+        Outcome::Planned
+            if summary.created + summary.updated + summary.adopted + summary.deleted + summary.orphaned == 0 =>
+        {
             line("Nothing to do", format!("{warnings}: {unchanged}"))
         }
         Outcome::Planned => {
@@ -193,6 +197,7 @@ fn done(report: &Report) -> String {
         (summary.adopted, "adopted"),
         (summary.updated, "updated"),
         (summary.deleted, "deleted"),
+        (summary.orphaned, "orphaned"),
         (summary.unchanged, "unchanged"),
         (summary.skipped, "skipped"),
     ];

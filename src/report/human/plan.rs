@@ -15,8 +15,16 @@ const LISTED: usize = 5;
 const INDENT: usize = 9;
 /// Where the numbers of the summary stand, behind the longest action.
 const COLUMN: usize = "unchanged".len() + 1;
-const ACTIONS: [Action; 7] =
-    [Action::Create, Action::Adopt, Action::Update, Action::Delete, Action::Unchanged, Action::Skip, Action::Unknown];
+const ACTIONS: [Action; 8] = [
+    Action::Create,
+    Action::Adopt,
+    Action::Update,
+    Action::Delete,
+    Action::Orphan,
+    Action::Unchanged,
+    Action::Skip,
+    Action::Unknown,
+];
 
 pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     if options.quiet {
@@ -88,6 +96,7 @@ fn word(action: Action) -> &'static str {
         Action::Update => "update",
         Action::Unchanged => "unchanged",
         Action::Delete => "delete",
+        Action::Orphan => "orphan",
         Action::Skip => "skip",
         Action::Unknown => "unread",
     }
@@ -96,7 +105,7 @@ fn word(action: Action) -> &'static str {
 fn paint_action(action: Action, pen: &Pen<'_>) -> String {
     let role = match action {
         Action::Create => Role::Good,
-        Action::Update | Action::Adopt => Role::Warning,
+        Action::Update | Action::Adopt | Action::Orphan => Role::Warning,
         Action::Unchanged | Action::Skip => Role::Faint,
         Action::Delete | Action::Unknown => Role::Error,
     };

@@ -141,17 +141,38 @@ fn redaction_hides_values_and_changes_no_verdict() {
 
 #[test]
 fn what_became_of_the_objects_decides_after_writing() {
-    let applied = |problems: &[&str], interrupted| Applied {
+    let problems = |texts: &[&str]| texts.iter().copied().map(Problem::new).collect::<Vec<_>>();
+    let applied = |texts: &[&str], interrupted| Applied {
         results: vec![ApplyResult::Applied],
-        problems: problems.iter().copied().map(Problem::new).collect(),
+        uids: vec![None],
+        problems: problems(texts),
         interrupted,
     };
-    for (problems, interrupted, outcome, exit, errors) in [
-        (&[][..], false, Outcome::Deployed, Exit::Success, 0),
-        (&["refused"], false, Outcome::Failed, Exit::Failed, 1),
-        (&[], true, Outcome::Failed, Exit::Failed, 1),
+    let removed = |texts: &[&str], stuck: &[&str]| Removed {
+        results: Vec::new(),
+        problems: problems(texts),
+        stuck: problems(stuck).into_iter().enumerate().collect(),
+    };
+    for (texts, interrupted, of_removals, stuck, outcome, exit, errors) in [
+        (&[][..], false, &[][..], &[][..], Outcome::Deployed, Exit::Success, 0),
+        (&["refused"], false, &[], &[], Outcome::Failed, Exit::Failed, 1),
+        (&[], true, &[], &[], Outcome::Failed, Exit::Failed, 1),
+        (&[], false, &["forbidden"], &["stuck"], Outcome::Failed, Exit::Failed, 2),
+        (&[], false, &[], &["stuck", "too"], Outcome::Failed, Exit::NotReady, 2),
     ] {
-        let end = after_writing(&applied(problems, interrupted), false);
-        assert_eq!((end.0, end.1, end.2.len()), (outcome, exit, errors), "{problems:?} {interrupted}");
+        let end = after_writing(&applied(texts, interrupted), &removed(of_removals, stuck), false);
+        assert_eq!((end.0, end.1, end.2.len()), (outcome, exit, errors), "{texts:?} {interrupted} {stuck:?}");
     }
+}
+
+#[test]
+fn what_another_tool_owns_and_too_many_deletions_block_and_unread_members_fail() {
+    let found = || vec![Problem::new("x")];
+    let judge = |foreseen| before_writing(&[], &plan(Action::Update), &foreseen, FORCE);
+    let ends = |verdict: Verdict| (verdict.outcome, verdict.exit, verdict.errors.len(), verdict.goes_on);
+    let blocked = (Outcome::Blocked, Exit::Blocked, 1, false);
+    assert_eq!(ends(judge(Foreseen { owned: found(), ..Foreseen::default() })), blocked);
+    assert_eq!(ends(judge(Foreseen { too_many: found(), ..Foreseen::default() })), blocked);
+    let unread = judge(Foreseen { unread_members: found(), ..Foreseen::default() });
+    assert_eq!(ends(unread), (Outcome::Failed, Exit::Failed, 1, false));
 }

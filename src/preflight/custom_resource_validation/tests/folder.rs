@@ -32,6 +32,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         keep_unplaced: false,
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
+        app: None,
     };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,0 +1,133 @@
+//! The label of an app's members, put into the manifests: what is planned, checked and shown is what is applied.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::manifest::{Manifest, Spans};
+use crate::plan::owner::PART_OF;
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{RawObject, Step};
+
+/// From so many bytes of JSON on, it is made again whenever it is asked for, as that of the manifest is.
+const HELD: usize = 64 << 10;
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    metadata: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    /// `null` is there, too.
+    #[serde(borrow, default, deserialize_with = "as_written")]
+    labels: Option<&'a RawValue>,
+}
+
+fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+/// Gives every manifest the label of the set `id`.
+///
+/// # Errors
+/// Manifests that have such a label themselves: it says which set an object belongs to, and only the tool that keeps the set
+/// may write it.
+pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
+    let mut problems = Vec::new();
+    for manifest in manifests {
+        if has_label(&manifest.raw.json()) {
+            let at = Spans::of(&manifest.origin).locate(&[Step::from("metadata"), "labels".into(), PART_OF.into()]);
+            let message = format!("{}: the label {PART_OF} is set by the tool that keeps an ApplySet", manifest.object);
+            problems.push(Problem::new(message).at(at.location).help("remove the label from the manifest"));
+            continue;
+        }
+        manifest.raw = match manifest.raw.held() {
+            Some(json) => RawObject::new(labelled(json, id)),
+            None => {
+                let (raw, id) = (manifest.raw.clone(), id.to_owned());
+                let json = labelled(&raw.json(), &id);
+                match json.len() < HELD {
+                    true => RawObject::new(json),
+                    false => RawObject::made_when_asked(move || labelled(&raw.json(), &id)),
+                }
+            }
+        };
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
+}
+
+fn has_label(json: &str) -> bool {
+    if !json.contains(PART_OF) {
+        return false;
+    }
+    let labels = || -> Option<BTreeMap<String, serde_json::Value>> {
+        let head: Head<'_> = serde_json::from_str(json).ok()?;
+        let metadata: Metadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
+        serde_json::from_str(metadata.labels?.get()).ok()
+    };
+    labels().is_some_and(|labels| labels.contains_key(PART_OF))
+}
+
+/// The JSON of an object with one label more.
+fn labelled(json: &str, id: &str) -> String {
+    let label = format!("\"{PART_OF}\":\"{id}\"");
+    let place = || -> Option<(usize, usize, String)> {
+        let head: Head<'_> = serde_json::from_str(json).ok()?;
+        let metadata: Metadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
+        let start = |part: &RawValue| part.get().as_ptr() as usize - json.as_ptr() as usize;
+        let comma = |members: &str| if members[1..].trim_start().starts_with('}') { "" } else { "," };
+        Some(match metadata.labels.filter(|labels| labels.get().starts_with('{')) {
+            Some(labels) => (start(labels) + 1, start(labels) + 1, format!("{label}{}", comma(labels.get()))),
+            None => match metadata.labels {
+                // `labels: null`
+                Some(null) => (start(null), start(null) + null.get().len(), format!("{{{label}}}")),
+                None => {
+                    let text = format!("\"labels\":{{{label}}}{}", comma(head.metadata.get()));
+                    (start(head.metadata) + 1, start(head.metadata) + 1, text)
+                }
+            },
+        })
+    };
+    match place() {
+        Some((start, end, text)) => format!("{}{text}{}", &json[..start], &json[end..]),
+        // No object with metadata; the loader takes none.
+        None => json.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_label_joins_those_that_are_there_and_changes_nothing_else() {
+        for (written, labels) in [
+            (json!({"name": "a"}), json!({})),
+            (json!({"name": "a", "labels": {}}), json!({})),
+            (json!({"name": "a", "labels": null}), json!({})),
+            (json!({"labels": {"b": "c", "d": "\"{"}, "name": "a"}), json!({"b": "c", "d": "\"{"})),
+            (json!({}), json!({})),
+        ] {
+            let object = json!({"kind": "X", "spec": {"metadata": {"labels": {"no": "no"}}}, "metadata": written});
+            let mut expected = object.clone();
+            expected["metadata"]["labels"] = labels;
+            expected["metadata"]["labels"][PART_OF] = "set".into();
+            let made = labelled(&object.to_string(), "set");
+            assert_eq!(serde_json::from_str::<Value>(&made).expect(&made), expected);
+            let pretty = labelled(&serde_json::to_string_pretty(&object).unwrap(), "set");
+            assert_eq!(serde_json::from_str::<Value>(&pretty).expect(&pretty), expected);
+            assert!(has_label(&made) && !has_label(&object.to_string()));
+        }
+    }
+
+    #[test]
+    fn only_a_label_of_the_object_itself_is_one() {
+        assert!(!has_label(&json!({"metadata": {"annotations": {PART_OF: "x"}}}).to_string()));
+        assert!(!has_label(&json!({"metadata": {}, "spec": {"labels": {PART_OF: "x"}}}).to_string()));
+    }
+}

@@ -1,0 +1,273 @@
+//! The live objects of an app: those that carry its label, and those that its inventory names.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+use serde::Deserialize;
+
+use super::inventory::group_kind;
+use super::{Member, Parent};
+use crate::cluster::{ListError, ListRequest, Target, Wanted};
+use crate::crd;
+use crate::plan::owner::PART_OF;
+use crate::problem::{Problem, Result};
+use crate::resource::{ObjectRef, Resource};
+
+/// Lists under way at the same time.
+const AT_ONCE: usize = 8;
+const PAGE: u32 = 500;
+
+/// One live object of an app, or one that may be.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub object: Arc<ObjectRef>,
+    pub resource: Arc<Resource>,
+    pub facts: Facts,
+}
+
+/// What is known of a live object without its content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub uid: String,
+    pub resource_version: String,
+    pub created: String,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub finalizers: Vec<String>,
+    /// When its deletion was asked for.
+    pub deleted: Option<String>,
+    pub owners: Vec<OwnerRef>,
+}
+
+/// Who owns an object within Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct OwnerRef {
+    pub kind: String,
+    pub name: String,
+    #[serde(default)]
+    pub uid: String,
+    #[serde(default)]
+    pub controller: Option<bool>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Live {
+    pub found: Vec<Found>,
+    /// Members of the inventory that no longer exist.
+    pub gone: Vec<Member>,
+    /// Where nobody knows: kinds and namespaces that cannot be listed. Nothing is pruned then.
+    pub unread: Vec<Problem>,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+}
+
+type Texts = Option<BTreeMap<String, String>>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(default)]
+    creation_timestamp: Option<String>,
+    #[serde(default)]
+    deletion_timestamp: Option<String>,
+    #[serde(default)]
+    labels: Texts,
+    #[serde(default)]
+    annotations: Texts,
+    #[serde(default)]
+    finalizers: Option<Vec<String>>,
+    #[serde(default)]
+    owner_references: Option<Vec<OwnerRef>>,
+}
+
+/// What an object says of itself.
+pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
+    let Head { metadata } = serde_json::from_str(json).ok()?;
+    let api_version = match resource.group.as_str() {
+        "" => resource.version.clone(),
+        group => format!("{group}/{}", resource.version),
+    };
+    let object = ObjectRef {
+        api_version,
+        kind: resource.kind.clone(),
+        namespace: metadata.namespace.map(Cow::into_owned),
+        name: metadata.name.into_owned(),
+    };
+    let facts = Facts {
+        uid: metadata.uid.into_owned(),
+        resource_version: metadata.resource_version.into_owned(),
+        created: metadata.creation_timestamp.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+        finalizers: metadata.finalizers.unwrap_or_default(),
+        deleted: metadata.deletion_timestamp,
+        owners: metadata.owner_references.unwrap_or_default(),
+    };
+    Some(Found { object: object.into(), resource: resource.clone(), facts })
+}
+
+/// Reads the live objects of the app.
+///
+/// # Errors
+/// The server is not reached.
+pub async fn find(parent: &Parent, target: &Target) -> Result<Live> {
+    let mut kinds = parent.kinds.clone();
+    kinds.extend(parent.members.iter().map(Member::group_kind));
+    let mut namespaces = parent.namespaces.clone();
+    namespaces.extend(parent.members.iter().filter_map(|member| member.namespace.clone()));
+    if kinds.is_empty() {
+        return Ok(Live::default());
+    }
+    let resources = highest(target.served().await?);
+    let mut live = Live::default();
+    let mut lists: Vec<(Arc<Resource>, Option<&str>)> = Vec::new();
+    for kind in &kinds {
+        match resources.get(kind) {
+            Some(resource) if resource.namespaced => {
+                lists.extend(namespaces.iter().map(|namespace| (resource.clone(), Some(namespace.as_str()))));
+            }
+            Some(resource) => lists.push((resource.clone(), None)),
+            // `missing` looks why.
+            None => {}
+        }
+    }
+    let selector = format!("{PART_OF}={}", parent.app.id());
+    let list = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
+        let request = ListRequest { resource: &resource, namespace, label_selector: Some(&selector), page_size: PAGE };
+        let mut pages = target.list(&request);
+        let found = pages.gather(|found: &mut Vec<Option<Found>>, json| found.push(read(json, &resource))).await;
+        (resource.clone(), namespace.map(str::to_owned), found)
+    };
+    let mut answers = stream::iter(lists).map(list).buffer_unordered(AT_ONCE);
+    let mut unlisted: BTreeSet<(String, Option<String>)> = BTreeSet::new();
+    while let Some((resource, namespace, found)) = answers.next().await {
+        match found {
+            Ok(found) => live.found.extend(found.into_iter().flatten()),
+            Err(ListError::NotServed(_)) => {}
+            Err(error) => {
+                unlisted.insert((group_kind(&resource.group, &resource.kind), namespace));
+                let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+                let message = format!("could not look for members of the app {}: {}", parent.app.name, what.message);
+                live.unread.push(Problem { message, ..what });
+            }
+        }
+    }
+    drop(answers);
+    missing(parent, &resources, &mut live, target).await?;
+    live.found.sort_by(|a, b| a.object.cmp(&b.object));
+    live.unread.sort();
+    live.unread.dedup();
+    Ok(live)
+}
+
+/// Reads the members that no list has shown: gone, or without their label.
+async fn missing(
+    parent: &Parent,
+    resources: &BTreeMap<String, Arc<Resource>>,
+    live: &mut Live,
+    target: &Target,
+) -> Result<()> {
+    let listed: BTreeSet<(String, String, Option<String>, String)> = live
+        .found
+        .iter()
+        .map(|found| {
+            let (group, kind, namespace, name) = found.object.identity();
+            (group.to_owned(), kind.to_owned(), namespace.map(str::to_owned), name.to_owned())
+        })
+        .collect();
+    let is_listed = |member: &Member| {
+        let (group, kind, namespace, name) = member.identity();
+        listed.contains(&(group.to_owned(), kind.to_owned(), namespace.map(str::to_owned), name.to_owned()))
+    };
+    let mut wanted = Vec::new();
+    let mut asked = Vec::new();
+    for member in parent.members.iter().filter(|member| !is_listed(member)) {
+        let Some(resource) = resources.get(&member.group_kind()) else {
+            match is_aggregated(&member.group, target).await {
+                // The CRD is gone, and the object with it.
+                Ok(false) => live.gone.push(member.clone()),
+                _ => live.unread.push(
+                    Problem::new(format!("{} is not served, so nobody knows of {}", member.group_kind(), member.name))
+                        .help("is an aggregated API down? kubectl get apiservices"),
+                ),
+            }
+            continue;
+        };
+        let api_version = match resource.group.as_str() {
+            "" => resource.version.clone(),
+            group => format!("{group}/{}", resource.version),
+        };
+        let object = ObjectRef {
+            api_version,
+            kind: member.kind.clone(),
+            namespace: member.namespace.clone(),
+            name: member.name.clone(),
+        };
+        wanted.push(Wanted { resource: resource.clone(), object: object.into() });
+        asked.push(member);
+    }
+    for ((answer, wanted), member) in target.read_each(&wanted, &|_, _| ()).await?.into_iter().zip(&wanted).zip(asked) {
+        match answer {
+            Ok(None) => live.gone.push(member.clone()),
+            Ok(Some(object)) => live.found.extend(read(&object.raw.json(), &wanted.resource)),
+            Err(problem) => live.unread.push(problem),
+        }
+    }
+    Ok(())
+}
+
+/// Whether another server answers for the group, through an APIService: where that is down, its objects come back with it.
+async fn is_aggregated(group: &str, target: &Target) -> std::result::Result<bool, ListError> {
+    #[derive(Deserialize)]
+    struct ApiService {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    struct Spec {
+        #[serde(default)]
+        group: String,
+        #[serde(default)]
+        service: Option<serde::de::IgnoredAny>,
+    }
+    let resource = Resource {
+        group: "apiregistration.k8s.io".into(),
+        version: "v1".into(),
+        kind: "APIService".into(),
+        plural: "apiservices".into(),
+        namespaced: false,
+    };
+    let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
+    let is_of_group = |found: &mut bool, json: &str| {
+        let service = serde_json::from_str::<ApiService>(json).ok();
+        *found |= service.is_none_or(|service| service.spec.group == group && service.spec.service.is_some());
+    };
+    target.list(&request).gather(is_of_group).await
+}
+
+/// Each kind at the highest of its versions, by `Kind.group`.
+fn highest(served: Vec<Resource>) -> BTreeMap<String, Arc<Resource>> {
+    let mut kinds: BTreeMap<String, Arc<Resource>> = BTreeMap::new();
+    for resource in served.into_iter().filter(|resource| !resource.plural.contains('/')) {
+        let kind = group_kind(&resource.group, &resource.kind);
+        let is_higher = |known: &Arc<Resource>| crd::versions::compare(&known.version, &resource.version).is_lt();
+        if kinds.get(&kind).is_none_or(is_higher) {
+            kinds.insert(kind, resource.into());
+        }
+    }
+    kinds
+}

@@ -1,0 +1,105 @@
+//! An app: the objects that one team deploys together, under a name that the cluster keeps.
+//!
+//! An app is an ApplySet (<https://kep.k8s.io/3659>): its parent is the ConfigMap `NAME.gantry` in the app's namespace, and
+//! each member carries the label `applyset.kubernetes.io/part-of` with the identifier of the set. Beside what an ApplySet
+//! asks for, the parent keeps an inventory of the members with their uids. An object is deleted only with both keys: our
+//! label on the live object, and its uid in our inventory.
+
+pub mod inventory;
+pub mod label;
+pub mod members;
+pub mod parent;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::cluster::Target;
+use crate::resource::{ObjectRef, Resource};
+
+pub use inventory::Member;
+pub use parent::{Outcome, Parent};
+
+/// What the name of an app's parent ends with.
+pub const SUFFIX: &str = ".gantry";
+
+/// An app by its name and the namespace that keeps its parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct App {
+    pub name: String,
+    pub namespace: String,
+}
+
+impl App {
+    /// The app of a name, in the namespace that was chosen for it or else in the one of the run.
+    pub fn new(name: &str, app_namespace: Option<&str>, namespace: Option<&str>, target: &Target) -> Self {
+        let namespace = app_namespace.or(namespace).unwrap_or_else(|| target.default_namespace());
+        App { name: name.to_owned(), namespace: namespace.to_owned() }
+    }
+
+    /// The ConfigMap that keeps the app.
+    pub fn parent(&self) -> ObjectRef {
+        ObjectRef {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some(self.namespace.clone()),
+            name: format!("{}{SUFFIX}", self.name),
+        }
+    }
+
+    /// The identifier of the set, which its members carry: `applyset-` and the hash of the parent's name, namespace, kind and
+    /// group (which is empty), as the KEP defines it.
+    pub fn id(&self) -> String {
+        let text = format!("{}{SUFFIX}.{}.ConfigMap.", self.name, self.namespace);
+        let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
+    }
+}
+
+/// Where ConfigMaps are served.
+pub fn config_maps() -> Resource {
+    Resource {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+        plural: "configmaps".into(),
+        namespaced: true,
+    }
+}
+
+/// Why `text` cannot be the name of an app.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_name(text: &str) -> Result<(), String> {
+    let is_label = |part: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    match text.len() <= 253 - SUFFIX.len() && text.split('.').all(is_label) {
+        true => Ok(()),
+        false => Err(format!(
+            "{text:?} is not the name of an app: at most {} lower case letters, digits, - and .",
+            253 - SUFFIX.len()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identifier_is_that_of_kubectl() {
+        // As kubectl 1.36 computes it for `--applyset=configmaps/shop.gantry -n default`.
+        let app = App { name: "shop".into(), namespace: "default".into() };
+        let id = app.id();
+        assert!(id.starts_with("applyset-") && id.ends_with("-v1") && id.len() == "applyset-".len() + 43 + 3, "{id}");
+        assert_ne!(id, App { namespace: "other".into(), ..app }.id());
+    }
+
+    #[test]
+    fn names_are_those_of_config_maps() {
+        assert!(["shop", "shop.v1", "a-b"].iter().all(|name| check_name(name).is_ok()));
+        assert!(["", "Shop", "a..b", "-a", "a/b", &"a".repeat(247)].iter().all(|name| check_name(name).is_err()));
+    }
+}

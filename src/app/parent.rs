@@ -1,0 +1,395 @@
+//! The ConfigMap that keeps an app: an ApplySet parent with the inventory and what the last run did.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::inventory::{self, Member, group_kind};
+use super::{App, SUFFIX, config_maps};
+use crate::cluster::{Apply, ApplyError, Delete, DeleteError, Pin, Target, Wanted};
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{Live, RawObject};
+use crate::text::sanitize;
+
+/// The label that makes an object the parent of an ApplySet.
+pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
+const TOOLING: &str = "applyset.kubernetes.io/tooling";
+const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+
+/// The field manager of parents, whatever the deploy uses for members.
+const MANAGER: &str = "gantry";
+
+/// How long a run that began keeps others out.
+const LOCKED: SignedDuration = SignedDuration::from_mins(15);
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// It is writing, or was ended while it was.
+    Started,
+    Applied,
+    Failed,
+}
+
+/// The last run that wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Last {
+    pub time: Timestamp,
+    pub outcome: Outcome,
+    /// As the server knows the user.
+    #[serde(default)]
+    pub user: String,
+    #[serde(default)]
+    pub version: String,
+    /// The process: see [`holder`].
+    #[serde(default)]
+    pub holder: String,
+    /// Why it did not come to its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+}
+
+impl Last {
+    /// Where no run is on record.
+    pub fn none() -> Self {
+        Last {
+            time: Timestamp::UNIX_EPOCH,
+            outcome: Outcome::Applied,
+            user: String::new(),
+            version: String::new(),
+            holder: String::new(),
+            reasons: Vec::new(),
+        }
+    }
+}
+
+/// A parent as it is live.
+#[derive(Debug, Clone)]
+pub struct Parent {
+    pub app: App,
+    pub live: Live,
+    /// `Kind.group` of all members, and perhaps of more.
+    pub kinds: BTreeSet<String>,
+    /// The namespaces of all members, and perhaps more.
+    pub namespaces: BTreeSet<String>,
+    pub members: BTreeSet<Member>,
+    pub last: Option<Last>,
+}
+
+/// What is to be kept.
+#[derive(Debug, Clone)]
+pub struct Content {
+    pub kinds: BTreeSet<String>,
+    pub namespaces: BTreeSet<String>,
+    pub members: BTreeSet<Member>,
+    pub last: Last,
+}
+
+#[derive(Deserialize)]
+struct ConfigMap {
+    metadata: Metadata,
+    #[serde(default)]
+    data: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    namespace: Option<String>,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// The app that a ConfigMap of a list keeps, as its name says, and the ConfigMap.
+pub fn app_of(json: &str) -> Option<(App, Live)> {
+    let ConfigMap { metadata, .. } = serde_json::from_str(json).ok()?;
+    let name = metadata.name.strip_suffix(SUFFIX)?.to_owned();
+    let app = App { name, namespace: metadata.namespace? };
+    if metadata.labels?.get(ID_LABEL) != Some(&app.id()) {
+        return None;
+    }
+    let live = Live { raw: RawObject::new(json), uid: metadata.uid, resource_version: metadata.resource_version };
+    Some((app, live))
+}
+
+impl Parent {
+    /// Reads the parent of an app; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not a parent of gantry's.
+    pub async fn read(app: &App, target: &Target) -> Result<Option<Self>> {
+        let wanted = Wanted { resource: config_maps().into(), object: app.parent().into() };
+        let live = target.read(&[wanted], &|_, _| ()).await?.pop().flatten();
+        live.map(|live| Self::of(app, live).map_err(Error::failed)).transpose()
+    }
+
+    /// # Errors
+    /// It is not a parent of gantry's, or not one that can be read.
+    pub fn of(app: &App, live: Live) -> std::result::Result<Self, Problem> {
+        let parent = app.parent();
+        let wrong = |why: &str| Problem::new(format!("{parent} does not keep an app of gantry: {}", sanitize(why)));
+        let config_map: ConfigMap =
+            serde_json::from_str(&live.raw.json()).map_err(|error| wrong(&error.to_string()))?;
+        let labels = config_map.metadata.labels.unwrap_or_default();
+        let annotations = config_map.metadata.annotations.unwrap_or_default();
+        let other_name = "choose another name for the app";
+        if labels.get(ID_LABEL) != Some(&app.id()) {
+            return Err(wrong(&format!("its label {ID_LABEL} is not {}", app.id())).help(other_name));
+        }
+        let tooling = annotations.get(TOOLING).map_or("", String::as_str);
+        if !tooling.starts_with("gantry/") {
+            return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(other_name));
+        }
+        let list = |key: &str| -> BTreeSet<String> {
+            let text = annotations.get(key).map_or("", String::as_str);
+            text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        let data = config_map.data.unwrap_or_default();
+        let packed = data.contains_key("inventory.gz");
+        let text = data.get(if packed { "inventory.gz" } else { "inventory" }).map_or("", String::as_str);
+        let broken = |why: &str| {
+            wrong(why).help(
+                "restore the ConfigMap; gantry deletes nothing without it. To begin again with what the manifests hold: \
+                 gantry apps forget",
+            )
+        };
+        let members = inventory::decode(text, packed).map_err(|why| broken(&format!("{why} cannot be read")))?;
+        let last = data.get("last").map(|text| serde_json::from_str(text)).transpose();
+        let last = last.map_err(|error| broken(&format!("data.last: {error}")))?;
+        let mut namespaces = list(NAMESPACES);
+        namespaces.insert(app.namespace.clone());
+        Ok(Parent { app: app.clone(), live, kinds: list(KINDS), namespaces, members, last })
+    }
+
+    /// Deletes the record, if it is still the one that was read.
+    ///
+    /// # Errors
+    /// It has changed since, or cannot be deleted.
+    pub async fn delete(&self, target: &Target) -> std::result::Result<(), Problem> {
+        let object = self.app.parent();
+        let Live { uid, resource_version, .. } = &self.live;
+        let delete = Delete { resource: &config_maps(), object: &object, uid, resource_version, foreground: false };
+        target.delete(&delete).await.map_err(|error| match error {
+            DeleteError::Changed => {
+                let message = format!("{object} changed after it was read; the app {} is kept", self.app.name);
+                Problem::new(message).help("run the same command again")
+            }
+            DeleteError::Refused(problem) => {
+                Problem { message: format!("{object} could not be deleted: {}", problem.message), ..problem }
+            }
+        })
+    }
+
+    fn pin(&self) -> Pin {
+        Pin::At { uid: self.live.uid.clone(), resource_version: self.live.resource_version.clone() }
+    }
+
+    /// Whether another run is writing this app.
+    ///
+    /// # Errors
+    /// Who it is, and what to do.
+    pub fn locked(&self, now: Timestamp) -> std::result::Result<(), Problem> {
+        let Some(last) = self.last.as_ref().filter(|last| last.outcome == Outcome::Started) else { return Ok(()) };
+        let age = now.duration_since(last.time);
+        if age >= LOCKED || is_gone(&last.holder) {
+            return Ok(());
+        }
+        let (user, holder) = (sanitize(&last.user), sanitize(last.holder.split('|').next().unwrap_or_default()));
+        let message = format!(
+            "another deploy of the app {} is running: {user} on {holder} began {} s ago, at {}",
+            self.app.name,
+            age.as_secs().max(0),
+            last.time.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        );
+        Err(Problem::new(message).help("wait until it has ended; if it was killed, continue with --break-lock"))
+    }
+}
+
+/// Which process this is, for one that comes later on the same machine: host, namespace of process ids, id and start.
+pub fn holder(environment: &BTreeMap<String, String>) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let host = host.or_else(|| environment.get("HOSTNAME").cloned()).unwrap_or_else(|| "unknown".to_owned());
+    let id = std::process::id();
+    match process(id) {
+        Some((space, start)) => format!("{host}|{space}|{id}|{start}"),
+        None => host,
+    }
+}
+
+/// The namespace of process ids, and when the process was started in ticks since boot, as Linux tells.
+fn process(id: u32) -> Option<(String, String)> {
+    let space = std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // After the name of the program, which may hold anything; the start is the 22nd field.
+    let start = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
+    Some((format!("{}:{space}", boot.trim()), start))
+}
+
+/// Whether a process of this machine is certain to have ended.
+fn is_gone(holder: &str) -> bool {
+    let [_, space, id, start] = holder.split('|').collect::<Vec<_>>()[..] else { return false };
+    let (Ok(id), Some((our_space, _))) = (id.parse::<u32>(), process(std::process::id())) else { return false };
+    space == our_space && process(id).is_none_or(|(_, now)| now != start)
+}
+
+/// Writes the parent, if it is still the one that was read. Answers what is live now.
+///
+/// # Errors
+/// It has changed since (another run has begun), or cannot be written.
+pub async fn write(
+    app: &App,
+    before: Option<&Parent>,
+    content: Content,
+    target: &Target,
+) -> std::result::Result<Parent, Problem> {
+    let raw = object(app, &content).map_err(|why| Problem::new(format!("the app {}: {why}", app.name)))?;
+    let parent = app.parent();
+    let pin = before.map_or(Pin::Absent, Parent::pin);
+    let apply = Apply {
+        resource: &config_maps(),
+        object: &parent,
+        raw: &RawObject::from_value(&raw),
+        live: before.map(|before| &before.live.raw),
+        pin: &pin,
+        field_manager: MANAGER,
+        force_conflicts: true,
+    };
+    match target.apply(&apply).await {
+        Ok(live) => Parent::of(app, live),
+        Err(ApplyError::Changed) => Err(Problem::new(format!(
+            "another deploy of the app {} has begun meanwhile: {parent} changed after it was read",
+            app.name
+        ))
+        .help("wait until it has ended, then run the same command again")),
+        Err(ApplyError::Refused(problem)) => {
+            Err(Problem { message: format!("the app {} cannot be kept: {}", app.name, problem.message), ..problem })
+        }
+        // Every field is taken by force.
+        Err(ApplyError::Conflict(_)) => Err(Problem::new(format!("{parent} has conflicts of field managers"))),
+    }
+}
+
+fn object(app: &App, content: &Content) -> std::result::Result<Value, String> {
+    let Content { kinds, namespaces, members, last } = content;
+    let inventory = inventory::encode(members)?;
+    let additional: Vec<&str> =
+        namespaces.iter().filter(|namespace| **namespace != app.namespace).map(String::as_str).collect();
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let key = if inventory.packed { "inventory.gz" } else { "inventory" };
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("{}{SUFFIX}", app.name),
+            "namespace": app.namespace,
+            "labels": {ID_LABEL: app.id()},
+            "annotations": {
+                TOOLING: concat!("gantry/v", env!("CARGO_PKG_VERSION")),
+                KINDS: kinds.join(","),
+                NAMESPACES: additional.join(","),
+            },
+        },
+        "data": {key: inventory.text, "last": serde_json::to_string(last).map_err(|error| error.to_string())?},
+    }))
+}
+
+/// The kinds and namespaces of members.
+pub fn reach<'m>(members: impl IntoIterator<Item = &'m Member>) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut kinds, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
+    for member in members {
+        kinds.insert(group_kind(&member.group, &member.kind));
+        namespaces.extend(member.namespace.clone());
+    }
+    (kinds, namespaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app() -> App {
+        App { name: "shop".into(), namespace: "prod".into() }
+    }
+
+    fn last(outcome: Outcome, holder: String) -> Last {
+        let time = "2026-01-01T00:00:00Z".parse().unwrap();
+        Last { time, outcome, user: "ann".into(), version: "v1".into(), holder, reasons: Vec::new() }
+    }
+
+    fn parent(last: Last) -> Parent {
+        let member = Member {
+            group: "apps".into(),
+            kind: "Deployment".into(),
+            namespace: Some("web".into()),
+            name: "a".into(),
+            uid: "u".into(),
+            adopted: false,
+        };
+        let (kinds, namespaces) = reach([&member]);
+        let content = Content { kinds, namespaces, members: [member].into(), last };
+        let raw = RawObject::from_value(&object(&app(), &content).unwrap());
+        let live = Live { raw, uid: "p".into(), resource_version: "1".into() };
+        Parent::of(&app(), live).unwrap()
+    }
+
+    #[test]
+    fn a_parent_is_read_as_it_was_written() {
+        let read = parent(last(Outcome::Applied, String::new()));
+        assert_eq!(read.kinds, ["Deployment.apps".to_owned()].into());
+        assert_eq!(read.namespaces, ["prod".to_owned(), "web".to_owned()].into());
+        assert_eq!((read.members.len(), read.last), (1, Some(last(Outcome::Applied, String::new()))));
+        assert_eq!(app_of(&read.live.raw.json()).map(|(app, _)| app), Some(app()));
+    }
+
+    #[test]
+    fn what_is_no_parent_of_ours_is_refused() {
+        let whole = parent(last(Outcome::Applied, String::new())).live.raw.value();
+        let with = |pointer: &str, value: Value| {
+            let mut object = whole.clone();
+            *object.pointer_mut(pointer).unwrap() = value;
+            let live = Live { raw: RawObject::from_value(&object), uid: "p".into(), resource_version: "1".into() };
+            Parent::of(&app(), live).unwrap_err().message
+        };
+        let tooling = with("/metadata/annotations/applyset.kubernetes.io~1tooling", json!("kubectl/v1.36"));
+        assert!(tooling.contains("belongs to \"kubectl/v1.36\""), "{tooling}");
+        assert!(with("/metadata/labels", json!({})).contains("does not keep an app"));
+        assert!(with("/data/inventory", json!("x")).contains("line 1 of the inventory cannot be read"));
+        assert!(with("/data/last", json!("{")).contains("data.last"));
+    }
+
+    #[test]
+    fn a_run_that_writes_keeps_others_out_for_a_while() {
+        let at =
+            |minutes: i64| "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
+        let elsewhere = parent(last(Outcome::Started, "elsewhere|x|1|2".into()));
+        let problem = elsewhere.locked(at(14)).unwrap_err();
+        assert!(problem.message.contains("ann on elsewhere began 840 s ago"), "{}", problem.message);
+        assert!(elsewhere.locked(at(15)).is_ok());
+        assert!(parent(last(Outcome::Failed, "elsewhere|x|1|2".into())).locked(at(1)).is_ok());
+        let ours = holder(&BTreeMap::new());
+        assert!(parent(last(Outcome::Started, ours)).locked(at(1)).is_err(), "this process runs");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_of_this_machine_that_has_ended_keeps_nobody_out() {
+        let ours = holder(&BTreeMap::new());
+        let (rest, _) = ours.rsplit_once('|').unwrap();
+        assert!(is_gone(&format!("{rest}|1")), "the id belongs to a later process");
+        assert!(!is_gone(&ours));
+    }
+}

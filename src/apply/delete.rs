@@ -1,0 +1,230 @@
+//! Deletes what leaves an app, stage by stage, and waits until it is gone.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
+use crate::finding::{Action, ApplyResult};
+use crate::plan::owner::PART_OF;
+use crate::plan::removal::{Removal, stage};
+use crate::problem::Problem;
+use crate::resource::Live;
+
+/// How far the deletions came.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// One for each removal, in its order.
+    pub results: Vec<ApplyResult>,
+    /// Why some were not begun.
+    pub problems: Vec<Problem>,
+    /// Deletions that have begun and have not ended in time, each with its index.
+    pub stuck: Vec<(usize, Problem)>,
+}
+
+impl Removed {
+    /// All that is to be said.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().chain(self.stuck.iter().map(|(_, problem)| problem))
+    }
+}
+
+/// How often an object is looked at again that moved between check and deletion.
+const TRIES: u32 = 5;
+
+/// Deletes and lets go.
+pub async fn run(
+    removals: &[Removal],
+    target: &Target,
+    field_manager: &str,
+    timeout: Duration,
+    stop: &watch::Receiver<bool>,
+) -> Removed {
+    let mut removed = Removed { results: vec![ApplyResult::NotReached; removals.len()], ..Removed::default() };
+    let deadline = Instant::now() + timeout;
+    for of_stage in 0..=5 {
+        let indices: Vec<usize> =
+            (0..removals.len()).filter(|index| stage(&removals[*index].object) == of_stage).collect();
+        if indices.is_empty() {
+            continue;
+        }
+        if *stop.borrow() || !removed.problems.is_empty() || !removed.stuck.is_empty() {
+            break;
+        }
+        let one = async |index: usize| (index, remove(&removals[index], target, field_manager).await);
+        let mut answers = stream::iter(indices.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
+        while let Some((index, answer)) = answers.next().await {
+            match answer {
+                Ok(()) => removed.results[index] = ApplyResult::Applied,
+                Err(problem) => {
+                    removed.results[index] = ApplyResult::Failed;
+                    removed.problems.push(problem);
+                }
+            }
+        }
+        drop(answers);
+        let going = indices.into_iter().filter(|index| {
+            removals[*index].action == Action::Delete && removed.results[*index] == ApplyResult::Applied
+        });
+        let going = going.map(|index| (index, &removals[index])).collect();
+        removed.stuck.extend(gone(going, target, deadline, stop).await);
+    }
+    removed
+}
+
+async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Result<(), Problem> {
+    let Removal { object, resource, facts, action, is_done } = removal;
+    if *is_done {
+        return Ok(());
+    }
+    let mut resource_version = facts.resource_version.clone();
+    for _ in 0..TRIES {
+        let changed = match action {
+            Action::Delete => {
+                let foreground = matches!(object.group(), "apps" | "batch");
+                let uid = &facts.uid;
+                let delete = Delete { resource, object, uid, resource_version: &resource_version, foreground };
+                match target.delete(&delete).await {
+                    Ok(()) => return Ok(()),
+                    Err(DeleteError::Changed) => true,
+                    Err(DeleteError::Refused(problem)) => return Err(not_removed(removal, "deleted", problem)),
+                }
+            }
+            _ => {
+                let Some(live) = now(removal, target).await? else { return Ok(()) };
+                let unmark =
+                    Unmark { resource, object, live: &live, labels: &[PART_OF], annotations: &[], field_manager };
+                match target.unmark(&unmark).await {
+                    Ok(_) => return Ok(()),
+                    Err(ApplyError::Refused(problem)) => return Err(not_removed(removal, "let go", problem)),
+                    Err(_) => true,
+                }
+            }
+        };
+        debug_assert!(changed);
+        match now(removal, target).await? {
+            None => return Ok(()),
+            Some(live) if live.uid != facts.uid => {
+                return Err(changed_since(removal, "was deleted and created again after it was checked"));
+            }
+            // Its labels and annotations say whether it goes.
+            Some(live) if !is_as_checked(&live, removal) => {
+                return Err(changed_since(removal, "changed after it was checked"));
+            }
+            Some(live) => resource_version = live.resource_version,
+        }
+    }
+    Err(changed_since(removal, "kept changing while gantry tried to delete it"))
+}
+
+/// Whether what decided its fate is still so: labels, annotations, owners.
+fn is_as_checked(live: &Live, removal: &Removal) -> bool {
+    let found = crate::app::members::read(&live.raw.json(), &removal.resource);
+    found.is_some_and(|found| {
+        let (now, then) = (&found.facts, &removal.facts);
+        (&now.labels, &now.annotations, &now.owners) == (&then.labels, &then.annotations, &then.owners)
+    })
+}
+
+async fn now(removal: &Removal, target: &Target) -> Result<Option<Live>, Problem> {
+    let wanted = Wanted { resource: removal.resource.clone(), object: removal.object.clone() };
+    let read = target.read(&[wanted], &|_, _| ()).await;
+    let read = read.map_err(|error| not_removed(removal, "read again", Problem::new(error.to_string())))?;
+    Ok(read.into_iter().flatten().next())
+}
+
+fn changed_since(removal: &Removal, what: &str) -> Problem {
+    Problem::new(format!("{} {what}; it was not deleted", removal.object))
+        .help("run the same command again: it checks what is live now")
+}
+
+fn not_removed(removal: &Removal, what: &str, problem: Problem) -> Problem {
+    let message = format!("{} could not be {what}: {}", removal.object, problem.message);
+    Problem { message, ..problem }
+}
+
+/// Waits until the objects are gone. Answers what keeps those that are not.
+async fn gone(
+    mut going: Vec<(usize, &Removal)>,
+    target: &Target,
+    deadline: Instant,
+    stop: &watch::Receiver<bool>,
+) -> Vec<(usize, Problem)> {
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let wanted: Vec<Wanted> = going
+            .iter()
+            .map(|(_, removal)| Wanted { resource: removal.resource.clone(), object: removal.object.clone() })
+            .collect();
+        let read = match target.read_each(&wanted, &|_, _| ()).await {
+            Ok(read) => read,
+            Err(error) => {
+                let why = |(index, removal): (usize, &Removal)| {
+                    (index, not_removed(removal, "seen to go", Problem::new(error.to_string())))
+                };
+                return going.into_iter().map(why).collect();
+            }
+        };
+        let mut left = Vec::new();
+        let mut still = Vec::new();
+        for ((index, removal), read) in going.into_iter().zip(read) {
+            match read {
+                Ok(Some(live)) if live.uid == removal.facts.uid => {
+                    left.push((index, stuck(removal, &live)));
+                    still.push((index, removal));
+                }
+                // Gone, or another object by that name.
+                Ok(_) => {}
+                Err(problem) => left.push((index, not_removed(removal, "seen to go", problem))),
+            }
+        }
+        going = still;
+        if going.is_empty() || Instant::now() >= deadline {
+            return left;
+        }
+        let mut stop = stop.clone();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = stop.wait_for(|stop| *stop) => return left,
+        }
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// What keeps an object that is being deleted.
+fn stuck(removal: &Removal, live: &Live) -> Problem {
+    let value = live.raw.value();
+    let object = &removal.object;
+    let since = value["metadata"]["deletionTimestamp"].as_str().unwrap_or("a moment ago");
+    let finalizers: Vec<&str> = value["metadata"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_str)
+        .collect();
+    let said: Vec<&str> = value["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|condition| condition["status"] == "True")
+        .filter_map(|condition| condition["message"].as_str())
+        .collect();
+    let mut message = format!("{object} is being deleted since {since} and is not gone");
+    if !finalizers.is_empty() {
+        message.push_str(&format!("; it waits for {}", finalizers.join(", ")));
+    }
+    if object.is_namespace() && !said.is_empty() {
+        message.push_str(&format!(": {}", said.join("; ")));
+    }
+    let help = match finalizers.first() {
+        Some(finalizer) => format!(
+            "the controller of {finalizer} has to finish it: see whether it runs; run the same command again to go on \
+             waiting"
+        ),
+        None => format!("see what keeps it: kubectl get {object} -o yaml; run the same command again to go on waiting"),
+    };
+    Problem::new(crate::text::sanitize(&message).into_owned()).help(help)
+}

@@ -1,0 +1,39 @@
+//! One delete, and only if the live object is still the one that was seen.
+//!
+//! Source: `DeleteOptions.preconditions`
+//! (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/>).
+
+use serde_json::json;
+
+use super::request::{Call, Failure, Payload};
+use super::transport::Transport;
+use crate::cluster::{Delete, DeleteError};
+
+/// Asks for the deletion. The object may be there for a while: finalizers, and in the foreground what it owns.
+pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Delete<'_>) -> Result<(), DeleteError> {
+    let Delete { resource, object, uid, resource_version, foreground } = *delete;
+    let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": uid, "resourceVersion": resource_version},
+        "propagationPolicy": if foreground { "Foreground" } else { "Background" },
+    })
+    .to_string();
+    let read = Call::get(resource, namespace, &object.name);
+    let call = Call { verb: "delete", body: Some(Payload::Delete(&body)), ..read };
+    match transport.send(&call).await {
+        Ok(_) => Ok(()),
+        Err(Failure::Refused(status)) if status.code == 404 => Ok(()),
+        Err(Failure::Refused(status)) if status.code == 409 && is_precondition(&status.message) => {
+            Err(DeleteError::Changed)
+        }
+        Err(failure) => Err(DeleteError::Refused(failure.into_problem(&call, transport.peer()))),
+    }
+}
+
+/// The server's words for an object with another uid or resourceVersion; a namespace that is being deleted is a conflict,
+/// too.
+fn is_precondition(said: &str) -> bool {
+    said.contains("Precondition failed") || said.contains("the object has been modified")
+}

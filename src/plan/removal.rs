@@ -1,0 +1,230 @@
+//! Members of an app that the manifests no longer have: which of them a deploy deletes, and which it lets go.
+//!
+//! An object is deleted only with both keys: it carries our label, and its uid is in our inventory. One key alone is told
+//! and never a delete.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::owner::PART_OF;
+use super::{Action, Change};
+use crate::app::Parent;
+use crate::app::members::{Facts, Found, Live};
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, Resource};
+
+/// What keeps an object in the cluster, by whose convention: an annotation and the value that says so.
+const KEPT: [(&str, &str); 5] = [
+    ("kapp.k14s.io/delete-strategy", "orphan"),
+    ("helm.sh/resource-policy", "keep"),
+    ("cli-utils.sigs.k8s.io/on-remove", "keep"),
+    ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
+    ("gantry.dev/prune", "keep"),
+];
+
+/// One object that leaves the app.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub object: Arc<ObjectRef>,
+    pub resource: Arc<Resource>,
+    pub facts: Facts,
+    /// [`Action::Delete`], or [`Action::Orphan`].
+    pub action: Action,
+    /// Nothing is to be written: its deletion has begun already, or it is let go and carries no label of ours.
+    pub is_done: bool,
+}
+
+/// What becomes of the members that the manifests do not have.
+#[derive(Debug, Default)]
+pub struct Removals {
+    pub removals: Vec<Removal>,
+    /// Members that are kept for now, since they were there before the app.
+    pub adopted: Vec<Arc<ObjectRef>>,
+    /// Objects with one key of two, and what is kept.
+    pub notices: Vec<Problem>,
+    /// How many members the app has, by its inventory.
+    pub members: usize,
+}
+
+/// What is to be done with one object.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Delete,
+    /// It leaves the app: by whose words.
+    Orphan(String),
+    /// It was there before the app.
+    Adopted,
+    /// One key of two: what is wrong.
+    OneKey(&'static str),
+    /// Another controller's, a copy that carries the label of its original.
+    Copy,
+    /// Neither key.
+    Nothing,
+}
+
+/// Sorts the objects of the app that no change is about.
+pub fn decide(parent: &Parent, live: &Live, changes: &[Change], prunes_adopted: bool) -> Removals {
+    let named: BTreeSet<_> = changes.iter().map(|change| change.desired.object.identity()).collect();
+    // One object may be served by two groups: then the manifests have it under the other one.
+    let uids: BTreeSet<&str> = changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
+    let inventory: BTreeMap<&str, bool> =
+        parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
+    let id = parent.app.id();
+    let mut removals = Removals { members: parent.members.len(), ..Removals::default() };
+    let left = |found: &&Found| !named.contains(&found.object.identity()) && !uids.contains(found.facts.uid.as_str());
+    for found in live.found.iter().filter(left) {
+        let Found { object, resource, facts } = found;
+        let is_protected = is_protected(object, parent);
+        let fate = match fate(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
+            Fate::Delete | Fate::Adopted if is_protected => {
+                Fate::Orphan("gantry never deletes such a namespace or an app's own record".into())
+            }
+            fate => fate,
+        };
+        let action = match fate {
+            Fate::Delete => Action::Delete,
+            Fate::Orphan(why) => {
+                removals.notices.push(Problem::new(format!("{object} leaves the app and stays in the cluster: {why}")));
+                Action::Orphan
+            }
+            Fate::Adopted => {
+                removals.adopted.push(object.clone());
+                continue;
+            }
+            Fate::OneKey(why) => {
+                let message = format!("{object} is not deleted: {why}");
+                removals
+                    .notices
+                    .push(Problem::new(message).help(format!("if nobody needs it: kubectl delete {object}")));
+                continue;
+            }
+            Fate::Copy | Fate::Nothing => continue,
+        };
+        removals.removals.push(Removal {
+            object: object.clone(),
+            resource: resource.clone(),
+            facts: facts.clone(),
+            action,
+            is_done: facts.deleted.is_some() || facts.labels.get(PART_OF) != Some(&id),
+        });
+    }
+    removals
+}
+
+/// Namespaces that the cluster or the app cannot be without, and the parents of apps.
+fn is_protected(object: &ObjectRef, parent: &Parent) -> bool {
+    let name = object.name.as_str();
+    let of_cluster = name == "default" || name.starts_with("kube-") || name == parent.app.namespace;
+    object.is_namespace() && of_cluster || object.identity() == parent.app.parent().identity()
+}
+
+/// `adopted` is what the inventory says of the uid, if it has it.
+fn fate(facts: &Facts, id: &str, adopted: Option<bool>, prunes_adopted: bool) -> Fate {
+    let label = facts.labels.get(PART_OF);
+    let is_ours = label.is_some_and(|label| label == id);
+    match (is_ours, adopted) {
+        (false, None) => Fate::Nothing,
+        (false, Some(_)) if label.is_some() => Fate::Orphan("it is part of another ApplySet now".into()),
+        (false, Some(_)) => Fate::OneKey("it no longer carries the label of the app"),
+        (true, None) if !facts.owners.is_empty() => Fate::Copy,
+        (true, None) => Fate::OneKey("it carries the label of the app, but this app did not create it"),
+        (true, Some(was_there)) => match kept(facts) {
+            Some(why) => Fate::Orphan(why),
+            None if was_there && !prunes_adopted => Fate::Adopted,
+            None => Fate::Delete,
+        },
+    }
+}
+
+/// Why the object stays.
+fn kept(facts: &Facts) -> Option<String> {
+    if let Some(owner) = facts.owners.iter().find(|owner| owner.controller == Some(true)) {
+        return Some(format!("{} {} controls it", owner.kind, owner.name));
+    }
+    let said = KEPT.iter().find(|(key, value)| facts.annotations.get(*key).is_some_and(|said| said == value));
+    said.map(|(key, value)| format!("its annotation says {key}: {value}"))
+}
+
+/// Deletions of one stage may run side by side; a lower stage is gone before the next one begins. What stands in the way
+/// of other objects goes first, then custom resources, while their controllers still run and can finish them.
+pub fn stage(object: &ObjectRef) -> u8 {
+    if object.is_namespace() {
+        return 5;
+    }
+    if object.is_crd() {
+        return 2;
+    }
+    match object.group() {
+        "admissionregistration.k8s.io" | "apiregistration.k8s.io" => 0,
+        group if !super::is_built_in(group) => 1,
+        "" if !matches!(object.kind.as_str(), "Pod" | "Service" | "ReplicationController") => 4,
+        "" | "apps" | "batch" | "autoscaling" | "policy" | "networking.k8s.io" => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::members::OwnerRef;
+
+    const ID: &str = "applyset-x-v1";
+
+    fn facts(label: Option<&str>, annotation: Option<(&str, &str)>, controller: Option<bool>) -> Facts {
+        let owner = |controller| OwnerRef { kind: "Shop".into(), name: "s".into(), uid: "o".into(), controller };
+        Facts {
+            uid: "u".into(),
+            labels: label.map(|label| (PART_OF.to_owned(), label.to_owned())).into_iter().collect(),
+            annotations: annotation.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect(),
+            owners: controller.map(|controller| owner(Some(controller))).into_iter().collect(),
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn an_object_is_deleted_only_with_both_keys() {
+        let of = |label, adopted| fate(&facts(label, None, None), ID, adopted, false);
+        assert_eq!(of(Some(ID), Some(false)), Fate::Delete);
+        assert!(matches!(of(Some(ID), None), Fate::OneKey(_)));
+        assert!(matches!(of(None, Some(false)), Fate::OneKey(_)));
+        assert!(matches!(of(Some("applyset-other-v1"), Some(false)), Fate::Orphan(_)));
+        assert_eq!((of(None, None), of(Some("applyset-other-v1"), None)), (Fate::Nothing, Fate::Nothing));
+        assert_eq!(of(Some(ID), Some(true)), Fate::Adopted);
+        assert_eq!(fate(&facts(Some(ID), None, None), ID, Some(true), true), Fate::Delete);
+    }
+
+    #[test]
+    fn whoever_keeps_an_object_says_so_in_its_own_words() {
+        for (key, value) in KEPT {
+            let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(false), true);
+            assert!(matches!(kept(value), Fate::Orphan(why) if why.contains(key)), "{key}");
+            assert_eq!(kept("x"), Fate::Delete, "{key}");
+        }
+        let of = |controller, uid| fate(&facts(Some(ID), None, Some(controller)), ID, uid, false);
+        assert!(matches!(of(true, Some(false)), Fate::Orphan(why) if why == "Shop s controls it"));
+        assert_eq!(of(false, Some(false)), Fate::Delete, "an owner that does not control it");
+        assert_eq!((of(true, None), of(false, None)), (Fate::Copy, Fate::Copy));
+    }
+
+    #[test]
+    fn custom_resources_go_before_what_finishes_them() {
+        let stage = |api_version: &str, kind: &str| {
+            super::stage(&ObjectRef {
+                api_version: api_version.into(),
+                kind: kind.into(),
+                namespace: None,
+                name: "x".into(),
+            })
+        };
+        let order = [
+            stage("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+            stage("shop.example.com/v1", "Shop"),
+            stage("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+            stage("apps/v1", "Deployment"),
+            stage("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            stage("v1", "Namespace"),
+        ];
+        assert!(order.is_sorted_by(|a, b| a < b), "{order:?}");
+        assert_eq!((stage("v1", "Service"), stage("v1", "Secret")), (3, 4));
+    }
+}

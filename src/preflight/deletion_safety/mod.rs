@@ -1,0 +1,163 @@
+//! `DeletionSafety`: what a deploy of an app deletes, and what goes or breaks with it.
+//!
+//! It runs whenever an app is deployed or deleted, and looks only at what leaves the app. What cannot be looked at is "could
+//! not check", and nothing is deleted then.
+
+mod crds;
+mod namespaces;
+mod rules;
+mod services;
+mod volumes;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::entry::CheckEntry;
+use super::rule::RuleDoc;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Found, Subject, Violation};
+use crate::cluster::{ListError, ListRequest, Target, Wanted};
+use crate::finding::Action;
+use crate::plan::Plan;
+use crate::plan::removal::Removal;
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, RawObject, Resource};
+
+pub const NAME: &str = "DeletionSafety";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "what leaves an app must not take data, other objects or services with it",
+    docs: "docs/checks/DeletionSafety.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |_| {},
+    build: |_| Box::new(DeletionSafety),
+    supersedes: &[],
+    field_conflicts: None,
+    documented: |_, _| Vec::new(),
+};
+
+/// Objects on one page.
+const PAGE: u32 = 500;
+/// So many objects are named as examples.
+const EXAMPLES: usize = 3;
+
+#[derive(Debug, Clone, Copy)]
+pub struct DeletionSafety;
+
+impl Check for DeletionSafety {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(check(context))
+    }
+
+    fn needs_live_objects(&self) -> bool {
+        false
+    }
+}
+
+async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+    let looking = Looking::new(context.plan, context.target);
+    let mut found = Found::default();
+    found.extend(crds::check(&looking).await);
+    found.extend(namespaces::check(&looking).await);
+    found.extend(volumes::check(&looking).await);
+    found.extend(services::check(&looking).await);
+    Ok(found.into())
+}
+
+/// What is deleted, and where to look for what goes with it.
+struct Looking<'a> {
+    target: &'a Target,
+    deleted: Vec<&'a Removal>,
+    /// Group, kind, namespace and name of all of these.
+    identities: BTreeSet<(&'a str, &'a str, Option<&'a str>, &'a str)>,
+}
+
+impl<'a> Looking<'a> {
+    fn new(plan: &'a Plan, target: &'a Target) -> Self {
+        let deleted: Vec<&Removal> = plan.removals.iter().filter(|removal| removal.action == Action::Delete).collect();
+        let identities = deleted.iter().map(|removal| removal.object.identity()).collect();
+        Looking { target, deleted, identities }
+    }
+
+    /// Those of a built-in kind.
+    fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = &'a Removal> {
+        let is_one = |removal: &&&Removal| removal.object.group() == group && removal.object.kind == kind;
+        self.deleted.iter().filter(is_one).copied().collect::<Vec<_>>().into_iter()
+    }
+
+    fn is_deleted(&self, group: &str, kind: &str, namespace: Option<&str>, name: &str) -> bool {
+        self.identities.contains(&(group, kind, namespace, name))
+    }
+
+    /// The live object; `None` where it is gone.
+    async fn read(
+        &self,
+        resource: &Arc<Resource>,
+        object: &Arc<ObjectRef>,
+    ) -> Result<Option<RawObject>, CouldNotCheck> {
+        let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+        let read = self.target.read(&[wanted], &|_, _| ()).await;
+        let read = read.map_err(|error| unread(error.problems().first(), &object.to_string()))?;
+        Ok(read.into_iter().flatten().next().map(|live| live.raw))
+    }
+
+    /// All objects of a resource, as `look` gathers them; `None` where it is not served.
+    async fn list<T: Default>(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        look: impl Fn(&mut T, &str),
+    ) -> Result<Option<T>, CouldNotCheck> {
+        let request = ListRequest { resource, namespace, label_selector: None, page_size: PAGE };
+        match self.target.list(&request).gather(look).await {
+            Ok(found) => Ok(Some(found)),
+            Err(ListError::NotServed(_)) => Ok(None),
+            Err(error) => Err(unread(error.problem(), &resource.plural)),
+        }
+    }
+}
+
+fn unread(problem: Option<&Problem>, what: &str) -> CouldNotCheck {
+    let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
+    let message = format!("what goes with the objects that are deleted is not known: {what}: {message}");
+    let others = problem.and_then(|problem| problem.help.as_ref()).map(|help| format!("{help}; or "));
+    CouldNotCheck { message, help: Some(format!("{}deploy without deleting: --prune=no", others.unwrap_or_default())) }
+}
+
+fn violation(doc: &RuleDoc, removal: &Removal, message: String, help: String) -> Violation {
+    Violation::of(doc, Subject::Object((*removal.object).clone()), None, message, help, Vec::new())
+}
+
+/// The name of an object, its namespace and what owns it.
+#[derive(Deserialize)]
+struct Named {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    namespace: Option<String>,
+    #[serde(default)]
+    owner_references: Option<Vec<Value>>,
+}
+
+/// `a, b, c and 4 more`
+fn some(names: &[String]) -> String {
+    let shown = names.iter().take(EXAMPLES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(EXAMPLES).filter(|more| *more > 0) {
+        Some(more) => format!("{shown} and {more} more"),
+        None => shown,
+    }
+}
+
+/// A built-in resource.
+fn built_in(group: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
+    Resource { group: group.into(), version: "v1".into(), kind: kind.into(), plural: plural.into(), namespaced }
+}

@@ -1,0 +1,102 @@
+//! Namespaces that are deleted, and what else they hold.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt};
+
+use super::rules::NAMESPACE_OBJECTS;
+use super::{Looking, Named, some, unread, violation};
+use crate::crd::versions;
+use crate::plan::removal::Removal;
+use crate::preflight::{CouldNotCheck, Found, Violation};
+use crate::resource::Resource;
+use crate::text::count;
+
+/// Lists under way at the same time.
+const AT_ONCE: usize = 8;
+
+/// What every namespace has by itself.
+const BY_ITSELF: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
+
+/// Kinds that are not kept, or that others write about objects.
+fn is_kept(resource: &Resource) -> bool {
+    let is_request =
+        matches!(resource.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io" | "metrics.k8s.io");
+    let is_about_others = matches!(
+        (resource.group.as_str(), resource.kind.as_str()),
+        ("" | "events.k8s.io", "Event") | ("", "Binding" | "Endpoints") | ("discovery.k8s.io", "EndpointSlice")
+    );
+    resource.namespaced && !resource.plural.contains('/') && !is_request && !is_about_others
+}
+
+pub async fn check(looking: &Looking<'_>) -> Found {
+    let mut found = Found::default();
+    let namespaces: Vec<&Removal> = looking.of_kind("", "Namespace").collect();
+    if namespaces.is_empty() {
+        return found;
+    }
+    let served = match looking.target.served().await {
+        Ok(served) => served,
+        Err(error) => {
+            found.unchecked.push(unread(error.problems().first(), "the kinds of the cluster"));
+            return found;
+        }
+    };
+    let mut kinds: BTreeMap<(String, String), Resource> = BTreeMap::new();
+    for resource in served.into_iter().filter(is_kept) {
+        let key = (resource.group.clone(), resource.kind.clone());
+        if kinds.get(&key).is_none_or(|known| versions::compare(&known.version, &resource.version).is_lt()) {
+            kinds.insert(key, resource);
+        }
+    }
+    for removal in namespaces {
+        match one(looking, removal, kinds.values()).await {
+            Ok(violation) => found.violations.extend(violation),
+            Err(error) => found.unchecked.push(error),
+        }
+    }
+    found
+}
+
+async fn one(
+    looking: &Looking<'_>,
+    removal: &Removal,
+    kinds: impl Iterator<Item = &Resource>,
+) -> Result<Option<Violation>, CouldNotCheck> {
+    let namespace = removal.object.name.as_str();
+    let of_kind = async |resource: &Resource| {
+        let gather = |names: &mut Vec<String>, json: &str| {
+            let Ok(Named { metadata }) = serde_json::from_str(json) else { return };
+            let is_own = metadata.owner_references.is_some_and(|owners| !owners.is_empty())
+                || BY_ITSELF.contains(&(&resource.kind, &metadata.name))
+                || looking.is_deleted(&resource.group, &resource.kind, Some(namespace), &metadata.name);
+            if !is_own {
+                names.push(metadata.name);
+            }
+        };
+        let names = looking.list(resource, Some(namespace), gather).await;
+        names.map(|names| (resource.kind.clone(), names.unwrap_or_default()))
+    };
+    let mut answers = stream::iter(kinds).map(of_kind).buffer_unordered(AT_ONCE);
+    let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    while let Some(answer) = answers.next().await {
+        let (kind, names) = answer?;
+        if !names.is_empty() {
+            others.entry(kind).or_default().extend(names);
+        }
+    }
+    let number: usize = others.values().map(Vec::len).sum();
+    if number == 0 {
+        return Ok(None);
+    }
+    let kinds: Vec<String> =
+        others.iter().map(|(kind, names)| format!("{} {kind} ({})", names.len(), some(names))).collect();
+    let message = format!(
+        "the namespace holds {} that this deploy does not delete by itself: {}",
+        count(number, "object"),
+        kinds.join(", ")
+    );
+    let help = "move or delete them first, or keep the namespace: --prune=no, or the annotation gantry.dev/prune: keep \
+                on it";
+    Ok(Some(violation(&NAMESPACE_OBJECTS, removal, message, help.into())))
+}

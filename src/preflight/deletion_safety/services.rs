@@ -1,0 +1,89 @@
+//! Services that are deleted, and what calls them: webhooks, aggregated APIs, conversion webhooks of CRDs.
+
+use serde_json::Value;
+
+use super::rules::SERVICE_CALLED;
+use super::{Looking, built_in, violation};
+use crate::plan::removal::Removal;
+use crate::preflight::{CouldNotCheck, Found};
+use crate::resource::{ObjectRef, Resource};
+
+/// Who calls a Service: the caller as a user knows it, and namespace and name of the Service.
+type Call = (String, String, String);
+
+pub async fn check(looking: &Looking<'_>) -> Found {
+    let mut found = Found::default();
+    let services: Vec<&Removal> = looking.of_kind("", "Service").collect();
+    if services.is_empty() {
+        return found;
+    }
+    let calls = match calls(looking).await {
+        Ok(calls) => calls,
+        Err(error) => {
+            found.unchecked.push(error);
+            return found;
+        }
+    };
+    for removal in services {
+        let ObjectRef { namespace, name, .. } = &*removal.object;
+        let callers = calls.iter().filter(|(_, of, called)| Some(of) == namespace.as_ref() && called == name);
+        let callers: Vec<&str> = callers.map(|(caller, ..)| caller.as_str()).collect();
+        if !callers.is_empty() {
+            let callers = callers.join(", ");
+            let message = format!("{callers} would call a Service that is gone, and requests would fail");
+            let help = format!("delete these first, or point them to another Service: {callers}");
+            found.violations.push(violation(&SERVICE_CALLED, removal, message, help));
+        }
+    }
+    found
+}
+
+async fn calls(looking: &Looking<'_>) -> Result<Vec<Call>, CouldNotCheck> {
+    let admission = "admissionregistration.k8s.io";
+    let mut calls = Vec::new();
+    for (resource, read) in [
+        (
+            built_in(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
+            of_webhooks as fn(&Value) -> Vec<(String, String)>,
+        ),
+        (built_in(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false), of_webhooks),
+        (built_in("apiregistration.k8s.io", "APIService", "apiservices", false), of_api_service),
+        (Resource::crd(), of_crd),
+    ] {
+        let gather = |found: &mut Vec<Call>, json: &str| {
+            // Most CRDs are large, and have no webhook.
+            let Some(object) = json.contains("\"service\"").then(|| serde_json::from_str::<Value>(json).ok()).flatten()
+            else {
+                return;
+            };
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            if looking.is_deleted(&resource.group, &resource.kind, None, name) {
+                return;
+            }
+            let caller = format!("{}/{name}", resource.kind.to_lowercase());
+            found.extend(read(&object).into_iter().map(|(namespace, service)| (caller.clone(), namespace, service)));
+        };
+        calls.extend(looking.list(&resource, None, gather).await?.unwrap_or_default());
+    }
+    Ok(calls)
+}
+
+fn service(client: &Value) -> Option<(String, String)> {
+    let text = |key: &str| client["service"][key].as_str().map(str::to_owned);
+    Some((text("namespace")?, text("name")?))
+}
+
+/// Those without which a request fails.
+fn of_webhooks(object: &Value) -> Vec<(String, String)> {
+    let webhooks = object["webhooks"].as_array().into_iter().flatten();
+    let calls = webhooks.filter(|webhook| webhook["failurePolicy"] != "Ignore");
+    calls.filter_map(|webhook| service(&webhook["clientConfig"])).collect()
+}
+
+fn of_api_service(object: &Value) -> Vec<(String, String)> {
+    service(&object["spec"]).into_iter().collect()
+}
+
+fn of_crd(object: &Value) -> Vec<(String, String)> {
+    service(&object["spec"]["conversion"]["webhook"]["clientConfig"]).into_iter().collect()
+}

@@ -1,0 +1,54 @@
+//! Claims and volumes that are deleted, and whether their data goes with them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::rules::VOLUME_DATA;
+use super::{Looking, built_in, violation};
+use crate::plan::removal::Removal;
+use crate::preflight::{CouldNotCheck, Found, Violation};
+use crate::resource::{ObjectRef, RawObject};
+
+pub async fn check(looking: &Looking<'_>) -> Found {
+    let mut found = Found::default();
+    for removal in looking.of_kind("", "PersistentVolumeClaim") {
+        match of_claim(looking, removal).await {
+            Ok(violation) => found.violations.extend(violation),
+            Err(error) => found.unchecked.push(error),
+        }
+    }
+    for removal in looking.of_kind("", "PersistentVolume") {
+        match looking.read(&removal.resource, &removal.object).await {
+            Ok(live) => found.violations.extend(live.and_then(|live| of_volume(removal, &live.value()))),
+            Err(error) => found.unchecked.push(error),
+        }
+    }
+    found
+}
+
+async fn of_claim(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
+    let live = looking.read(&removal.resource, &removal.object).await?;
+    let claim = live.as_ref().map(RawObject::value).unwrap_or_default();
+    let Some(name) = claim["spec"]["volumeName"].as_str().filter(|name| !name.is_empty()) else { return Ok(None) };
+    let object =
+        ObjectRef { api_version: "v1".into(), kind: "PersistentVolume".into(), namespace: None, name: name.to_owned() };
+    let resource = Arc::new(built_in("", "PersistentVolume", "persistentvolumes", false));
+    let Some(volume) = looking.read(&resource, &object.into()).await? else { return Ok(None) };
+    Ok(of_volume(removal, &volume.value()))
+}
+
+/// The volume itself, or that of a claim.
+fn of_volume(removal: &Removal, volume: &Value) -> Option<Violation> {
+    let name = volume["metadata"]["name"].as_str().unwrap_or_default();
+    let is_used = removal.object.kind == "PersistentVolumeClaim" || volume["status"]["phase"] == "Bound";
+    let deletes = volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete";
+    (is_used && deletes).then(|| {
+        let message = format!("its data goes, too: the volume {name} has the reclaim policy Delete");
+        let help = format!(
+            "keep it (--prune=no, or the annotation gantry.dev/prune: keep), or keep the data first: kubectl patch pv {name} \
+             -p '{{\"spec\":{{\"persistentVolumeReclaimPolicy\":\"Retain\"}}}}'"
+        );
+        violation(&VOLUME_DATA, removal, message, help)
+    })
+}

@@ -1,0 +1,444 @@
+//! What a deploy with `-a` does beside the deploy: the app's record before, its removals and its record after.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+
+use super::host::Host;
+use crate::app::members::{self, Live};
+use crate::app::parent::{self, Content, Last, reach};
+use crate::app::{App, Member, Outcome, Parent, label};
+use crate::apply::delete::{self, Removed};
+use crate::apply::{self, Applied, ApplyOptions};
+use crate::cli::AppFlags;
+use crate::cluster::Target;
+use crate::config::Settings;
+use crate::finding::{Action, ApplyResult};
+use crate::manifest::Manifest;
+use crate::options::{Prune, PruneMax, TargetSpec};
+use crate::plan::removal::{self, Removal, Removals};
+use crate::plan::strategy::{self, Strategy};
+use crate::plan::{Change, Plan};
+use crate::problem::{Error, Problem, Result};
+use crate::rbac::Atom;
+use crate::resource::{ObjectRef, Resource};
+
+/// The app of a run, as it is live.
+pub struct Managed {
+    pub app: App,
+    parent: Option<Parent>,
+    live: Live,
+    prune: Prune,
+    prunes_adopted: bool,
+    deletes: bool,
+}
+
+/// What the run does with the app.
+#[derive(Debug, Clone, Copy)]
+pub struct Use {
+    /// A deploy or a delete, and no dry run.
+    pub writes: bool,
+    /// The user is asked before anything is written.
+    pub asks: bool,
+    /// The app ends, with all its members.
+    pub deletes: bool,
+}
+
+/// What is to be said of an app before anything is written.
+#[derive(Debug, Default)]
+pub struct Foreseen {
+    /// Why nothing can be written.
+    pub hindrances: Vec<Problem>,
+    /// More would be deleted than one deploy may.
+    pub blocks: Vec<Problem>,
+    pub notices: Vec<Problem>,
+}
+
+/// Reads the app that the settings name, and gives the manifests its label.
+///
+/// # Errors
+/// Its record cannot be read, or another run is writing it; manifests that belong to another ApplySet.
+pub async fn open(
+    settings: &Settings,
+    flags: &AppFlags,
+    manifests: &mut [Manifest],
+    target: &Target,
+    use_of: Use,
+) -> Result<Option<Managed>> {
+    let Use { writes, asks, deletes } = use_of;
+    let Some(name) = &settings.app else {
+        return Ok(None);
+    };
+    if let TargetSpec::Dir(_) = settings.target {
+        let problem = Problem::new("a folder that stands in for a cluster keeps no apps");
+        return Err(Error::usage(problem.help("deploy without --app, or to a cluster")));
+    }
+    let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
+    label::put(manifests, &app.id())?;
+    let parent = Parent::read(&app, target).await?;
+    if let Some(parent) = parent.as_ref().filter(|_| writes && !flags.break_lock) {
+        parent.locked(Timestamp::now()).map_err(Error::failed)?;
+    }
+    let live = match &parent {
+        Some(parent) => members::find(parent, target).await?,
+        None => Live::default(),
+    };
+    let prune = match settings.prune {
+        None | Some(Prune::Ask) if asks => Prune::Ask,
+        Some(Prune::Yes) => Prune::Yes,
+        _ => Prune::No,
+    };
+    Ok(Some(Managed { app, parent, live, prune, prunes_adopted: flags.prune_adopted, deletes }))
+}
+
+impl Managed {
+    /// Puts what leaves the app into the plan.
+    pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
+        let mut foreseen = Foreseen::default();
+        let Some(parent) = &self.parent else {
+            if self.deletes {
+                let App { name, namespace } = &self.app;
+                let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
+                foreseen.notices.push(problem.help("gantry apps lists those that there are"));
+            }
+            return foreseen;
+        };
+        let Removals { removals, adopted, notices, members } =
+            removal::decide(parent, &self.live, &plan.changes, self.prunes_adopted);
+        foreseen.notices = notices;
+        let (deleted, orphaned): (Vec<_>, Vec<_>) =
+            removals.into_iter().partition(|removal| removal.action == Action::Delete);
+        plan.removals = orphaned;
+        if let Some(problem) = listed(adopted.iter().map(|object| &**object), |objects| {
+            format!("{objects} left the manifests and stay: they were there before the app {}", self.app.name)
+        }) {
+            foreseen.notices.push(problem.help("delete them, too: --prune-adopted"));
+        }
+        // Without all of its members, nobody knows what else has left the app.
+        if !self.live.unread.is_empty() {
+            let told = if settings.prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
+            told.extend(self.live.unread.iter().cloned().map(|problem| {
+                let others = problem.help.as_ref().map(|help| format!("{help}; or ")).unwrap_or_default();
+                problem.help(format!("{others}deploy without pruning: --prune=no"))
+            }));
+            return foreseen;
+        }
+        if self.prune == Prune::No {
+            if let Some(problem) = listed(deleted.iter().map(|removal| &*removal.object), |objects| {
+                format!("{objects} left the manifests and stay in the app {}", self.app.name)
+            }) {
+                foreseen.notices.push(problem.help("delete them: --prune=yes"));
+            }
+            return foreseen;
+        }
+        let is_few = match settings.prune_max {
+            Some(most) => most.allows(deleted.len(), members),
+            None => deleted.len() <= 10 || PruneMax::Share(30).allows(deleted.len(), members),
+        };
+        if !is_few {
+            let message = format!(
+                "PruneLimit: {} of {members} members of the app {} would be deleted",
+                deleted.len(),
+                self.app.name
+            );
+            let help = format!(
+                "if they are to go: --prune-max={}; if not, see whether all manifests are there",
+                deleted.len()
+            );
+            foreseen.blocks.push(Problem::new(message).help(help));
+        }
+        plan.removals.splice(0..0, deleted);
+        foreseen
+    }
+
+    /// Deletions that the user may not make: asked before the first write, whatever checks run.
+    pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
+        let verb = |removal: &Removal| if removal.action == Action::Delete { "delete" } else { "patch" };
+        let right = |removal: &Removal, name: Option<&str>| {
+            let Resource { group, plural, .. } = &*removal.resource;
+            Atom::Resource {
+                group: group.clone(),
+                resource: plural.clone(),
+                name: name.map(str::to_owned),
+                verb: verb(removal).to_owned(),
+            }
+        };
+        // A Namespace counts as being in itself.
+        let place = |object: &ObjectRef| {
+            if object.is_namespace() { Some(object.name.clone()) } else { object.namespace.clone() }
+        };
+        let mut kinds: BTreeMap<(&str, &Resource, Option<String>), Vec<&Removal>> = BTreeMap::new();
+        for removal in plan.removals.iter().filter(|removal| !removal.is_done) {
+            kinds.entry((verb(removal), &removal.resource, place(&removal.object))).or_default().push(removal);
+        }
+        let ask = async |(verb, resource, namespace): (&str, &Resource, Option<String>), removals: Vec<&Removal>| {
+            match target.access_review(namespace.as_deref(), &right(removals[0], None)).await {
+                Ok(true) => return Vec::new(),
+                Ok(false) => {}
+                Err(problem) => return vec![problem],
+            }
+            let mut problems = Vec::new();
+            for removal in &removals {
+                let object = &removal.object;
+                let atom = right(removal, Some(&object.name));
+                match target.access_review(namespace.as_deref(), &atom).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        problems.push(Problem::new(format!("not permitted to {verb} {object}")).help(format!(
+                            "grant the verb {verb} on {}.{}, or deploy without deleting: --prune=no",
+                            resource.plural, resource.group
+                        )))
+                    }
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            problems
+        };
+        let asked = stream::iter(kinds).map(|(kind, removals)| ask(kind, removals)).buffer_unordered(8);
+        let mut problems: Vec<Problem> = asked.collect::<Vec<_>>().await.into_iter().flatten().collect();
+        problems.sort();
+        problems.dedup();
+        problems
+    }
+
+    /// Whether the app's record says something else than the cluster, though nothing is to be written to members.
+    fn is_stale(&self, plan: &Plan) -> bool {
+        let Some(parent) = &self.parent else { return !self.deletes };
+        if self.deletes {
+            return true;
+        }
+        let content = self.content(plan, &Applied::not_reached(plan), &Removed::default(), parent.last.clone());
+        content.members != parent.members || parent.last.as_ref().is_none_or(|last| last.outcome != Outcome::Applied)
+    }
+
+    /// Brings the record up to date where nothing else is to be written.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> std::result::Result<(), Problem> {
+        if !self.is_stale(plan) {
+            return Ok(());
+        }
+        let last = Some(last(Outcome::Applied, target, host).await);
+        let content = self.content(plan, &Applied::not_reached(plan), &Removed::default(), last);
+        self.end(self.parent.as_ref(), content, target).await
+    }
+
+    /// Writes the record as it is after the run, or deletes it with the last member of an app that ends.
+    async fn end(
+        &self,
+        parent: Option<&Parent>,
+        content: Content,
+        target: &Target,
+    ) -> std::result::Result<(), Problem> {
+        match parent {
+            Some(parent) if self.deletes && content.members.is_empty() => parent.delete(target).await,
+            _ => parent::write(&self.app, parent, content, target).await.map(drop),
+        }
+    }
+
+    /// What the record says after the run.
+    fn content(&self, plan: &Plan, applied: &Applied, removed: &Removed, last: Option<Last>) -> Content {
+        let old: BTreeMap<_, &Member> =
+            self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
+        let mut kept = old.clone();
+        let mut content = Content {
+            kinds: Default::default(),
+            namespaces: Default::default(),
+            members: Default::default(),
+            last: last.unwrap_or_else(Last::none),
+        };
+        for (index, change) in plan.changes.iter().enumerate() {
+            let object = &change.desired.object;
+            let before = kept.remove(&object.identity());
+            if change.action == Action::Skip && strategy::of(&change.desired) == Some(Strategy::LeaveAlone) {
+                continue;
+            }
+            let uid = match applied.results[index] {
+                ApplyResult::Applied | ApplyResult::Unchanged => {
+                    applied.uids[index].as_deref().or_else(|| Some(&change.live.as_ref()?.uid))
+                }
+                // As it was.
+                _ => None,
+            };
+            match uid {
+                Some(uid) => {
+                    let known = before.filter(|member| member.uid == uid);
+                    let adopted = known.map_or(change.action == Action::Adopt, |member| member.adopted);
+                    content.members.insert(Member::of(object, uid, adopted));
+                }
+                None => content.members.extend(before.cloned()),
+            }
+        }
+        let is_out = |object: &ObjectRef| {
+            let at = plan.removals.iter().position(|removal| removal.object.identity() == object.identity());
+            at.is_some_and(|at| {
+                removed.results.get(at) == Some(&ApplyResult::Applied)
+                    && !removed.stuck.iter().any(|(index, _)| *index == at)
+            })
+        };
+        for (_, member) in kept {
+            let gone = self.live.gone.contains(member);
+            let found = self.live.found.iter().find(|found| found.object.identity() == member.identity());
+            // Its label or its uid is another: it is no member any more.
+            let left = found.is_some_and(|found| {
+                found.facts.uid != member.uid
+                    || found.facts.labels.get(crate::plan::owner::PART_OF) != Some(&self.app.id())
+            });
+            let out = found.is_some_and(|found| is_out(&found.object));
+            if !gone && !left && !out {
+                content.members.insert(member.clone());
+            }
+        }
+        (content.kinds, content.namespaces) = reach(&content.members);
+        // Where something was not written, not read or not gone, the record reaches as far as the run might have.
+        let is_whole = applied.problems.is_empty()
+            && !applied.interrupted
+            && removed.problems.is_empty()
+            && removed.stuck.is_empty()
+            && self.live.unread.is_empty();
+        if !is_whole {
+            let (kinds, namespaces) = self.reach(plan);
+            content.kinds.extend(kinds);
+            content.namespaces.extend(namespaces);
+        }
+        content
+    }
+
+    /// The kinds and namespaces of the members of before, and of those to come.
+    fn reach(&self, plan: &Plan) -> (std::collections::BTreeSet<String>, std::collections::BTreeSet<String>) {
+        let planned: Vec<Member> =
+            plan.changes.iter().map(|change| Member::of(&change.desired.object, "", false)).collect();
+        let (mut kinds, mut namespaces) = reach(&planned);
+        if let Some(parent) = &self.parent {
+            kinds.extend(parent.kinds.iter().cloned());
+            namespaces.extend(parent.namespaces.iter().cloned());
+            let (of_members, in_namespaces) = reach(&parent.members);
+            kinds.extend(of_members);
+            namespaces.extend(in_namespaces);
+        }
+        (kinds, namespaces)
+    }
+}
+
+/// What a deploy of an app came to.
+pub struct Deployed {
+    pub applied: Applied,
+    pub removed: Removed,
+}
+
+/// Writes the app's record, its members, deletes what leaves it, and writes the record again.
+///
+/// Until the end the record names every kind and namespace that the run may have written to, so that whatever stops it,
+/// the next run finds all members.
+pub async fn deploy(
+    managed: &Managed,
+    plan: &Plan,
+    target: &Target,
+    settings: &Settings,
+    host: &mut Host,
+    write: impl AsyncFnOnce(&mut Host, Option<(usize, String)>) -> Applied,
+) -> Deployed {
+    let failed = |problem: Problem| Deployed {
+        applied: Applied { problems: vec![problem], ..Applied::not_reached(plan) },
+        removed: Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() },
+    };
+    let written = match state_namespace(managed, plan, target, settings).await {
+        Ok(written) => written,
+        Err(problem) => return failed(problem),
+    };
+    let (kinds, namespaces) = managed.reach(plan);
+    let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
+    let started = Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await };
+    let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
+        Ok(parent) => parent,
+        Err(problem) => return failed(problem),
+    };
+    let mut applied = write(host, written).await;
+    let mut removed = match applied.problems.is_empty() && !applied.interrupted {
+        true => {
+            let timeout = settings.timeouts.delete;
+            delete::run(&plan.removals, target, &settings.field_manager, timeout, &host.stop).await
+        }
+        false => Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() },
+    };
+    applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
+    let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).collect();
+    let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
+    let mut last = parent.last.clone().unwrap_or_else(Last::none);
+    (last.time, last.outcome) = (Timestamp::now(), outcome);
+    last.reasons = problems.iter().take(5).map(|problem| problem.message.clone()).collect();
+    let content = managed.content(plan, &applied, &removed, Some(last));
+    // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
+    let mut answer = managed.end(Some(&parent), content.clone(), target).await;
+    if answer.is_err()
+        && let Ok(Some(now)) = Parent::read(&managed.app, target).await
+        && now.last == parent.last
+    {
+        parent = now;
+        answer = managed.end(Some(&parent), content, target).await;
+    }
+    if let Err(problem) = answer {
+        removed.problems.push(problem);
+    }
+    Deployed { applied, removed }
+}
+
+/// Creates the namespace of the app's record, where it is one of the manifests. Answers its index and uid.
+async fn state_namespace(
+    managed: &Managed,
+    plan: &Plan,
+    target: &Target,
+    settings: &Settings,
+) -> std::result::Result<Option<(usize, String)>, Problem> {
+    let is_state = |change: &Change| {
+        let object = &change.desired.object;
+        object.is_namespace() && object.name == managed.app.namespace && change.action == Action::Create
+    };
+    let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
+    let options = options(settings, None);
+    let (_, uid) = apply::apply_one(&plan.changes[index], target, &options).await?;
+    Ok(Some((index, uid)))
+}
+
+/// How a deploy writes.
+pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOptions {
+    ApplyOptions {
+        field_manager: settings.field_manager.clone(),
+        force_conflicts: settings.force_conflicts,
+        established_timeout: settings.timeouts.established,
+        written,
+    }
+}
+
+async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
+    let user = match target.user().await {
+        Some(Ok(user)) => user,
+        _ => String::new(),
+    };
+    Last {
+        time: Timestamp::now(),
+        outcome,
+        user,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        holder: parent::holder(&host.environment),
+        reasons: Vec::new(),
+    }
+}
+
+/// So many objects are named in a sentence.
+const NAMED: usize = 20;
+
+/// A sentence about all of the objects; `None` without any.
+fn listed<'o>(
+    objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
+    say: impl FnOnce(String) -> String,
+) -> Option<Problem> {
+    let number = objects.len();
+    let mut names: Vec<String> = objects.take(NAMED).map(ToString::to_string).collect();
+    if number > NAMED {
+        names.push(format!("{} more", number - NAMED));
+    }
+    (number > 0).then(|| Problem::new(say(names.join(", "))))
+}

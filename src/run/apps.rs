@@ -1,0 +1,252 @@
+//! `apps`, `apps forget` and `inspect`: what a cluster knows of apps.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::host::Host;
+use super::interrupt::until;
+use super::prepare::{connection, impersonate, loader};
+use super::{pretty, write};
+use crate::app::members::{self, Facts};
+use crate::app::{App, Parent, check_name, config_maps, parent};
+use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
+use crate::cluster::{ApplyError, ListRequest, Target, Unmark, Wanted};
+use crate::config::{Loader, Overrides, Settings};
+use crate::options::{Format, TargetSpec};
+use crate::plan::owner::PART_OF;
+use crate::preflight::registry;
+use crate::problem::{Error, Problem, Result};
+use crate::text::{self, sanitize};
+
+const PAGE: u32 = 500;
+
+/// The cluster that the flags name.
+async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
+    let overrides = Overrides {
+        kubeconfig: args.kubeconfig.clone(),
+        context: args.context.clone(),
+        namespace: args.namespace.clone(),
+        user: args.identity.user.clone(),
+        groups: args.identity.groups.clone(),
+        ..Overrides::default()
+    };
+    let loader = Loader { overrides, ..loader(&args.config, host) };
+    let loaded = loader.load([], &registry::known())?;
+    host.notices(&loaded.notices);
+    let settings = loaded.settings;
+    if let TargetSpec::Dir(_) = settings.target {
+        return Err(Error::usage(Problem::new("a folder that stands in for a cluster keeps no apps")));
+    }
+    let target = Target::open(&settings.target, &connection(&settings, impersonate(&settings)?)).await?;
+    Ok((settings, target))
+}
+
+async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<Parent> {
+    check_name(name).map_err(|why| Error::usage(Problem::new(format!("--app: {why}"))))?;
+    let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
+    Parent::read(&app, target).await?.ok_or_else(|| {
+        let problem = Problem::new(format!("there is no app {name} in namespace {}", app.namespace));
+        Error::failed(problem.help("gantry apps lists those that there are; -n names the namespace of the record"))
+    })
+}
+
+/// All apps, or what is done with one.
+pub async fn run(args: &AppsArgs, host: &mut Host) -> Result<String> {
+    if let Some(AppsCommand::Forget { cluster, name, yes }) = &args.command {
+        return forget(cluster, name, *yes, host).await;
+    }
+    let stop = host.stop.clone();
+    let (settings, target) = open(&args.cluster, host).await?;
+    let namespace = settings.namespace.clone();
+    let found = until(&stop, async { Ok(all(&target, namespace.as_deref()).await) }).await?.map_err(Error::failed)?;
+    if args.output == Some(Format::Json) {
+        let apps: Vec<Value> = found.iter().map(entry).collect();
+        return Ok(pretty(&json!({ "apps": apps })));
+    }
+    let mut rows = vec![["NAMESPACE", "NAME", "OBJECTS", "LAST DEPLOY", "OUTCOME", "BY"].map(str::to_owned)];
+    for (app, parent) in &found {
+        let mut row =
+            [app.namespace.clone(), app.name.clone(), String::new(), String::new(), String::new(), String::new()];
+        match parent {
+            Ok(parent) => {
+                row[2] = parent.members.len().to_string();
+                if let Some(last) = &parent.last {
+                    row[3] = last.time.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
+                    row[4] = word(last.outcome).to_owned();
+                    row[5] = last.user.clone();
+                }
+            }
+            Err(_) => row[4] = "unreadable record".to_owned(),
+        }
+        rows.push(row);
+    }
+    Ok(if found.is_empty() { "no apps\n".to_owned() } else { table(&rows) })
+}
+
+fn word(outcome: parent::Outcome) -> &'static str {
+    match outcome {
+        parent::Outcome::Started => "unfinished",
+        parent::Outcome::Applied => "applied",
+        parent::Outcome::Failed => "failed",
+    }
+}
+
+fn entry((app, parent): &(App, std::result::Result<Parent, Problem>)) -> Value {
+    let mut entry = json!({"name": app.name, "namespace": app.namespace, "id": app.id()});
+    match parent {
+        Ok(parent) => {
+            entry["objects"] = parent.members.len().into();
+            entry["last"] = json!(parent.last);
+        }
+        Err(problem) => entry["error"] = problem.message.clone().into(),
+    }
+    entry
+}
+
+/// Every app, by namespace and name.
+async fn all(
+    target: &Target,
+    namespace: Option<&str>,
+) -> std::result::Result<Vec<(App, std::result::Result<Parent, Problem>)>, Problem> {
+    let config_maps = config_maps();
+    let request =
+        ListRequest { resource: &config_maps, namespace, label_selector: Some(parent::ID_LABEL), page_size: PAGE };
+    let read = |found: &mut BTreeMap<(String, String), _>, json: &str| {
+        let Some((app, live)) = parent::app_of(json) else { return };
+        found.insert((app.namespace.clone(), app.name.clone()), (app.clone(), Parent::of(&app, live)));
+    };
+    let found = target.list(&request).gather(read).await;
+    let found = found.map_err(|error| {
+        error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"))
+    })?;
+    Ok(found.into_values().collect())
+}
+
+/// The members of an app.
+pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
+    let stop = host.stop.clone();
+    let (settings, target) = open(&args.cluster, host).await?;
+    let work = async {
+        let parent = parent_of(&args.name, &settings, &target).await?;
+        let live = members::find(&parent, &target).await?;
+        Ok((parent, live))
+    };
+    let (parent, live) = until(&stop, work).await?;
+    host.notices(&live.unread);
+    let uids: BTreeMap<&str, bool> =
+        parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
+    let id = parent.app.id();
+    let state = |facts: &Facts| {
+        let is_labelled = facts.labels.get(PART_OF) == Some(&id);
+        match (is_labelled, uids.get(facts.uid.as_str())) {
+            _ if facts.deleted.is_some() => "terminating",
+            (true, Some(true)) => "member, adopted",
+            (true, Some(false)) => "member",
+            (true, None) if !facts.owners.is_empty() => "copy",
+            (true, None) => "label only",
+            (false, Some(_)) => "without label",
+            (false, None) => "not ours",
+        }
+    };
+    if args.output == Some(Format::Json) {
+        let object = |found: &members::Found| {
+            json!({"object": found.object, "uid": found.facts.uid, "state": state(&found.facts),
+                "created": found.facts.created, "finalizers": found.facts.finalizers})
+        };
+        let objects: Vec<Value> = live.found.iter().map(object).collect();
+        let gone: Vec<String> =
+            live.gone.iter().map(|member| format!("{}/{}", member.group_kind(), member.name)).collect();
+        return Ok(pretty(&json!({"name": parent.app.name, "namespace": parent.app.namespace, "id": id,
+            "last": parent.last, "objects": objects, "gone": gone, "complete": live.unread.is_empty()})));
+    }
+    let mut rows = vec![["NAMESPACE", "OBJECT", "STATE", "CREATED"].map(str::to_owned)];
+    for members::Found { object, facts, .. } in &live.found {
+        let namespace = object.namespace.clone().unwrap_or_else(|| "-".to_owned());
+        let name = crate::resource::ObjectRef { namespace: None, ..(**object).clone() }.to_string();
+        rows.push([namespace, name, state(facts).to_owned(), facts.created.clone()]);
+    }
+    for member in &live.gone {
+        let namespace = member.namespace.clone().unwrap_or_else(|| "-".to_owned());
+        rows.push([
+            namespace,
+            format!("{}/{}", member.group_kind().to_lowercase(), member.name),
+            "gone".into(),
+            String::new(),
+        ]);
+    }
+    let mut out = format!("App {} in namespace {}", parent.app.name, parent.app.namespace);
+    if let Some(last) = &parent.last {
+        let time = last.time.strftime("%Y-%m-%d %H:%M:%SZ");
+        out.push_str(&format!(": {} at {time} by {}", word(last.outcome), sanitize(&last.user)));
+        for reason in &last.reasons {
+            out.push_str(&format!("\n  {}", sanitize(reason)));
+        }
+    }
+    out.push_str("\n\n");
+    out.push_str(&table(&rows));
+    Ok(out)
+}
+
+/// Takes the label off the members and deletes the record.
+async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> Result<String> {
+    let stop = host.stop.clone();
+    let (settings, target) = open(args, host).await?;
+    let work = async {
+        let parent = parent_of(name, &settings, &target).await?;
+        let live = members::find(&parent, &target).await?;
+        Ok((parent, live))
+    };
+    let (parent, live) = until(&stop, work).await?;
+    if !live.unread.is_empty() {
+        return Err(Error::Failed(live.unread));
+    }
+    let id = parent.app.id();
+    let labelled: Vec<_> = live.found.iter().filter(|found| found.facts.labels.get(PART_OF) == Some(&id)).collect();
+    if !yes {
+        if !(host.stdin_is_terminal && host.stderr_is_terminal) {
+            let problem = Problem::new("cannot ask for confirmation: there is no terminal");
+            return Err(Error::failed(problem.help("go on without confirmation: --yes")));
+        }
+        let objects = text::count(labelled.len(), "object");
+        write::confirm(host, &format!("Forget the app {name} and let go of {objects} in {}?", target.describe()))
+            .await?;
+    }
+    for found in &labelled {
+        let wanted = Wanted { resource: found.resource.clone(), object: found.object.clone() };
+        let Some(now) = target.read(&[wanted], &|_, _| ()).await?.pop().flatten() else { continue };
+        let unmark = Unmark {
+            resource: &found.resource,
+            object: &found.object,
+            live: &now,
+            labels: &[PART_OF],
+            annotations: &[],
+            field_manager: &settings.field_manager,
+        };
+        target.unmark(&unmark).await.map_err(|error| {
+            let why = match error {
+                ApplyError::Refused(problem) => problem.message,
+                _ => "it changed meanwhile".to_owned(),
+            };
+            Error::failed(
+                Problem::new(format!("{} keeps the label of the app: {why}", found.object))
+                    .help("run the same command again: the record is still there"),
+            )
+        })?;
+    }
+    parent.delete(&target).await.map_err(Error::failed)?;
+    Ok(format!("Forgot the app {name}; {} stay in the cluster\n", text::count(labelled.len(), "object")))
+}
+
+/// Columns as wide as their widest text, two spaces between them.
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let shown: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|text| sanitize(text).into_owned())).collect();
+    let width = |column: usize| shown.iter().map(|row| text::width(&row[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(text, width)| text::pad(text, *width)).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    shown.iter().map(line).collect()
+}

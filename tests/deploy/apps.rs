@@ -1,0 +1,430 @@
+//! Deploys of an app: its record, its members, and what becomes of members that leave the manifests.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Bed, Output, Proxy, When, control_plane, eventually, results};
+use serde_json::{Value, json};
+
+const PART_OF: &str = "applyset.kubernetes.io/part-of";
+
+/// A namespace with an app in it.
+struct Shop {
+    bed: Bed,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let bed = Bed::new();
+        control_plane().apply_yaml(&bed.namespace());
+        Shop { bed }
+    }
+
+    fn config_map(&self, name: &str, value: &str) -> Value {
+        let metadata = json!({"name": name, "namespace": self.bed.names.namespace});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}})
+    }
+
+    fn write(&self, objects: &[Value]) {
+        let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+        self.bed.write("manifests.yaml", &texts.join("\n---\n"));
+    }
+
+    fn config_maps(&self, names: &[&str]) {
+        self.write(&names.iter().map(|name| self.config_map(name, "1")).collect::<Vec<_>>());
+    }
+
+    fn run(&self, command: &str, flags: &[&str]) -> Output {
+        let arguments = [command, "-f", "manifests.yaml", "-a", "shop", "-n", &self.bed.names.namespace];
+        self.bed.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat()).run()
+    }
+
+    fn deploy(&self, flags: &[&str]) -> Output {
+        self.run("deploy", flags)
+    }
+
+    fn get(&self, name: &str) -> Option<Value> {
+        let (status, answer) = control_plane().get(&self.bed.config_map_path(name));
+        (status == 200).then_some(answer)
+    }
+
+    fn parent(&self) -> Value {
+        self.get("shop.gantry").expect("the app's record")
+    }
+
+    fn last(&self) -> Value {
+        serde_json::from_str(self.parent()["data"]["last"].as_str().expect("data.last")).expect("JSON")
+    }
+
+    /// The names in the inventory.
+    fn inventory(&self) -> BTreeSet<String> {
+        let parent = self.parent();
+        let lines = parent["data"]["inventory"].as_str().expect("an inventory").lines();
+        lines.map(|line| line.split(' ').nth(3).expect("a name").to_owned()).collect()
+    }
+
+    fn patch(&self, name: &str, patch: &Value) {
+        let (status, answer) = control_plane().patch(&self.bed.config_map_path(name), patch);
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    fn delete(&self, name: &str) {
+        control_plane().delete(&self.bed.config_map_path(name));
+        eventually("the object to go", || self.get(name).is_none().then_some(()));
+    }
+}
+
+fn names<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_app_has_a_record_that_is_an_applyset() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0).stdout_contains("2 created");
+    let parent = shop.parent();
+    let metadata = &parent["metadata"];
+    let id = metadata["labels"]["applyset.kubernetes.io/id"].as_str().expect("an id");
+    let annotations = &metadata["annotations"];
+    assert!(annotations["applyset.kubernetes.io/tooling"].as_str().unwrap().starts_with("gantry/v"));
+    assert_eq!(annotations["applyset.kubernetes.io/contains-group-kinds"], "ConfigMap");
+    assert_eq!(annotations["applyset.kubernetes.io/additional-namespaces"], "");
+    assert_eq!(shop.inventory(), names(["a", "b"]));
+    assert_eq!(shop.last()["outcome"], "applied");
+    for name in ["a", "b"] {
+        let object = shop.get(name).unwrap();
+        assert_eq!(object["metadata"]["labels"], json!({PART_OF: id}));
+        let line =
+            format!("- ConfigMap {} {name} {}", shop.bed.names.namespace, object["metadata"]["uid"].as_str().unwrap());
+        assert!(parent["data"]["inventory"].as_str().unwrap().contains(&line));
+    }
+    // Nothing to do, and nothing is written.
+    shop.deploy(&[]).code(0).stdout_contains("Nothing to do");
+    assert_eq!(shop.parent()["metadata"]["resourceVersion"], metadata["resourceVersion"]);
+}
+
+#[test]
+fn what_leaves_the_manifests_is_deleted_only_where_the_user_says_so() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b", "c"]);
+    shop.deploy(&[]).code(0);
+    shop.config_maps(&["a"]);
+    for (command, flags) in
+        [("check", &[][..]), ("deploy", &[]), ("deploy", &["--prune=no"]), ("deploy", &["--prune=ask"])]
+    {
+        let output = shop.run(command, flags);
+        output.code(0).stderr_contains("configmap/b").stderr_contains("left the manifests and stay in the app shop");
+    }
+    shop.run("check", &["--prune=yes"]).code(0).stdout_contains("delete");
+    shop.deploy(&["--prune=yes", "--dry-run"]).code(0);
+    assert_eq!(shop.inventory(), names(["a", "b", "c"]));
+    assert!(shop.get("b").is_some());
+
+    let output = shop.deploy(&["--prune=yes", "-o", "json"]);
+    let report = output.code(0).report();
+    assert_eq!((&report["summary"]["deleted"], &report["summary"]["unchanged"]), (&json!(2), &json!(1)));
+    let deleted = results(&report).into_iter().filter(|(_, result)| result == "applied").count();
+    assert_eq!(deleted, 2, "{report}");
+    assert!(shop.get("b").is_none() && shop.get("c").is_none() && shop.get("a").is_some());
+    assert_eq!(shop.inventory(), names(["a"]));
+    shop.deploy(&["--prune=yes"]).code(0).stdout_contains("Nothing to do");
+}
+
+#[test]
+fn one_key_never_deletes() {
+    let shop = Shop::new();
+    let members =
+        ["stays", "unlabelled", "recreated", "adopted", "kept", "orphan", "other-set", "controlled", "pruned"];
+    control_plane().apply_yaml(&shop.config_map("adopted", "0").to_string());
+    shop.config_maps(&members);
+    let report = shop.deploy(&["-o", "json", "--force-conflicts"]).code(0).report();
+    assert_eq!((&report["summary"]["adopted"], &report["summary"]["created"]), (&json!(1), &json!(8)));
+    let id = shop.get("stays").unwrap()["metadata"]["labels"][PART_OF].clone();
+
+    // What somebody else has done since.
+    shop.patch("unlabelled", &json!({"metadata": {"labels": {PART_OF: null}}}));
+    shop.delete("recreated");
+    let mut again = shop.config_map("recreated", "9");
+    again["metadata"]["labels"] = json!({PART_OF: id});
+    control_plane().apply_yaml(&again.to_string());
+    let mut by_hand = shop.config_map("by-hand", "9");
+    by_hand["metadata"]["labels"] = json!({PART_OF: id});
+    control_plane().apply_yaml(&by_hand.to_string());
+    let mut copy = by_hand.clone();
+    copy["metadata"]["name"] = "copy".into();
+    let stays = shop.get("stays").unwrap();
+    copy["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": stays["metadata"]["uid"]}]);
+    control_plane().apply_yaml(&copy.to_string());
+    shop.patch("kept", &json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}));
+    shop.patch("orphan", &json!({"metadata": {"annotations": {"kapp.k14s.io/delete-strategy": "orphan"}}}));
+    shop.patch("other-set", &json!({"metadata": {"labels": {PART_OF: "applyset-other-v1"}}}));
+    let controller = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "controller": true,
+        "uid": stays["metadata"]["uid"]});
+    shop.patch("controlled", &json!({"metadata": {"ownerReferences": [controller]}}));
+
+    shop.config_maps(&["stays"]);
+    let output = shop.deploy(&["--prune=yes"]);
+    output.code(0);
+    let left = ["unlabelled", "recreated", "by-hand", "copy", "adopted", "kept", "orphan", "other-set", "controlled"];
+    for name in left {
+        assert!(shop.get(name).is_some(), "{name}: {output}");
+    }
+    assert!(shop.get("pruned").is_none());
+    for (name, why) in [
+        ("unlabelled", "it no longer carries the label of the app"),
+        ("recreated", "this app did not create it"),
+        ("by-hand", "this app did not create it"),
+        ("adopted", "there before the app"),
+        ("kept", "helm.sh/resource-policy: keep"),
+        ("orphan", "kapp.k14s.io/delete-strategy: orphan"),
+        ("other-set", "part of another ApplySet"),
+        ("controlled", "ConfigMap stays controls it"),
+    ] {
+        output.stderr_contains(&format!("configmap/{name} ")).stderr_contains(why);
+    }
+    assert_eq!(shop.inventory(), names(["stays", "adopted"]));
+    // What is let go carries no label of ours; what was relabelled keeps its own.
+    for name in ["kept", "orphan", "controlled"] {
+        assert_eq!(shop.get(name).unwrap()["metadata"]["labels"], Value::Null, "{name}");
+    }
+    assert_eq!(shop.get("other-set").unwrap()["metadata"]["labels"][PART_OF], "applyset-other-v1");
+    assert_eq!(shop.get("recreated").unwrap()["data"]["a"], "9");
+
+    shop.deploy(&["--prune=yes", "--prune-adopted"]).code(0);
+    assert!(shop.get("adopted").is_none());
+    assert_eq!(shop.inventory(), names(["stays"]));
+}
+
+#[test]
+fn many_deletions_and_missing_manifests_stop_before_anything_is_written() {
+    let shop = Shop::new();
+    let many: Vec<String> = (0..14).map(|index| format!("c{index}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    shop.config_maps(&many);
+    shop.deploy(&[]).code(0);
+    shop.config_maps(&many[..1]);
+    for command in ["check", "deploy"] {
+        let output = shop.run(command, &["--prune=yes"]);
+        output
+            .code(3)
+            .stdout_contains("PruneLimit: 13 of 14 members of the app shop")
+            .stdout_contains("--prune-max=13");
+    }
+    shop.deploy(&["--prune=yes", "--prune-max=80%"]).code(3);
+    shop.deploy(&["--prune=yes", "-f", "missing.yaml"]).code(1);
+    std::fs::create_dir(shop.bed.folder.path().join("empty")).unwrap();
+    let namespace = &shop.bed.names.namespace;
+    let empty = ["deploy", "-f", "empty", "-a", "shop", "-n", namespace, "--prune=yes"];
+    assert_ne!(shop.bed.gantry(control_plane().kubeconfig("admin"), &empty).run().code, Some(0));
+    assert_eq!(shop.inventory().len(), 14);
+    shop.deploy(&["--prune=yes", "--prune-max=13"]).code(0).stdout_contains("13 deleted");
+    assert_eq!(shop.inventory().len(), 1);
+}
+
+#[test]
+fn a_manifest_may_not_carry_the_label_and_a_record_of_another_tool_is_refused() {
+    let shop = Shop::new();
+    let mut object = shop.config_map("a", "1");
+    object["metadata"]["labels"] = json!({PART_OF: "mine"});
+    shop.write(&[object]);
+    let output = shop.deploy(&[]);
+    output.code(2).stderr_contains("the label applyset.kubernetes.io/part-of").stderr_contains("manifests.yaml:1");
+
+    control_plane().apply_yaml(&shop.config_map("shop.gantry", "1").to_string());
+    shop.config_maps(&["a"]);
+    shop.deploy(&[]).code(1).stderr_contains("does not keep an app of gantry");
+    assert!(shop.get("a").is_none());
+    for (flags, text) in [(&["-a", "No_Name"][..], "not the name of an app"), (&["-a", "x", "--prune-max=x"], "share")]
+    {
+        let arguments = [&["check", "-f", "manifests.yaml"], flags].concat();
+        shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run().code(2).stderr_contains(text);
+    }
+    let folder = ["check", "-f", "manifests.yaml", "-a", "x", "--target", "dir:."];
+    shop.bed.gantry("none".into(), &folder).run().code(2).stderr_contains("keeps no apps");
+}
+
+#[test]
+fn two_deploys_of_one_app_do_not_write_at_the_same_time() {
+    let shop = Shop::new();
+    shop.config_maps(&["a"]);
+    shop.deploy(&[]).code(0);
+    let mut last = shop.last();
+    last["outcome"] = "started".into();
+    last["holder"] = "elsewhere|x|1|2".into();
+    shop.patch("shop.gantry", &json!({"data": {"last": last.to_string()}}));
+    shop.config_maps(&["a", "b"]);
+    let output = shop.deploy(&[]);
+    output.code(1).stderr_contains("another deploy of the app shop is running").stderr_contains("on elsewhere began");
+    output.stderr_contains("--break-lock");
+    assert!(shop.get("b").is_none());
+    shop.run("check", &[]).code(0);
+    shop.deploy(&["--break-lock"]).code(0).stdout_contains("1 created");
+}
+
+#[test]
+fn the_namespace_of_the_record_may_be_among_the_manifests() {
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    bed.write("manifests.yaml", &format!("{}---\n{}", bed.namespace(), bed.config_map("a", "x")));
+    let deploy = || bed.deploy(control_plane().kubeconfig("admin"), &["-a", "shop", "-n", namespace]).run();
+    deploy().code(0).stdout_contains("2 created");
+    let (_, parent) = control_plane().get(&bed.config_map_path("shop.gantry"));
+    assert_eq!(parent["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"], "ConfigMap,Namespace");
+    deploy().code(0).stdout_contains("Nothing to do");
+    // The namespace of the record is never deleted.
+    bed.write("manifests.yaml", &bed.config_map("a", "x"));
+    let output = bed.deploy(control_plane().kubeconfig("admin"), &["-a", "shop", "-n", namespace, "--prune=yes"]).run();
+    output.code(0).stderr_contains("leaves the app and stays in the cluster");
+    let (_, live) = control_plane().get(&format!("/api/v1/namespaces/{namespace}"));
+    assert_eq!(
+        (&live["metadata"]["deletionTimestamp"], &live["metadata"]["labels"][PART_OF]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn an_app_is_listed_inspected_forgotten_and_deleted() {
+    let shop = Shop::new();
+    let namespace = shop.bed.names.namespace.clone();
+    let admin = || control_plane().kubeconfig("admin");
+    let run = |arguments: &[&str]| shop.bed.gantry(admin(), &[arguments, &["-n", &namespace]].concat()).run();
+    run(&["apps"]).code(0).stdout_contains("no apps");
+    run(&["inspect", "-a", "shop"]).code(1).stderr_contains("there is no app shop in namespace");
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    shop.delete("b");
+    run(&["apps"]).code(0).stdout_contains("shop").stdout_contains("applied");
+    let apps: Value = serde_json::from_str(&run(&["apps", "-o", "json"]).stdout).expect("JSON");
+    assert_eq!((&apps["apps"][0]["name"], &apps["apps"][0]["objects"]), (&json!("shop"), &json!(2)));
+    let output = run(&["inspect", "-a", "shop"]);
+    output.code(0).stdout_contains("App shop in namespace").stdout_contains("configmap/a").stdout_contains("member");
+    output.stdout_contains("configmap/b").stdout_contains("gone");
+    let report: Value = serde_json::from_str(&run(&["inspect", "-a", "shop", "-o", "json"]).stdout).expect("JSON");
+    assert_eq!((&report["objects"][0]["state"], &report["gone"][0]), (&json!("member"), &json!("ConfigMap/b")));
+
+    // Without a terminal, nothing goes without a word.
+    run(&["apps", "forget", "-a", "shop"]).code(1).stderr_contains("--yes");
+    run(&["delete", "-a", "shop"]).code(1).stderr_contains("--yes");
+    run(&["delete", "-a", "shop", "--dry-run"]).code(0).stdout_contains("configmap/a");
+    assert!(shop.get("a").is_some());
+    run(&["apps", "forget", "-a", "shop", "--yes"]).code(0).stdout_contains("Forgot the app shop; 1 object");
+    assert!(shop.get("shop.gantry").is_none());
+    assert_eq!(shop.get("a").expect("it stays")["metadata"]["labels"], Value::Null);
+
+    // Deployed again, it was there before.
+    shop.config_maps(&["a", "c"]);
+    shop.deploy(&[]).code(0).stdout_contains("1 created, 1 adopted");
+    let output = run(&["delete", "-a", "shop", "--yes"]);
+    output
+        .code(0)
+        .stderr_contains("configmap/a")
+        .stderr_contains("--prune-adopted")
+        .stdout_contains("Deleted: 1 deleted");
+    assert!(shop.get("shop.gantry").is_some() && shop.get("a").is_some() && shop.get("c").is_none());
+    run(&["delete", "-a", "shop", "--yes", "--prune-adopted"]).code(0).stdout_contains("1 deleted");
+    assert!(shop.get("shop.gantry").is_none() && shop.get("a").is_none());
+    run(&["delete", "-a", "shop", "--yes"]).code(0).stderr_contains("there is no app shop");
+}
+
+#[test]
+fn a_deletion_that_hangs_is_told_with_what_it_waits_for() {
+    let shop = Shop::new();
+    let mut held = shop.config_map("held", "1");
+    held["metadata"]["finalizers"] = json!(["shop.example.com/never"]);
+    shop.write(&[held, shop.config_map("a", "1")]);
+    shop.deploy(&[]).code(0);
+    shop.config_maps(&["a"]);
+    shop.bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntimeouts: {delete: 100ms}\n");
+    let output = shop.deploy(&["--prune=yes"]);
+    output.code(5).stdout_contains("configmap/held").stdout_contains("waits for shop.example.com/never");
+    assert_eq!((shop.inventory(), &shop.last()["outcome"]), (names(["a", "held"]), &json!("failed")));
+    // The same command goes on waiting.
+    shop.deploy(&["--prune=yes"]).code(5);
+    shop.patch("held", &json!({"metadata": {"finalizers": null}}));
+    eventually("it to go", || shop.get("held").is_none().then_some(()));
+    shop.deploy(&["--prune=yes"]).code(0);
+    assert_eq!((shop.inventory(), &shop.last()["outcome"]), (names(["a"]), &json!("applied")));
+}
+
+#[test]
+fn a_user_who_may_not_delete_or_list_is_told_before_anything_is_written() {
+    let shop = Shop::new();
+    let cp = control_plane();
+    let namespace = shop.bed.names.namespace.clone();
+    shop.config_maps(&["a", "b"]);
+    let printed = ["permissions", "-f", "manifests.yaml", "-a", "shop", "-n", &namespace, "--as", "shop-user"];
+    let printed = shop.bed.gantry(cp.kubeconfig("admin"), &printed).run();
+    printed.code(0).stdout_contains("delete").stdout_contains("shop.gantry");
+
+    let all = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "patch"]});
+    let user = cp.user(&json!([all]));
+    let deploy = |user: &str, flags: &[&str]| {
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &namespace];
+        shop.bed.gantry(cp.kubeconfig(user), &[&arguments, flags].concat()).run()
+    };
+    deploy(&user, &[]).code(0).stdout_contains("2 created");
+    let before = shop.parent()["metadata"]["resourceVersion"].clone();
+    shop.write(&[shop.config_map("a", "2")]);
+    let output = deploy(&user, &["--prune=yes"]);
+    output.code(1).stdout_contains("not permitted to delete configmap/b").stdout_contains("--prune=no");
+    let live = shop.get("a").unwrap();
+    assert_eq!((&shop.parent()["metadata"]["resourceVersion"], &live["data"]["a"]), (&before, &json!("1")));
+
+    let reader = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch", "delete"]});
+    let blind = cp.user(&json!([reader]));
+    let output = deploy(&blind, &["--prune=yes"]);
+    output.code(1).stdout_contains("could not look for members of the app shop").stdout_contains("--prune=no");
+    deploy(&blind, &[]).code(1);
+    assert_eq!(shop.parent()["metadata"]["resourceVersion"], before);
+    deploy(&blind, &["--prune=no"]).code(0).stderr_contains("could not look for members");
+    assert_eq!((shop.inventory(), shop.get("b").is_some()), (names(["a", "b"]), true));
+}
+
+#[test]
+fn a_deploy_that_is_killed_at_any_write_is_finished_by_the_next_one() {
+    // The record, eight members, the record; and four deletions before the last.
+    let cuts: Vec<(&str, usize)> =
+        (1..=10).map(|nth| ("PATCH", nth)).chain((1..=4).map(|nth| ("DELETE", nth))).collect();
+    std::thread::scope(|scope| {
+        for some in cuts.chunks(4) {
+            scope.spawn(|| some.iter().for_each(|(method, nth)| killed_at(method, *nth)));
+        }
+    });
+}
+
+/// Kills a deploy of an app when it sends its `nth` request of the method, and deploys again.
+fn killed_at(method: &str, nth: usize) {
+    let (cp, shop) = (control_plane(), Shop::new());
+    let name = |index: usize| format!("c{index}");
+    let objects = |range: std::ops::Range<usize>, value| {
+        shop.write(&range.map(|index| shop.config_map(&name(index), value)).collect::<Vec<_>>());
+    };
+    objects(0..8, "1");
+    shop.deploy(&[]).code(0);
+    objects(4..12, "2");
+    let proxy = Proxy::start(cp);
+    let held = proxy.hold(When::new(method, &format!("/namespaces/{}/configmaps", shop.bed.names.namespace)).nth(nth));
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &shop.bed.names.namespace, "--prune=yes"];
+    let mut running = shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).spawn();
+    held.reached();
+    running.kill();
+    drop(running);
+    proxy.refuse();
+
+    let case = format!("killed at {method} {nth}");
+    for index in 4..8 {
+        assert!(shop.get(&name(index)).is_some(), "{case}: {index} is in the manifests");
+    }
+    let uids: Vec<Value> = (4..8).map(|index| shop.get(&name(index)).unwrap()["metadata"]["uid"].clone()).collect();
+    let parent = shop.parent();
+    assert_eq!(parent["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"], "ConfigMap", "{case}");
+    // Nobody else is deploying: the process is gone.
+    let output = shop.deploy(&["--prune=yes"]);
+    output.code(0);
+    let there: Vec<usize> = (0..12).filter(|index| shop.get(&name(*index)).is_some()).collect();
+    assert_eq!(there, (4..12).collect::<Vec<_>>(), "{case}: {output}");
+    assert_eq!(shop.inventory(), (4..12).map(name).collect(), "{case}");
+    let again: Vec<Value> = (4..8).map(|index| shop.get(&name(index)).unwrap()["metadata"]["uid"].clone()).collect();
+    assert_eq!((again, &shop.last()["outcome"]), (uids, &json!("applied")), "{case}");
+}
