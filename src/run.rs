@@ -28,12 +28,12 @@ pub use host::{Exit, Host, Writes};
 /// Runs one command to its end.
 pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     let answer = match &cli.command {
-        Command::Deploy(args) => return flow::run(&args.flow, Some(args), host).await,
-        Command::Check(args) => return flow::run(&args.flow, None, host).await,
-        Command::Delete(args) => return flow::delete(args, host).await,
-        Command::Apps(args) => apps::run(args, host).await,
-        Command::Inspect(args) => apps::inspect(args, host).await,
-        Command::Permissions(args) => permissions::run(args, host).await,
+        Command::Deploy(args) => return Box::pin(flow::run(&args.flow, Some(args), host)).await,
+        Command::Check(args) => return Box::pin(flow::run(&args.flow, None, host)).await,
+        Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
+        Command::Apps(args) => Box::pin(apps::run(args, host)).await,
+        Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
+        Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),

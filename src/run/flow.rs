@@ -54,7 +54,7 @@ async fn report(
 ) -> Exit {
     let mut output = Output::new(args, purpose);
     let mut report = Report::default();
-    let exit = match steps(args, deploy, deletes, host, &mut output, &mut report).await {
+    let exit = match Box::pin(steps(args, deploy, deletes, host, &mut output, &mut report)).await {
         Ok(exit) => exit,
         Err(error) => {
             report.outcome = Outcome::Failed;
@@ -109,7 +109,8 @@ async fn steps(
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
     let asks = writes && is_asked;
     let use_of = app::Use { writes, asks, deletes };
-    let opened = app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of);
+    // On the heap, with all that they hold: a caller's thread may have little stack.
+    let opened = Box::pin(app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of));
     let managed = until(&stop, opened).await?;
     if deletes && writes && !is_asked && !deploy.is_some_and(|deploy| deploy.yes) {
         let problem = Problem::new("cannot ask for confirmation: there is no terminal");
@@ -121,7 +122,7 @@ async fn steps(
         waivers: Waivers { list: &settings.waivers, today: host.today },
         app: managed.as_ref(),
     };
-    let looked_at = look(&settings, manifests.manifests, ahead, &target, checking, &progress, report);
+    let looked_at = Box::pin(look(&settings, manifests.manifests, ahead, &target, checking, &progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     tell(&notices, host, output, report);
     tell_warnings(host, output, &target, settings.redact);
@@ -139,7 +140,7 @@ async fn steps(
     output.review(host, report)?;
     if !verdict.goes_on {
         if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
-            managed.settle(&plan, &target, host).await.map_err(Error::failed)?;
+            Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
         }
         return Ok(verdict.exit);
     }
@@ -150,14 +151,15 @@ async fn steps(
 
     let Deployed { applied, removed } = match &managed {
         None => {
-            let applied = write::write(&plan, &target, app::options(&settings, None), &progress, host).await;
+            let options = app::options(&settings, None);
+            let applied = Box::pin(write::write(&plan, &target, options, &progress, host)).await;
             Deployed { applied, removed: Removed::default() }
         }
         Some(managed) => {
             let write = async |host: &mut Host, written| {
                 write::write(&plan, &target, app::options(&settings, written), &progress, host).await
             };
-            app::deploy(managed, &plan, &target, &settings, host, write).await
+            Box::pin(app::deploy(managed, &plan, &target, &settings, host, write)).await
         }
     };
     tell_warnings(host, output, &target, settings.redact);
