@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 fn large(bytes: usize, step: usize) -> Value {
     const LEAF: usize = 420;
     let leaves = bytes / LEAF;
-    let text = "What the field is for, in the words of whoever wrote the type. ".repeat(5);
+    let text = "What the field is for, in the words of the type's author. ".repeat(5);
     let leaf = |number: usize| match number % 4 {
         0 => json!({"type": "string", "description": text, "maxLength": 100 - step}),
         1 => json!({"type": "integer", "description": text, "minimum": step}),

@@ -157,7 +157,7 @@ async fn talk<'f>(
             }
             ended = &mut ending => {
                 let status = ended?;
-                // Whoever left its group (a daemon) may hold the streams for ever. What the program itself wrote is there.
+                // A process that left its group (a daemon) may hold the streams for ever. What the program itself wrote is there.
                 tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(((), (), ())))?;
                 status
             }

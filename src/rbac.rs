@@ -92,12 +92,12 @@ impl PolicyRule {
         atoms
     }
 
-    /// Whether whoever holds this rule may do that, and may hand it on.
+    /// Whether this rule allows that request, and allows granting the right to others.
     pub fn covers(&self, atom: &Atom) -> bool {
         self.covers_with(atom, |name| self.resource_names.iter().any(|own| own == name))
     }
 
-    /// The same for whoever knows a faster way to find a name among `resourceNames`.
+    /// The same for a caller that has a faster way to find a name among `resourceNames`.
     pub fn covers_with(&self, atom: &Atom, is_named: impl Fn(&str) -> bool) -> bool {
         let has = |set: &[String], wanted: &str| set.iter().any(|one| one == ALL || one == wanted);
         if !has(&self.verbs, atom.verb()) {

@@ -134,7 +134,7 @@ enum Text {
 
 impl RawObject {
     /// `json` must be one JSON object that nests at most [`gantry_yaml::MAX_DEPTH`] levels deep; the loader and the
-    /// targets see to it.
+    /// targets make sure of it.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
         RawObject(Text::Held(json.into()))
     }
@@ -172,7 +172,7 @@ impl RawObject {
         }
     }
 
-    /// The object as a tree, built anew at each call.
+    /// The object as a tree, built at each call.
     pub fn value(&self) -> Value {
         // The loader's own bound on nesting takes the place of serde_json's 128 levels.
         let json = self.json();

@@ -146,7 +146,7 @@ fn lister(servers: &ControlPlane) -> Command {
     command
 }
 
-/// Whether the check that is measured did its work: all CRDs were found live, and the unsafe tenth was told.
+/// Whether the check that is measured did its work: all CRDs were found live, and the unsafe tenth was reported.
 fn check_report(size: &Size, report: &Path) -> u64 {
     let report = fs::read(report).expect("the report");
     let report: Value = serde_json::from_slice(&report).expect("the report is JSON");

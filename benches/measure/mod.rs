@@ -40,7 +40,7 @@ pub fn until_at_rest(servers: &ControlPlane) {
     }
 }
 
-/// Prints a line for each process, and whether the last kept to the budget. The first is what the others are held against.
+/// Prints a line for each process, and whether the last kept to the budget. The others are compared with the first.
 pub fn tell(measured: &[(&str, &[Run])], budget: &Budget) {
     println!(
         "\n{:<14}{:>9}{:>9}{:>9}{:>12}{:>11}{:>13}",

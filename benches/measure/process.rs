@@ -16,7 +16,7 @@ pub struct Run {
 
 /// Runs `command` to its end.
 ///
-/// The kernel begins a child's peak with that of its parent, so whoever calls this must stay smaller than what is
+/// The kernel begins a child's peak with that of its parent, so the caller must stay smaller than what is
 /// measured.
 #[expect(unsafe_code, reason = "std does not say what a process used")]
 pub fn run(command: &mut Command) -> io::Result<Run> {

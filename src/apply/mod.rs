@@ -67,8 +67,8 @@ impl Applied {
     }
 }
 
-/// How often an object is pinned anew that moved in nothing the checks looked at. A controller that writes status at every
-/// step settles within less; one that never does is told of.
+/// How often an object is pinned again that changed in nothing the checks looked at. A controller that writes status at
+/// every step settles within fewer; one that never does is reported.
 const REPINS: u32 = 5;
 
 /// Writes every change of the plan that creates or updates.

@@ -166,7 +166,7 @@ impl Pages {
         }
     }
 
-    /// Shows every object, as JSON, to `look` and answers what that has gathered. A list that expires starts anew, and so
+    /// Shows every object, as JSON, to `look` and answers what that has gathered. A list that expires starts again, and so
     /// does what is gathered.
     pub async fn gather<T: Default>(&mut self, look: impl Fn(&mut T, &str)) -> Result<T, ListError> {
         let mut gathered = T::default();

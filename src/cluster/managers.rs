@@ -29,7 +29,7 @@ impl FieldConflict {
 
 /// Tools that write with plain updates what they deploy, and leave it alone until they are run again.
 const CLIENT_SIDE_TOOLS: &[(&str, &str)] = &[
-    // The server's name for whoever wrote an object that has no record.
+    // The server's name for the writer of an object that has no record.
     ("before-first-apply", "a tool that left no record"),
     ("helm", "helm"),
     ("kapp", "kapp deploy"),

@@ -1,7 +1,7 @@
 //! Label selectors in Kubernetes' own syntax: `app=web,tier in (a, b),!canary`.
 //!
-//! A cluster reads them itself. This is for a target without a server, and for whoever wants to refuse a mistyped one
-//! before the first request. The grammar and its messages are those of the API server's `labels.Parse`.
+//! A cluster reads them itself. This is for a target without a server, and to refuse a mistyped one before the first
+//! request. The grammar and its messages are those of the API server's `labels.Parse`.
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@
 //! defaults ← user file ← gantry.yaml ← -c FILE… ← Configs among the manifests ← GANTRY_* ← flags
 //! ```
 //!
-//! [`document`] checks each document by itself, so that every mistake of every file is told at once, with its line.
+//! [`document`] checks each document by itself, so that every mistake of every file is reported at once, with its line.
 //! [`merge`] lays the layers over each other with figment into a raw Config; [`Settings`] is what is left when
 //! everything in it has been found good. [`select`] decides which checks run. Nothing in here reads the process's
 //! environment or sends a request: the surroundings are handed in by [`Loader`].

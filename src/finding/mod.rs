@@ -1,7 +1,7 @@
 //! What a run finds out, as data: findings, what they are made of, and what becomes of an object.
 //!
-//! The ground that checks, configuration and the report share: whoever finds something and whoever prints it know these
-//! types and not each other. The field names are a contract; see [`crate::report`].
+//! The ground that checks, configuration and the report share: the code that finds something and the code that prints it
+//! know these types and not each other. The field names are a contract; see [`crate::report`].
 
 mod action;
 mod check;

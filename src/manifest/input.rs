@@ -38,8 +38,8 @@ struct Document {
 }
 
 impl Input {
-    /// Reads all files, directories and standard input (`-`) that `arguments` name. What goes wrong here is told by
-    /// [`Input::read`], with all that goes wrong there.
+    /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns what goes
+    /// wrong here together with its own problems.
     pub fn open(arguments: &[String], stdin: &mut Option<impl Read>) -> Input {
         let mut gathered = files::gather(arguments, stdin, MAX_SOURCE_BYTES);
         let cut = in_parallel(&gathered.sources, |source| {
@@ -87,7 +87,7 @@ impl Input {
     /// Reads all documents.
     ///
     /// # Errors
-    /// Every problem of every file, sorted by place: who has ten files to mend wants to know them all.
+    /// Every problem of every file, sorted by place: a user with ten files to fix wants to see them all.
     pub fn read(mut self) -> Result<Loaded, Vec<Problem>> {
         let arguments = std::mem::take(&mut self.arguments);
         let (loaded, mut problems) = self.read_all();

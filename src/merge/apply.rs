@@ -39,8 +39,8 @@ pub(crate) enum Emptied {
     Empty,
 }
 
-/// The live object once `manager` has applied `intent` to it, by the `openAPIV3Schema` of its kind. Conflicts are not looked
-/// at: they are told when the manifest is applied.
+/// The live object once `manager` has applied `intent` to it, by the `openAPIV3Schema` of its kind. Conflicts do not
+/// matter here: the server reports them when the manifest is applied.
 pub(crate) fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str) -> Value {
     static METADATA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OBJECT_META).unwrap_or_default());
     let records = live.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice);

@@ -9,7 +9,7 @@ use super::schema::{Schema, Shape};
 /// What a manager is on record for.
 #[derive(Clone, Copy)]
 pub(crate) enum Owned<'r> {
-    /// Everything: an object without any record belongs as a whole to whoever wrote it before.
+    /// Everything: an object without any record belongs as a whole to its previous writer.
     All,
     Fields(&'r FieldSet),
 }

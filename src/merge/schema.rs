@@ -70,7 +70,7 @@ pub(super) enum Shape<'s, S> {
     Set,
 }
 
-/// A list of items that are told apart by their keys.
+/// A list of items that their keys identify.
 pub(super) struct Keyed<'s, S> {
     keys: Vec<&'s str>,
     pub items: Schema<'s, S>,

@@ -110,7 +110,7 @@ enum Look {
 struct ConflictFinder<'a> {
     plan: &'a Plan,
     field_manager: &'a str,
-    /// Whether an object without any record belongs to whoever wrote it, as on a server.
+    /// Whether an object without any record belongs to its last writer, as on a server.
     unrecorded: bool,
 }
 

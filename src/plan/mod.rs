@@ -208,10 +208,10 @@ pub struct PlanOptions<'a> {
     /// For namespaced objects whose manifest names none; `None` for the target's own default.
     pub namespace: Option<&'a str>,
     pub field_manager: &'a str,
-    /// Goes on where some live objects cannot be read: their action is unknown. For whoever tells what rights are
-    /// missing, all of them at once.
+    /// Continues where some live objects cannot be read: their action is unknown. For callers that report all missing
+    /// rights at once.
     pub goes_on_unread: bool,
-    /// Kinds that are not served are told by a check, not by the plan.
+    /// A check reports kinds that are not served, not the plan.
     pub keep_unplaced: bool,
     /// Asks the server about updates that may change nothing.
     pub settles_doubts: bool,

@@ -1,7 +1,7 @@
 //! Members of an app that the manifests no longer have: which of them a deploy deletes, and which it lets go.
 //!
-//! An object is deleted only with both keys: it carries our label, and its uid is in our inventory. One key alone is told
-//! and never a delete.
+//! An object is deleted only with both keys: it carries our label, and its uid is in our inventory. An object with one key
+//! is reported and never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -125,16 +125,54 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
         section(&format!("Example, {title}{scope}"), part);
     }
     section("What to do", rule.what_to_do);
+    if let Some(waiver) = waiver(rule) {
+        section("How to accept it", &format!("{ACCEPT}\n\n{waiver}"));
+    }
     text
+}
+
+/// What a waiver is good for. The pages link to its description.
+const ACCEPT: &str = "If you have reviewed a finding and it may pass, pass a Config with a waiver (-c FILE), with the \
+    name of the object. version, path and expires narrow it. A waiver changes gantry's verdict, not what the \
+    server does.";
+
+/// A Config that waives a finding of this rule; a mere note needs none.
+fn waiver(rule: &RuleDoc) -> Option<String> {
+    (rule.severity != Severity::Info).then(|| {
+        format!(
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwaivers:\n- rule: {}\n  object: {}\n  reason: who reviewed it, and \
+             why it may pass\n",
+            rule.name,
+            example_object(&rule.example)
+        )
+    })
+}
+
+/// The name of the object that a finding about the example is about.
+fn example_object(example: &Example) -> String {
+    let text = match example {
+        Example::Rights { object, .. } => object,
+        Example::Objects { desired, .. } => desired,
+        Example::Deletion { left, .. } => left,
+        Example::Crd { .. } | Example::Fields { .. } | Example::Stored { .. } | Example::Manifest { .. } => "",
+    };
+    let first = text.split("\n---\n").next().unwrap_or_default();
+    let object = gantry_yaml::parse(first).ok().flatten().map(|node| node.to_value()).unwrap_or_default();
+    object["metadata"]["name"].as_str().unwrap_or("samples.test.example.com").to_owned()
 }
 
 /// The page of a rule, as Markdown.
 pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
+    let accept = waiver(rule).map_or_else(String::new, |waiver| {
+        let about = ACCEPT.replace("a waiver (-c FILE)", "a [waiver](../configuration.md#waivers) (`-c FILE`)");
+        let about = about.replace("version, path and expires", "`version`, `path` and `expires`");
+        format!("\n## How to accept it\n\n{about}\n\n```yaml\n{waiver}```\n")
+    });
     format!(
         "# {name}\n\n{check}, {severity}: {summary}.\n\n\
          ## What it reports\n\n{reports}\n\n## Why\n\n{why}\n\nWho is affected: {who}.\n\n\
          ## Example\n\n{example}\
-         ## What to do\n\n{what_to_do}\n",
+         ## What to do\n\n{what_to_do}\n{accept}",
         name = rule.name,
         check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
         severity = severity(rule.severity),
@@ -231,6 +269,10 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::config::Loader;
+    use crate::date::Date;
+    use crate::finding::{CheckStatus, samples};
+    use crate::preflight::waive::Waivers;
 
     #[test]
     fn every_name_that_is_listed_can_be_explained() {
@@ -254,6 +296,35 @@ mod tests {
         assert_eq!(problems[0].help.as_deref(), Some("did you mean NoTypeChange?"));
         let Err(Error::Usage(problems)) = explain_own("xyz", &[]) else { panic!("must be a usage error") };
         assert_eq!(problems[0].help.as_deref(), Some("`gantry rules` lists them all"));
+    }
+
+    #[test]
+    fn every_waiver_that_is_shown_loads_and_waives_a_finding_of_its_rule() {
+        let mut waived = 0;
+        for (check, rule) in CHECKS.iter().flat_map(|check| (check.rules)().into_iter().map(move |rule| (check, rule)))
+        {
+            let page = page(check, rule);
+            let Some((_, rest)) = page.split_once("## How to accept it") else {
+                assert_eq!(rule.severity, Severity::Info, "{}", rule.name);
+                continue;
+            };
+            let snippet = rest.split("```").nth(1).unwrap().trim_start_matches("yaml\n");
+            let indented: String = snippet.lines().map(|line| format!("  {line}\n")).collect();
+            assert!(explain(rule.name).unwrap().ends_with(&indented), "{}", rule.name);
+
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("gantry.yaml"), snippet).unwrap();
+            let loader = Loader { working_directory: folder.path().to_owned(), ..Loader::default() };
+            let loaded = loader.load([], &registry::known()).unwrap_or_else(|error| panic!("{}: {error}", rule.name));
+            let waivers = Waivers { list: &loaded.settings.waivers, today: Date::parse("2026-01-01").unwrap() };
+            let finding =
+                samples::finding(rule.name, Severity::Error, samples::crd(&example_object(&rule.example)), "m");
+            let mut reports = [samples::check(check.name, CheckStatus::Blocked, vec![finding])];
+            assert_eq!(waivers.apply(&mut reports, &[rule.name], &[rule.name]), []);
+            assert_eq!(reports[0].findings[0].severity, Severity::Waived, "{}", rule.name);
+            waived += 1;
+        }
+        assert!(waived > 70, "{waived}");
     }
 
     /// `UPDATE_DOCS=1 cargo test rule_pages_are_fresh` writes the pages again.

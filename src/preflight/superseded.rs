@@ -1,9 +1,9 @@
-//! One mistake that two checks find is told once, by the check that knows more: [`CheckEntry::supersedes`] says which
-//! findings of others it tells better. A custom resource that its CRD does not take is refused by the server's dry run
+//! One mistake that two checks find is reported once, by the check that knows more: [`CheckEntry::supersedes`] says which
+//! findings of others it replaces. A custom resource that its CRD does not take is refused by the server's dry run
 //! and by gantry's validator, which knows the CRD and says more.
 //!
-//! This comes last: what is waived, or a mere warning there, is told here all the same, as the server refuses it all the
-//! same.
+//! This comes last: if the other check's finding is waived or only a warning, the server's refusal is still reported, since
+//! the server refuses the object anyway.
 //!
 //! [`CheckEntry::supersedes`]: super::entry::CheckEntry::supersedes
 

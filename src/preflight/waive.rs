@@ -1,7 +1,7 @@
 //! Waivers: findings that may pass, with a reason. Applied to the findings of every check, after they were weighed.
 //!
-//! A waived finding stays in the report. A waiver that has expired does not hold any more and says so; one that fits
-//! nothing is told as well, because it may be misspelt, or what it was written for may be gone.
+//! A waived finding stays in the report. A waiver that has expired no longer applies, and a warning says so; so
+//! does one that matches nothing, because it may be misspelt, or the finding may be gone.
 
 use wildmatch::WildMatch;
 

@@ -1,7 +1,7 @@
 //! The report as JSON (`-o json`), and the JSON Schema that documents it.
 //!
 //! The bytes are a function of the report alone: keys come in the order of the fields, lists in the order of the
-//! run. `docs/report.schema.json` is made by [`schema`]; `UPDATE_DOCS=1 cargo test` writes it anew.
+//! run. `docs/report.schema.json` is made by [`schema`]; `UPDATE_DOCS=1 cargo test` rewrites it.
 
 use std::io::{self, Write};
 

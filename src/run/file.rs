@@ -27,7 +27,7 @@ pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     }
     let new = match temporary(path) {
         Ok(new) => new,
-        // In a folder that takes no new files.
+        // In a folder where no file can be created.
         Err(_) if before.is_some() => {
             let file = File::create(path)?;
             return buffered(&file, write).inspect_err(|_| drop(file.set_len(0)));

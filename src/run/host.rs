@@ -19,7 +19,7 @@ use crate::ui;
 
 /// The surroundings of a run, handed in so that nothing below reads a global.
 pub struct Host {
-    /// Taken by whoever reads it: the manifests (`-f -`) or the question before writing.
+    /// Taken by its one reader: the manifests (`-f -`) or the question before writing.
     pub stdin: Option<Box<dyn BufRead + Send>>,
     pub stdout: Box<dyn Write + Send>,
     pub stderr: Box<dyn Write + Send>,

@@ -146,7 +146,7 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
     needs
 }
 
-/// A word on rights that go further than whoever grants them will expect.
+/// A comment on rights that go further than the person who grants them will expect.
 fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
     let is_any = |right: &Right| matches!(right, Right::Request { atom: Atom::Resource { resource, .. }, .. } if resource == rbac::ALL);
     let changes: BTreeSet<usize> = needs.iter().filter(|need| is_any(&need.right)).map(|need| need.change).collect();

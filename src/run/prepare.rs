@@ -91,7 +91,7 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
 }
 
 /// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
-/// what is wrong with the manifests is told all the same, whatever the target answers or whether it answers at all.
+/// problems of the manifests are reported anyway, whatever the target answers and even if it does not answer.
 ///
 /// Without input there are no manifests: an app is deleted.
 pub async fn open(

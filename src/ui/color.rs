@@ -9,7 +9,7 @@ use crate::options::ColorChoice;
 
 /// Whether to write colour to a stream: `--color` decides where it says so, then the environment, then the stream.
 ///
-/// `NO_COLOR` beats `FORCE_COLOR` and `CLICOLOR_FORCE`: whoever sets it cannot read the escapes. An empty variable is
+/// `NO_COLOR` beats `FORCE_COLOR` and `CLICOLOR_FORCE`: a user who sets it cannot read the escapes. An empty variable is
 /// one that is not set.
 pub fn decide(choice: ColorChoice, env: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
     let set = |name: &str| env(name).filter(|value| !value.is_empty());

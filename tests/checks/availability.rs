@@ -141,7 +141,7 @@ fn deprecated_kinds_are_warned_of_as_the_server_does_and_block_nothing() {
 }
 
 /// The CRD of [`Bed::crd`] with v1alpha1 beside v1.
-fn two_versions(bed: &Bed, old_is_served: bool) -> String {
+pub(super) fn two_versions(bed: &Bed, old_is_served: bool) -> String {
     bed.crd("first: {type: string}").replace(
         "  versions:\n",
         &format!(
@@ -159,7 +159,7 @@ fn going(output: &Output) -> Vec<String> {
     of_rule.map(|finding| finding["message"].as_str().expect("a message").to_owned()).collect()
 }
 
-const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+pub(super) const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 #[test]
 fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
@@ -201,7 +201,7 @@ fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
                     is still served: the server will no longer call its webhook"
             ),
             format!(
-                "ApiGoesAway warning 10: live objects of {name} were written at v1alpha1 by old-controller (1) (objects)"
+                "ApiGoesAway warning 10: live objects of {name} were written at v1alpha1 by old-controller (1 object)"
             ),
             format!("ApiGoesAway error 21: this deploy stops serving v1alpha1 of {name}, which the object uses"),
         ]

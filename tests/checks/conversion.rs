@@ -8,17 +8,17 @@ use gantry_yaml as yaml;
 use serde_json::{Value, json};
 
 /// A bed with a namespace, and what the tests of this check need besides.
-struct Conversion(Bed);
+pub(super) struct Conversion(pub(super) Bed);
 
 /// The CRD and its objects: v1 is stored, v2 has `amount` where v1 has `size`.
 impl Conversion {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let bed = Bed::new();
         control_plane().apply_yaml(&bed.namespace());
         Conversion(bed)
     }
 
-    fn crd(&self, conversion: &Value) -> Value {
+    pub(super) fn crd(&self, conversion: &Value) -> Value {
         let group = &self.0.names.group;
         let text = json!({"type": "string"});
         let version = |name: &str, size: &str, storage: bool| {
@@ -37,7 +37,7 @@ impl Conversion {
     }
 
     /// The CRD with this conversion is live, and so are three objects.
-    fn live(&self, conversion: &Value) -> &Self {
+    pub(super) fn live(&self, conversion: &Value) -> &Self {
         let cp = control_plane();
         cp.apply_yaml(&self.crd(conversion).to_string());
         // Whoever writes at the storage version needs no conversion.
@@ -52,7 +52,7 @@ impl Conversion {
         self
     }
 
-    fn check(&self, manifests: &[Value], more: &[&str]) -> Output {
+    pub(super) fn check(&self, manifests: &[Value], more: &[&str]) -> Output {
         let manifests: Vec<String> = manifests.iter().map(Value::to_string).collect();
         self.0.write("manifests.yaml", &manifests.join("\n---\n"));
         // What is live was written by somebody else.
@@ -72,12 +72,12 @@ impl Conversion {
             .collect()
     }
 
-    fn service(&self, name: &str, spec: &Value) -> Value {
+    pub(super) fn service(&self, name: &str, spec: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": self.0.names.namespace}, "spec": spec})
     }
 
     /// A webhook behind the Service `webhook` of the bed's namespace.
-    fn by_service(&self, port: u16, ca_bundle: &Value) -> Value {
+    pub(super) fn by_service(&self, port: u16, ca_bundle: &Value) -> Value {
         json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {
             "caBundle": ca_bundle,
             "service": {"namespace": self.0.names.namespace, "name": "webhook", "port": port, "path": "/convert"}}}})
@@ -85,7 +85,7 @@ impl Conversion {
 }
 
 /// Renames the field there and back.
-fn rename(mut object: Value, wanted: &str) -> Value {
+pub(super) fn rename(mut object: Value, wanted: &str) -> Value {
     let (from, to) = if wanted.ends_with("/v2") { ("size", "amount") } else { ("amount", "size") };
     if let Some(value) = object["spec"].as_object_mut().and_then(|spec| spec.remove(from)) {
         object["spec"][to] = value;
@@ -94,11 +94,11 @@ fn rename(mut object: Value, wanted: &str) -> Value {
     object
 }
 
-fn webhook(convert: impl Fn(Value, &str) -> Value + Send + Sync + 'static) -> Webhook {
+pub(super) fn webhook(convert: impl Fn(Value, &str) -> Value + Send + Sync + 'static) -> Webhook {
     Webhook::with_own_ca(&[], move |review| Webhook::answer(review, &convert))
 }
 
-fn ca_bundle(webhook: &Webhook) -> Value {
+pub(super) fn ca_bundle(webhook: &Webhook) -> Value {
     webhook.conversion()["webhook"]["clientConfig"]["caBundle"].clone()
 }
 
@@ -291,7 +291,7 @@ fn the_service_must_be_there_with_its_port_and_somebody_behind_it() {
     assert_eq!(bed.found(&[crd]), Vec::<String>::new());
 }
 
-fn deployment(bed: &Conversion, image: &str, probe: bool) -> Value {
+pub(super) fn deployment(bed: &Conversion, image: &str, probe: bool) -> Value {
     let mut container = json!({"name": "webhook", "image": image});
     if probe {
         container["readinessProbe"] = json!({"httpGet": {"port": 8443, "scheme": "HTTPS"}});

@@ -26,4 +26,5 @@ mod permissions_checks;
 mod permissions_handed_on;
 mod presets;
 mod rules;
+mod sentences;
 mod versions;

@@ -1,5 +1,10 @@
 //! What needs no API server: folders that stand in for a cluster, the library in another program, examples and documents.
 
+// Its other parts need an API server.
+#[path = "../support/sentences.rs"]
+#[allow(dead_code)]
+mod sentences;
+
 mod config_examples;
 mod crd_rules;
 mod dir_target;

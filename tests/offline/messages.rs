@@ -11,6 +11,8 @@ use std::process::Command;
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
 use serde_json::Value;
 
+use crate::sentences::words;
+
 /// The report of a check under `preset: documented`.
 fn report(fixture: &Path) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
@@ -27,22 +29,6 @@ fn report(fixture: &Path) -> Value {
         .expect("gantry runs");
     let error = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{}: {e}: {error}", fixture.display()))
-}
-
-/// A finding as lines: the rule and its place, then every sentence about it.
-fn words(finding: &Value) -> String {
-    let text = |key: &str| finding[key].as_str();
-    let place: Vec<&str> = ["severity", "rule", "version", "path"].into_iter().filter_map(text).collect();
-    let mut out = format!("{}\n", place.join(" "));
-    for key in ["message", "label", "documented", "help"] {
-        if let Some(words) = text(key) {
-            let _ = writeln!(out, "  {key}: {}", words.replace('\n', "\n    "));
-        }
-    }
-    for witness in finding["witnesses"].as_array().into_iter().flatten() {
-        let _ = writeln!(out, "  witness: {}: {}", witness["desired"].as_str().unwrap_or_default(), witness["message"]);
-    }
-    out
 }
 
 #[test]

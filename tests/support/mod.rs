@@ -16,6 +16,7 @@ mod proxy;
 mod record;
 pub mod rights;
 mod samples;
+mod sentences;
 #[cfg(unix)]
 mod terminal;
 mod webhook;
@@ -27,8 +28,8 @@ pub use gantry_testbed::shared as control_plane;
 pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
 pub use mock::{Asked, Does, Mock};
 pub use proxy::{Held, Proxy, Recorded, When};
-pub use record::sentences;
 pub use samples::{Said, Samples, affected, fields, findings, names, said, sample_crd, say, text};
+pub use sentences::{Sentences, sentences};
 #[cfg(unix)]
 pub use terminal::Terminal;
 pub use webhook::Webhook;

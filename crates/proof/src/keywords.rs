@@ -123,7 +123,7 @@ pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     properties(schema).and_then(|properties| properties.get(name))
 }
 
-/// Whether whoever writes an object has to give the field: it is required, and not filled in.
+/// Whether a writer of an object has to set the field: it is required, and has no default.
 pub fn is_to_be_written(schema: &Value, name: &str) -> bool {
     names(schema, "required").any(|required| required == name)
         && property(schema, name).is_some_and(|own| default_of(own).is_none())

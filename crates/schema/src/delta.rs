@@ -1,6 +1,6 @@
 //! What of a schema is not the same in another one.
 //!
-//! Whoever asks what a change of a schema does to an object need not look where both say the same: there an object is
+//! To find out what a change of a schema does to an object, nobody needs to look where both say the same: there an object is
 //! pruned, filled in and judged alike. Of such a part only the defaults are left, without which what is around it could
 //! not be judged.
 
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
     }
 
-    /// What is unchanged is told by all of an object, whether it is looked at or not.
+    /// Whether something is unchanged is decided by the whole object, whether it is looked at or not.
     #[test]
     fn what_stays_still_tells_whether_an_object_is_what_it_was() {
         let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});

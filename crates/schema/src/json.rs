@@ -132,7 +132,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// The text of a member of a JSON object. Nothing behind it is looked at: `metadata` stands at the head of an object that
+/// The text of a member of a JSON object. Nothing behind it is looked at: `metadata` is at the head of an object that
 /// may be long.
 pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     struct Seek<'s, 't> {

@@ -18,8 +18,8 @@
 //! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
 //! text for metadata that cannot be decoded, for data that a rule reads though it does not have its format, and for a
 //! quantity or version that an optional has lost; the complaint about a generated name, which quotes a random one. What is
-//! wrong with labels, annotations or owners of an updated object is told once here and three times there; two enums of one
-//! value that read alike word by word are told both here. Where a rule compares two objects that differ in one field and
+//! wrong with labels, annotations or owners of an updated object is reported once here and three times there; of two enums
+//! of one value with the same message, both are reported here. Where a rule compares two objects that differ in one field and
 //! cannot be read in another, the server reports whichever it comes to first, another one from time to time, and may even
 //! refuse one time what it takes the next; here it is the first in the order of the object.
 //!

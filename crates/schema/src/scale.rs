@@ -257,8 +257,8 @@ mod tests {
         let beside =
             |other: &Scale| Schema::compile_beside(&kept, &kept).expect("a schema").with_scale(scale().beside(other));
         assert!(beside(&scale()).validate(&object, None).is_accepted());
-        let anew = beside(&Scale::of(&json!({"specReplicasPath": ".spec.size"})));
-        assert!(anew.looks_at("spec") && anew.looks_at("status"));
-        assert_eq!(anew.validate(&object, None).errors.len(), 1);
+        let again = beside(&Scale::of(&json!({"specReplicasPath": ".spec.size"})));
+        assert!(again.looks_at("spec") && again.looks_at("status"));
+        assert_eq!(again.validate(&object, None).errors.len(), 1);
     }
 }

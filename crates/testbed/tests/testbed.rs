@@ -40,7 +40,7 @@ spec:
 fn the_server_is_ready_and_of_the_pinned_version() {
     let (status, version) = shared().get("/version");
     assert_eq!(status, 200);
-    // With KUBEBUILDER_ASSETS, the version is the choice of whoever set it.
+    // With KUBEBUILDER_ASSETS, the version is the user's choice.
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
         assert_eq!(version["gitVersion"], "v1.36.3");
         assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("36")));

@@ -350,7 +350,7 @@ impl<'a> Decoder<'a> {
         let (target, outer) = self.enter(source, depth)?;
         match &self.raw(target).kind {
             Kind::Mapping { .. } => self.collect(target, depth, true, pairs)?,
-            // A list must stand here itself: go-yaml takes no alias of a list.
+            // This must be a list itself: go-yaml does not accept an alias of a list.
             Kind::Sequence { .. } if target == source => {
                 let items: Vec<u32> = self.children(target).collect();
                 // The first of the list wins, so it is set last.

@@ -141,7 +141,7 @@ pub fn json_only(text: &str) -> Option<Json> {
 }
 
 impl Node {
-    /// A tree without places: every node stands at the start of the text.
+    /// A tree without places: every node is placed at the start of the text.
     fn from_json(value: Value) -> Node {
         let span = Span { line: 1, column: 1, bytes: 0..0 };
         let data = match value {

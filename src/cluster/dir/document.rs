@@ -1,4 +1,4 @@
-//! One object's text inside a file: written anew while every other document keeps its bytes.
+//! One object's text inside a file: rewritten while every other document keeps its bytes.
 //!
 //! Comments above the object stay; comments inside it go, as the object is written from its data. What was written is
 //! read again before it may reach the disk: YAML has many ways to make something else of a string.

@@ -78,7 +78,7 @@ pub(super) enum Readers {
     Owner,
 }
 
-/// Replaces the file's text in one step: whoever reads the file at any moment, even after a crash, finds either the
+/// Replaces the file's text in one step: a reader of the file finds at any moment, even after a crash, either the
 /// old text or the new one. The file's permissions stay.
 pub(super) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
     // A link stays a link and what it leads to is replaced, as long as that is in the folder too.

@@ -3,7 +3,7 @@
 //! As on the API server, fields that the manifest sets are written, fields that the same manager applied before and
 //! the manifest no longer sets are removed, and everything else stays. `metadata.managedFields` keeps the record.
 //! Two things differ, since a folder knows no schemas of built-in kinds. A list is always one field (on a server, the
-//! containers of a pod are told apart by name). And a field that nobody is on record for belongs to nobody, so that
+//! the name identifies a container of a pod). And a field that nobody is on record for belongs to nobody, so that
 //! a folder of files written by hand can be deployed to (a server would call their owner `before-first-apply`).
 
 use serde_json::{Map, Value, json};

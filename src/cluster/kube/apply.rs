@@ -2,7 +2,7 @@
 //!
 //! The pin travels in the object itself, so that the API server compares it in the same transaction in which it
 //! writes: `metadata.uid` and `metadata.resourceVersion` of the object that was seen. For an object that was not there
-//! it is a resourceVersion that no object can have: a create does not look at it, and an object that turned up
+//! it is a resourceVersion that no object can have: a create does not look at it, and an object that was created
 //! meanwhile fails the comparison. The server keeps neither in managedFields.
 
 use std::collections::BTreeMap;
@@ -177,7 +177,7 @@ fn metadata(written: &RawValue, namespace: Option<&str>, pin: &Pin) -> Option<St
     Some(metadata)
 }
 
-/// Not served yet, as opposed to a namespace that is not there, which waiting does not mend.
+/// Not served yet, as opposed to a missing namespace, which waiting does not fix.
 fn is_unknown_resource(status: &Status) -> bool {
     status.code == 404 && status.details.as_ref().is_none_or(|details| details.kind != "namespaces")
 }
@@ -452,8 +452,8 @@ mod tests {
         apply_to(&target, &at(), false).await.unwrap();
         assert_eq!(target.take_warnings(), ["b", "a"]);
         assert_eq!(target.take_warnings(), Vec::<String>::new());
-        // A server that does not compare versions wrote over what turned up.
+        // A server that does not compare versions overwrote the object that was created meanwhile.
         apply_to(&target, &Pin::Absent, false).await.unwrap();
-        assert_eq!(target.take_warnings().len(), 1, "the others were told before");
+        assert_eq!(target.take_warnings().len(), 1, "the others were reported before");
     }
 }

@@ -19,7 +19,7 @@ pub fn build(config: Config) -> Result<Client, kube::Error> {
     let auth = config.auth_layer()?;
     let mut for_tls = config.clone();
     if auth.is_some() {
-        // Whoever gave a token gives no certificate: the TLS part need not ask again.
+        // A plugin that returned a token returns no certificate: the TLS part need not ask again.
         for_tls.auth_info.exec = None;
         for_tls.auth_info.auth_provider = None;
     }

@@ -102,7 +102,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         );
     }
     if let Some(reason) = said("tunnel error: ").or_else(|| said("SOCKS error: ")) {
-        // That the proxy itself cannot be reached is told below where the chain goes on, and here where it ends.
+        // That the proxy itself cannot be reached is reported below if the chain continues, and here if it ends.
         let is_unreachable = reason.contains("underlying connection");
         let ends_here = !chain.iter().any(|error| error.is::<io::Error>());
         if !is_unreachable || ends_here {

@@ -32,7 +32,7 @@ pub struct Plugin {
     exec: ExecConfig,
     /// May ask somebody at the terminal.
     is_interactive: bool,
-    /// What it is told of the cluster.
+    /// What it learns about the cluster.
     information: String,
     timeout: Duration,
     /// The kubeconfig's name for the user.

@@ -48,7 +48,7 @@ pub async fn read(
         let (listed, mut found) = futures::try_join!(reader.by_list(&crds), reader.by_name(others))?;
         match listed {
             Some(listed) => found.extend(listed),
-            // Whoever may not list may still be allowed to get what the manifests name.
+            // Without the right to list, the identity may still be allowed to get what the manifests name.
             None => found.extend(reader.by_name(crds).await?),
         }
         found

@@ -153,7 +153,7 @@ fn denied_path(message: &str) -> Option<(&str, &str, &str)> {
     Some((user, verb, rest.split_once('"')?.0))
 }
 
-/// What an API server calls whoever sends no credentials, or a client certificate of a CA that it does not know.
+/// The API server's name for a client without credentials, or with a client certificate of a CA that it does not trust.
 const ANONYMOUS: &str = "system:anonymous";
 
 fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
@@ -287,7 +287,7 @@ fn what(call: &Call<'_>) -> String {
 
 fn to_do(call: &Call<'_>) -> String {
     match call.verb {
-        // Whoever applies names the object.
+        // The caller that applies names the object.
         "patch" => "it".to_owned(),
         "" => format!("to answer {}", what(call)),
         verb => format!("to {verb} {}", what(call)),

@@ -36,7 +36,7 @@ pub struct Call<'a> {
     /// Path and query.
     pub uri: String,
     pub body: Option<Payload<'a>>,
-    /// The object as it is live, where that is known: of a Secret neither its values nor the new ones are told.
+    /// The object as it is live, where that is known: neither its values nor the new ones are shown for a Secret.
     pub live: Option<&'a RawObject>,
 }
 

@@ -1,4 +1,4 @@
-//! The schema of the Config, held against the validator and the documentation.
+//! The schema of the Config, compared with the validator and the documentation.
 
 use super::*;
 

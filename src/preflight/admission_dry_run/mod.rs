@@ -61,7 +61,7 @@ impl Check for AdmissionDryRun {
             let Asked { mut found, admitted } = asked;
             found.extend(quota::judge(&context, limited, &admitted));
             found.extend(offline::check(&context, &dependence).await);
-            // By place in the plan, whoever judged.
+            // By place in the plan, regardless of which part found it.
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
             if context.redact {
                 for violation in &mut found.violations {

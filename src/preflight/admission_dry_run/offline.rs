@@ -1,6 +1,6 @@
-//! Objects that the server cannot judge yet: custom resources are held against their CRD by gantry's own validator,
-//! objects of built-in kinds against the server's description of them. Each namespace and CRD that stands in the way gets
-//! a note of what was judged how.
+//! Objects that the server cannot judge yet: gantry's own validator checks custom resources against their CRD, and
+//! objects of built-in kinds against the server's OpenAPI description. Each namespace and CRD that prevents the dry run
+//! gets a note of what was judged how.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -178,7 +178,7 @@ struct Naming {
     hurt: Hurt,
 }
 
-/// What becomes of whoever names what goes.
+/// What happens to objects that refer to a removed version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Hurt {
     /// A webhook or a policy matches nothing any more.
@@ -336,10 +336,10 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
         manager: String,
         api_version: String,
     }
-    let look = |by_version: &mut BTreeMap<String, BTreeMap<String, u64>>, json: &str| {
+    let look = |by_version: &mut BTreeMap<String, BTreeMap<String, usize>>, json: &str| {
         let Ok(head) = serde_json::from_str::<Head>(json) else { return };
         let entries = head.metadata.managed_fields.into_iter();
-        // What this deploy wrote it writes anew, or leaves.
+        // This deploy's own fields do not count: it writes them again, or gives them up.
         let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
         for entry in entries.filter(|entry| entry.manager != context.field_manager) {
             if let Some(version) = gone.version_of(&entry.api_version) {
@@ -356,12 +356,12 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
     };
     for (version, managers) in by_version {
         let shown = managers.iter().take(MANAGERS_SHOWN);
-        let mut who: Vec<String> = shown.map(|(manager, objects)| format!("{manager} ({objects})")).collect();
+        let mut who: Vec<String> =
+            shown.map(|(manager, objects)| format!("{manager} ({})", text::count(*objects, "object"))).collect();
         if managers.len() > MANAGERS_SHOWN {
             who.push(format!("… and {} more", managers.len() - MANAGERS_SHOWN));
         }
-        let message =
-            format!("live objects of {} were written at {version} by {} (objects)", name(gone), who.join(", "));
+        let message = format!("live objects of {} were written at {version} by {}", name(gone), who.join(", "));
         let help = "move them to a version that is still served if they still write; the record alone does not show \
             whether they do";
         let at = gone.at(&context.plan.changes[gone.change], &version);

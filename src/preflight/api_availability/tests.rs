@@ -254,7 +254,7 @@ fn whoever_names_a_version_that_goes_is_told() {
             format!("{crd}: the policy by-rule names v1alpha1 {of}: the server will no longer evaluate it"),
             format!("{crd}: the webhook configuration only-old names v1alpha1 {of}: the server will no longer call its \
                 webhook"),
-            format!("{crd}: live objects of samples.test.example.com were written at v1alpha1 by old-controller (1) (objects)"),
+            format!("{crd}: live objects of samples.test.example.com were written at v1alpha1 by old-controller (1 object)"),
         ]
     );
     assert_eq!(said(&cluster, &[live]), [""; 0], "a CRD that keeps its versions takes nothing away");

@@ -14,7 +14,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Whether `other` is the same change: the value set anew at the same place.
+    /// Whether `other` is the same change: the same field set to another value.
     pub fn is_done_by(&self, other: &Loss) -> bool {
         self.path == other.path && (self.now == other.now || self.now.is_some() && other.now.is_some())
     }
@@ -38,7 +38,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
 /// The values of `stored` that `read`, the same object at another version, has nowhere: neither at their own place nor
 /// at another one, nor within a text such as an annotation.
 ///
-/// A value that stands at its place in another form was translated. One that could stand anywhere (true, an empty text) is
+/// A value that is still at its path in another form was converted. One that could stand anywhere (true, an empty text) is
 /// only missed where `describes` says that the other version has its field.
 pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<Loss> {
     let mut losses = Vec::new();

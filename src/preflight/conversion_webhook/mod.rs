@@ -296,7 +296,7 @@ fn ca_bundle(
                 Fault::Unreadable(why) if own.is_some() => (format!("{why}; the server will not serve the CRD"), true),
                 Fault::Unreadable(why) | Fault::Dated(why) => (why, false),
             };
-            let help = "put the certificate of the webhook's CA there, or leave caBundle out";
+            let help = "set caBundle to the certificate of the webhook's CA, or leave it out";
             (format!("{whose} is invalid: {why}"), help, is_refused)
         }
     };
@@ -359,7 +359,7 @@ async fn reached(
     }
 }
 
-/// What happens while a webhook's Pods start anew.
+/// What happens while a webhook's Pods restart.
 fn stopped(
     crd: &Crd,
     workload: workload::Replaced,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::service::Service;
 use crate::plan::{Change, Plan};
 
-/// A workload of the plan whose Pods are started anew.
+/// A workload of the plan whose Pods are restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
     /// Index into `plan.changes`.
@@ -71,7 +71,7 @@ fn pods(change: &Change) -> Option<BTreeMap<String, String>> {
     serde_json::from_value(manifest.pointer(path)?.clone()).ok()
 }
 
-/// Whether the Pods start anew: a new workload, or another template. What the manifest does not say stays as it is.
+/// Whether the Pods restart: a new workload, or another template. What the manifest does not say stays as it is.
 fn restarts(change: &Change) -> bool {
     let Some(live) = &change.live else { return true };
     if change.action.leaves_alone() {
@@ -99,7 +99,7 @@ fn is_part_of(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// A Deployment rolls over unless it is told otherwise; only a readiness probe tells when a new Pod can answer.
+/// A Deployment uses a rolling update unless its strategy says otherwise; only a readiness probe shows when a new Pod can answer.
 fn keeps_serving(change: &Change) -> bool {
     if change.desired.object.kind != "Deployment" || change.live.is_none() {
         return false;

@@ -338,7 +338,7 @@ impl CrdUpgradeSafety {
             decide::enforce(severity, harmless, doc.name, &self.options).ok_or_else(|| self.off(doc.name, severity))?;
         let semantic = decide::semantic(rule, &said, path.is_none(), proof.as_ref(), &self.options);
         let semantic = decide::enforce(semantic, harmless, doc.name, &self.options);
-        // Whatever blocks is told in the words that scripts look for, also where the documents have none.
+        // Whatever blocks is reported in the words that scripts look for, even where the upstream documentation has none.
         let blocks = severity == Severity::Error;
         let named = version.clone().unwrap_or_default();
         let own = || format!("\"{}\" validation failed: {}", doc.name, said.message.for_versions(&named));

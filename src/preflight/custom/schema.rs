@@ -1,6 +1,6 @@
 //! `docs/exec-check.schema.json`: what a program reads and what it answers, held to what is really written and read.
 //!
-//! `UPDATE_DOCS=1 cargo test --lib custom::schema` writes it anew.
+//! `UPDATE_DOCS=1 cargo test --lib custom::schema` rewrites it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -135,7 +135,7 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
             let message = match fill {
                 Fill::OnRead => format!("{of_all} {has} {field} defaulted on read at {version}{because}"),
                 Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
-                Fill::IfNotStored => format!("{of_all} may {get} another {field} at {version}{because}"),
+                Fill::IfNotStored => format!("{of_all} may get another {field} at {version}{because}"),
             };
             (&rules::DEFAULTED, message, format!("set {field} in them where the default is wrong"))
         }

@@ -43,7 +43,7 @@ pub static NAMESPACE_OBJECTS: RuleDoc = RuleDoc {
     summary: "a namespace is deleted, and objects go with it that do not belong to the app",
     reports: "A Namespace that leaves the app while it holds objects that the same deploy does not delete by themselves. \
         Objects that others own (ownerReferences), events, endpoints, and what every namespace has do not count.",
-    why: "Deleting a namespace deletes all that is in it, whoever it belongs to.",
+    why: "Deleting a namespace deletes everything in it, including what belongs to others.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1

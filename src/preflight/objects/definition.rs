@@ -127,7 +127,7 @@ struct Place {
 }
 
 impl Place {
-    /// What all versions have in common stands at the top for the server; here it is shown in the first version.
+    /// The server puts what all versions have in common at the top; here it is shown in the first version.
     fn of(refusal: &FieldError, desired: &Value) -> Self {
         let steps = refusal.at.clone();
         let key = |at: usize| match refusal.at.get(at) {

@@ -51,7 +51,7 @@ pub enum Loss {
     OnRead,
     /// The next write drops it, at whatever version: the storage version has no place for it.
     OnWrite,
-    /// Whoever reads and writes at this version drops it.
+    /// A client that reads and writes at this version drops it.
     AtVersion,
     /// Nobody can read it any more, where the object is still stored at this version, which nobody can see.
     IfStored,
@@ -239,10 +239,12 @@ impl Judge {
                 let words = match &changed.desired {
                     Some(value) => {
                         let value = cause::shown(value, false);
-                        format!("the default becomes {value}; it cannot be seen whether the value is stored with them")
+                        format!(
+                            "the default becomes {value}; the API does not show whether the value is stored with them"
+                        )
                     }
                     None => {
-                        "the default is removed; it cannot be seen whether the value is stored with them".to_owned()
+                        "the default is removed; the API does not show whether the value is stored with them".to_owned()
                     }
                 };
                 effects.push(Effect {

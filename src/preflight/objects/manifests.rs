@@ -201,7 +201,7 @@ fn judge_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
     found
 }
 
-/// Compiles each version that some manifest is written at once. What cannot be judged further is told to `found`.
+/// Compiles each version that some manifest is written at once. What cannot be judged further is added to `found`.
 fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -> Vec<Judging> {
     let Work { definition, objects } = work;
     let mut versions: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();

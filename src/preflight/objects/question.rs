@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::unproven;
 use crate::crd::{Crd, Strategy, Version};
 
-/// Something about a version that no object has been held against yet.
+/// Something about a version that no object has been validated against yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionQuestion {
     pub version: Arc<str>,

@@ -140,7 +140,7 @@ fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom
     let (message, at) = if aggregates {
         grants.add_missing(namespace, escalate.clone());
         let message = format!(
-            "not permitted to \"escalate\" {what}: a role that aggregates others needs that verb, or every right"
+            "not permitted to \"escalate\" {what}: writing a role that aggregates others requires that verb, or every right"
         );
         (message, "aggregationRule")
     } else {
@@ -181,7 +181,7 @@ fn write_binding(
             format!("and does not hold all of its rules: {}", said(&missing, namespace))
         }
         Some(Ok(None)) | None => format!("and there is no {object} whose rules it could hold"),
-        // Whoever may not know what he hands on, and may not hand it on by name, is told what will do in any case.
+        // The identity may neither read the role nor bind it by name: name the right that suffices in any case.
         Some(Err(problem)) => format!("and it is unknown whether it holds all of its rules: {}", problem.message),
     };
     let what = in_go(rbac::GROUP, "v1", role.plural());

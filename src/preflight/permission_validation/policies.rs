@@ -1,6 +1,6 @@
-//! Admission policies with parameters. Whoever writes one makes the API server read them on his behalf, so the server
-//! asks for the right to read them: `get` on every object of a policy's `paramKind`; on what a binding's `paramRef` names
-//! `get`, or `list` where it selects. Of a kind that it cannot find out it asks for the right to all that it may be.
+//! Admission policies with parameters. Writing one makes the API server read them on the writer's behalf, so the server
+//! requires the right to read them: `get` on every object of a policy's `paramKind`; on what a binding's `paramRef` names
+//! `get`, or `list` where it selects. Where it cannot resolve the kind, it requires the right to every kind that it may be.
 //!
 //! A policy whose `paramKind` stays is not judged again. A binding is, whenever it is written: the server compares its
 //! `paramRef` by address, and two of them are never the same.

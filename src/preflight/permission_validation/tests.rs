@@ -36,7 +36,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
     check(&built.expect("a plan"), &target);
 }
 
-/// What whoever holds these rules everywhere misses.
+/// What an identity misses that holds these rules in every namespace.
 fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = Vec::new();
@@ -144,7 +144,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gone}
         messages(&found("", manifests, RBAC_WRITER)),
         [
             r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles, and does not hold all of its rules: "get" samples.g.io"#,
-            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles: a role that aggregates others needs that verb, or every right"#,
+            r#"not permitted to "escalate" rbac.authorization.k8s.io/v1, Resource=clusterroles: writing a role that aggregates others requires that verb, or every right"#,
             r#"not permitted to "bind" rbac.authorization.k8s.io/v1, Resource=clusterroles "gone", and there is no clusterrole.rbac.authorization.k8s.io/gone whose rules it could hold"#,
         ]
     );

@@ -103,7 +103,7 @@ fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<Place<'a>
     places
 }
 
-/// What two objects have in common that are told of once.
+/// What two objects have in common that are reported once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Same<'a>(Vec<Fact<'a>>);
 

@@ -102,7 +102,7 @@ fn what_is_known_before_writing_decides() {
         ("force does not help", &[Warned], update(), refusal(), FORCE, failed(1, 0)),
         ("a kind that nobody serves is an error", &[Warned], unserved(), none(), DEPLOY, failed(1, 0)),
         (
-            "all of them are told",
+            "all of them are reported",
             &[],
             unserved(),
             Foreseen { conflicts: conflict().conflicts, ..refusal() },

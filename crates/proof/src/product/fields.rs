@@ -165,7 +165,7 @@ impl<'s> ProductWalk<'_, 's> {
         if answer.is_nothing() {
             return;
         }
-        // Where the target takes no such object at all, another change breaks whoever has it.
+        // Where the target accepts no such object at all, another change breaks the objects.
         constraints.holds.push(Part::own(kw::types_of_fields(target)));
         if self.solver.solve(&constraints, None, 1).is_nothing() {
             return;
@@ -212,7 +212,7 @@ impl<'s> ProductWalk<'_, 's> {
             target_keeps,
             ..self.below((&Rc::new(source.clone()), target), place, Step::Item, ".items")
         };
-        // A null that the source keeps is filled in where the target has a default and takes no null.
+        // A null that the source keeps is replaced by the default where the target has one and is not nullable.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
             let reason = format!("default: {} for an item that is null", shown(default));
             self.obligation(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);

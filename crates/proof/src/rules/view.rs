@@ -23,7 +23,7 @@ pub struct View {
     pub sizes: BTreeSet<u64>,
     /// Texts that the value is compared with as a whole.
     pub words: BTreeSet<String>,
-    /// Languages that texts are told apart by, as patterns.
+    /// Languages that distinguish texts, as patterns.
     pub patterns: BTreeSet<String>,
     /// What numbers are compared with.
     pub integers: BTreeSet<i64>,
@@ -62,7 +62,7 @@ impl Footprint {
         self.pairs.extend(other.pairs.iter().cloned());
     }
 
-    /// Values that are compared with each other are told apart by the same borders, and there are enough of each kind to
+    /// The same bounds distinguish values that are compared with each other, and there are enough of each kind to
     /// be alike and to differ.
     pub fn level(&mut self) {
         let mut pairs = std::mem::take(&mut self.pairs);

@@ -301,7 +301,7 @@ const OBJECT_META: [&str; 15] = [
 /// Items of a set or of a list of type `map` that differ in a number.
 struct Numbered<'k> {
     like: Value,
-    /// What items of a list of type `map` are told apart by; none in a set.
+    /// The keys that identify items of a list of type `map`; none in a set.
     key: Option<&'k str>,
     next: u32,
 }

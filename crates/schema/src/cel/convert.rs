@@ -155,7 +155,7 @@ pub(crate) fn misfit(value: Result<Value<'_>>) -> Result<Value<'_>> {
     }
 }
 
-/// A misfit is a fault to whoever does not only pass it on.
+/// A value of the wrong type is an error for any expression that does more than pass it on.
 pub(crate) fn opened_misfit(value: Value<'_>) -> Result<Value<'_>> {
     match value {
         Value::Misfit(text) => Err(Fault::error(&*text)),

@@ -47,7 +47,7 @@ pub(crate) enum Value<'a> {
     Semver(Rc<Version>),
     /// Data without a type.
     Unknown(&'a Json),
-    /// What does not fit its schema, in an optional: the fault of whoever takes it out.
+    /// What does not fit its schema, in an optional: an error for the expression that takes it out.
     Misfit(Rc<str>),
 }
 

@@ -8,7 +8,7 @@ use crate::gotext;
 use crate::path::Path;
 
 /// An error about something at or below `path`, by the rules for CRDs. `at` is counted as the server counts: what is common
-/// to all versions stands at the top.
+/// to all versions is at the top.
 pub(super) fn refusal(path: &Path, error: FieldError) -> FieldError {
     let mut at = Vec::new();
     steps(path, &mut at);

@@ -64,7 +64,7 @@ impl fmt::Display for Undecodable {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
     /// In a stable order; the server's own order changes from one answer to the next. Their steps begin at the root of the
-    /// CRD and count as the server does: what is common to all versions stands at the top.
+    /// CRD and count as the server does: what is common to all versions is at the top.
     pub refusals: Vec<FieldError>,
     /// What could not be decided. Where there is something, no errors do not mean that the server takes the CRD.
     pub undecided: Vec<Undecided>,

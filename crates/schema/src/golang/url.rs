@@ -233,7 +233,7 @@ pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
     Ok(String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// A path as `getEscapedPath` shows it: as written if that is a valid way to write it, else escaped anew.
+/// A path as `getEscapedPath` shows it: as written if that is a valid way to write it, else escaped again.
 fn escape_path(path: &str) -> Result<String, String> {
     unescape(path, Part::Other)?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&b);

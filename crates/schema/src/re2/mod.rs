@@ -40,7 +40,7 @@ const MAX_WEIGHT: u64 = 500_000;
 const BASE: u64 = 500;
 /// What the patterns of one use may weigh together.
 const MAX_TOGETHER: u64 = 2_000_000;
-/// And should what was told be wrong.
+/// A second limit, in case the weights underestimate a pattern.
 const SIZE_LIMIT: usize = 32 << 20;
 
 impl Default for Patterns {

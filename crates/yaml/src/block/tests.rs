@@ -1,4 +1,4 @@
-//! Held against libyaml, on tables and on made-up texts.
+//! Compared with libyaml, on tables and on generated texts.
 
 use proptest::prelude::*;
 

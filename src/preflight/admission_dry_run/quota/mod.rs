@@ -226,7 +226,7 @@ fn weigh(violation: Violation, is_changed: bool) -> Violation {
     }
 }
 
-/// Whoever deploys need not be allowed to read quotas: a note, and no failure.
+/// A deploy does not need the right to read quotas: a note, not a failure.
 fn unknown(error: &ListError, namespace: &str, created: &[usize]) -> Option<Violation> {
     let index = *created.iter().min()?;
     let reason = error.problem().map_or_else(|| "the list expired".to_owned(), |problem| problem.message.clone());

@@ -35,7 +35,7 @@ mode:
         severity: Severity::Error,
     },
     weight: Weight::Forbidden,
-    // An enum that goes as a whole takes no value away: it is claimed, and nothing is said against it.
+    // Removing the whole enum removes no value: the keyword is claimed, and nothing is reported.
     claims: &[Claim::on("enum", &[Transition::Changed, Transition::Removed])],
     hides_others: false,
     judge: Judge::Node(judge),

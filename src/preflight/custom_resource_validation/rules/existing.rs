@@ -10,7 +10,7 @@ pub static DATA_PRUNED: RuleDoc = RuleDoc {
         (no one can read the value any more, and the next write drops it for good), at a new storage version (the next \
         write drops it), at another served version (clients that read and write there drop it), or at a version that \
         `status.storedVersions` names and that can no longer be written.",
-    why: "The API server silently prunes unknown fields. The next write of the object loses the data, whoever writes, \
+    why: "The API server silently prunes unknown fields. The next write of the object by any client loses the data, \
         and reverting the CRD does not bring it back.",
     example: Example::Stored {
         live: "\
@@ -46,7 +46,7 @@ pub static DEFAULTED: RuleDoc = RuleDoc {
     summary: "existing objects get values that no one set (warning)",
     reports: "A default of the desired schema that fills in a field that an object lacks, with another value than \
         today. Where a default is changed or removed: objects that have today's default and whose `managedFields` name \
-        no owner for it, because it cannot be seen whether the value is stored with the object.",
+        no owner for it, because the API does not show whether the value is stored with the object.",
     why: "The server also fills in defaults when it reads an object. Every object that lacks the field changes its \
         meaning immediately, without being written.",
     example: Example::Stored {
@@ -164,8 +164,8 @@ pub static REFUSED_WHEN_TOUCHED: RuleDoc = RuleDoc {
     reports: "Objects with a value that the desired schema refuses, and that the server still accepts as long as an \
         update does not change the value (ratcheting, on by default since Kubernetes 1.30).",
     why: "This is a warning because running workloads are unaffected: controllers and appliers that do not change the \
-        value can write the object. But it cannot be created again (a restored backup, another cluster), and whoever \
-        changes the value must make it valid.",
+        value can write the object. But it cannot be created again (a restored backup, another cluster), and a \
+        client that changes the value must make it valid.",
     example: Example::Stored {
         live: "\
 spec:

@@ -242,7 +242,7 @@ impl<'a> Looker<'a, '_> {
     fn has(&mut self, operand: &Expr, field: &str) -> Term<'a> {
         let step = [Step::Field { name: field.to_owned(), optional: false }];
         match self.place(operand).and_then(|place| self.follow(place, &step)) {
-            // Whether it can be asked at all is told by the object around it.
+            // The object around it decides whether it can be evaluated at all.
             Some(place) if is_absent(&place) => {
                 if let Some(owner) = self.place(operand).filter(|owner| !is_absent(owner)) {
                     self.view(&owner);

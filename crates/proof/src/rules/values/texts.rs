@@ -75,7 +75,7 @@ impl Representatives<'_> {
     /// Members of each part of `set` that the patterns tell apart, and that are none of `but`: `each` of them, or all
     /// there are.
     pub(super) fn cells(&mut self, set: &StringSet, patterns: &[String], each: usize, but: &[String]) -> Vec<String> {
-        // A part is told by the patterns that it matches; the rest of them it does not match.
+        // A part is identified by the patterns that it matches; it does not match the others.
         let mut parts: Vec<(Vec<bool>, String)> = match self.member(set, patterns, &[], but) {
             Ok(Some(text)) => vec![(Vec::new(), text)],
             Ok(None) => return Vec::new(),
