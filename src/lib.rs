@@ -8,7 +8,7 @@
 //! `apply` writes.
 
 mod app;
-pub mod apply;
+mod apply;
 mod bounded;
 pub mod cli;
 pub mod cluster;
@@ -22,14 +22,14 @@ mod mask;
 mod merge;
 pub mod options;
 pub mod parallel;
-pub mod plan;
+mod plan;
 pub mod preflight;
 pub mod problem;
 mod program;
-pub mod rbac;
-pub mod report;
+mod rbac;
+mod report;
 pub mod resource;
 pub mod run;
-pub mod secret;
+mod secret;
 pub mod text;
-pub mod ui;
+mod ui;

@@ -25,12 +25,6 @@ pub fn without_values(message: &str, manifest: &str) -> String {
     Values::of([manifest]).taken_out(message)
 }
 
-/// Text of any form with those values replaced that are long enough to be looked for. To be done before words are cut off,
-/// of which the last may be half a value.
-pub fn hide(text: &str, manifest: &str) -> String {
-    Values::of([manifest]).hidden(text)
-}
-
 /// The values of objects, to be looked for in texts.
 #[derive(Debug, Default)]
 pub struct Values(Mask);

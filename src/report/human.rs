@@ -73,6 +73,7 @@ impl Default for HumanOptions {
 }
 
 /// The whole report: the review, then the outcome.
+#[cfg(test)]
 pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, out: &mut dyn Write) -> io::Result<()> {
     write_review(report, options, excerpts, out)?;
     write_outcome(report, options, excerpts, out)

@@ -1,15 +1,14 @@
 //! The report as JSON (`-o json`), and the JSON Schema that documents it.
 //!
 //! The bytes are a function of the report alone: keys come in the order of the fields, lists in the order of the
-//! run. `docs/report.schema.json` is made by [`schema`]; `UPDATE_DOCS=1 cargo test` rewrites it.
+//! run. A test makes `docs/report.schema.json` from its types; `UPDATE_DOCS=1 cargo test` rewrites it.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
-use serde_json::{Value, json};
 
-use super::{API_VERSION, Report};
+use super::Report;
 use crate::text;
 
 /// Writes the report, indented, with a line break at its end.
@@ -79,26 +78,28 @@ impl Formatter for Harmless<'_> {
     }
 }
 
-/// The JSON Schema (draft 2020-12) of what [`write`] writes.
-pub fn schema() -> Value {
-    let generated = schemars::schema_for!(Report).to_value();
-    // What a reader wants to see first goes first.
-    let mut schema = json!({"$schema": null, "title": "gantry report", "description": null});
-    if let (Some(schema), Value::Object(generated)) = (schema.as_object_mut(), generated) {
-        schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
-    }
-    // The types know these two only as text.
-    schema["properties"]["apiVersion"] = json!({"const": API_VERSION});
-    schema["properties"]["kind"] = json!({"const": "Report"});
-    schema
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::report::samples;
+    use crate::report::{API_VERSION, samples};
+
+    /// The JSON Schema (draft 2020-12) of what [`write`] writes.
+    fn schema() -> Value {
+        let generated = schemars::schema_for!(Report).to_value();
+        // What a reader wants to see first goes first.
+        let mut schema = json!({"$schema": null, "title": "gantry report", "description": null});
+        if let (Some(schema), Value::Object(generated)) = (schema.as_object_mut(), generated) {
+            schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
+        }
+        // The types know these two only as text.
+        schema["properties"]["apiVersion"] = json!({"const": API_VERSION});
+        schema["properties"]["kind"] = json!({"const": "Report"});
+        schema
+    }
 
     fn as_text(report: &Report) -> String {
         let mut out = Vec::new();

@@ -25,6 +25,7 @@ impl Progress {
     }
 
     /// For callers that show nothing.
+    #[cfg(test)]
     pub fn none() -> Self {
         Progress { shown: false }
     }

@@ -23,6 +23,7 @@ struct File {
 }
 
 impl Sources {
+    #[cfg(test)]
     pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
         let mut all = Sources::default();
         for source in sources {
