@@ -21,14 +21,14 @@ pub struct Removed {
     pub results: Vec<ApplyResult>,
     /// Why some were not begun.
     pub problems: Vec<Problem>,
-    /// Deletions that have begun and have not ended in time, each with its index.
-    pub stuck: Vec<(usize, Problem)>,
+    /// Deletions that have begun and have not ended in time: see [`ApplyResult::Deleting`].
+    pub stuck: Vec<Problem>,
 }
 
 impl Removed {
     /// All that is to be said.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.problems.iter().chain(self.stuck.iter().map(|(_, problem)| problem))
+        self.problems.iter().chain(&self.stuck)
     }
 }
 
@@ -58,6 +58,7 @@ pub async fn run(
         let mut answers = stream::iter(indices.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
         while let Some((index, answer)) = answers.next().await {
             match answer {
+                Ok(()) if removals[index].action == Action::Delete => removed.results[index] = ApplyResult::Deleted,
                 Ok(()) => removed.results[index] = ApplyResult::Applied,
                 Err(problem) => {
                     removed.results[index] = ApplyResult::Failed;
@@ -66,11 +67,12 @@ pub async fn run(
             }
         }
         drop(answers);
-        let going = indices.into_iter().filter(|index| {
-            removals[*index].action == Action::Delete && removed.results[*index] == ApplyResult::Applied
-        });
+        let going = indices.into_iter().filter(|index| removed.results[*index] == ApplyResult::Deleted);
         let going = going.map(|index| (index, &removals[index])).collect();
-        removed.stuck.extend(gone(going, target, deadline, stop).await);
+        for (index, problem) in gone(going, target, deadline, stop).await {
+            removed.results[index] = ApplyResult::Deleting;
+            removed.stuck.push(problem);
+        }
     }
     removed
 }

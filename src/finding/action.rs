@@ -43,6 +43,10 @@ impl Action {
 #[serde(rename_all = "camelCase")]
 pub enum ApplyResult {
     Applied,
+    /// It is gone.
+    Deleted,
+    /// Its deletion has begun; it was not gone in time.
+    Deleting,
     Unchanged,
     /// An annotation of the manifest says that the deploy does not write it.
     Skipped,

@@ -241,6 +241,7 @@ fn scope(example: &Example) -> &'static str {
 fn who(rule: &RuleDoc) -> String {
     match rule.example {
         Example::Rights { .. } => return "the deploy itself, which would stop halfway".to_owned(),
+        Example::Deletion { .. } => return "everybody who needs what goes".to_owned(),
         Example::Objects { .. } if rule.breaks.is_empty() => {
             let nobody = rule.severity == Severity::Info;
             return if nobody { "nobody" } else { "the deploy itself" }.to_owned();

@@ -158,7 +158,7 @@ impl Report {
         }
         for change in &self.changes {
             match (change.result, change.action) {
-                (Some(ApplyResult::Failed | ApplyResult::NotReached), _) => {}
+                (Some(ApplyResult::Failed | ApplyResult::NotReached | ApplyResult::Deleting), _) => {}
                 (Some(ApplyResult::Unchanged), _) | (_, Action::Unchanged) => summary.unchanged += 1,
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,

@@ -273,10 +273,8 @@ impl Managed {
         }
         let is_out = |object: &ObjectRef| {
             let at = plan.removals.iter().position(|removal| removal.object.identity() == object.identity());
-            at.is_some_and(|at| {
-                removed.results.get(at) == Some(&ApplyResult::Applied)
-                    && !removed.stuck.iter().any(|(index, _)| *index == at)
-            })
+            let result = at.and_then(|at| removed.results.get(at));
+            matches!(result, Some(ApplyResult::Deleted | ApplyResult::Applied))
         };
         for (_, member) in kept {
             let gone = self.live.gone.contains(member);

@@ -123,7 +123,7 @@ fn what_leaves_the_manifests_is_deleted_only_where_the_user_says_so() {
     let output = shop.deploy(&["--prune=yes", "-o", "json"]);
     let report = output.code(0).report();
     assert_eq!((&report["summary"]["deleted"], &report["summary"]["unchanged"]), (&json!(2), &json!(1)));
-    let deleted = results(&report).into_iter().filter(|(_, result)| result == "applied").count();
+    let deleted = results(&report).into_iter().filter(|(_, result)| result == "deleted").count();
     assert_eq!(deleted, 2, "{report}");
     assert!(shop.get("b").is_none() && shop.get("c").is_none() && shop.get("a").is_some());
     assert_eq!(shop.inventory(), names(["a"]));
@@ -337,7 +337,7 @@ fn a_deletion_that_hangs_is_told_with_what_it_waits_for() {
     shop.config_maps(&["a"]);
     shop.bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntimeouts: {delete: 100ms}\n");
     let output = shop.deploy(&["--prune=yes"]);
-    output.code(5).stdout_contains("configmap/held").stdout_contains("waits for shop.example.com/never");
+    output.code(5).stdout_contains("Not gone     configmap/held").stdout_contains("waits for shop.example.com/never");
     assert_eq!((shop.inventory(), &shop.last()["outcome"]), (names(["a", "held"]), &json!("failed")));
     // The same command goes on waiting.
     shop.deploy(&["--prune=yes"]).code(5);

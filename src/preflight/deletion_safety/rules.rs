@@ -1,6 +1,6 @@
 //! The rules of this check in words.
 
-use crate::finding::{Breaks, Severity};
+use crate::finding::Severity;
 use crate::preflight::rule::{Example, RuleDoc};
 
 /// Every rule, sorted by name.
@@ -34,7 +34,7 @@ metadata: {name: one, namespace: default}
     },
     what_to_do: "Keep the CRD: put it back into the manifests, or annotate it with gantry.dev/prune: keep. Delete the \
         objects first where nobody needs them.",
-    breaks: &[Breaks::StoredObjects, Breaks::Data],
+    breaks: &[],
     severity: Severity::Error,
 };
 
@@ -58,7 +58,7 @@ metadata: {name: theirs, namespace: test-left}
     },
     what_to_do: "Move or delete these objects first, or keep the namespace: put it back into the manifests, or annotate \
         it with gantry.dev/prune: keep.",
-    breaks: &[Breaks::StoredObjects, Breaks::Data],
+    breaks: &[],
     severity: Severity::Error,
 };
 
@@ -91,7 +91,7 @@ spec:
 ",
     },
     what_to_do: "Keep the claim (gantry.dev/prune: keep), or set the volume's reclaim policy to Retain before.",
-    breaks: &[Breaks::Data],
+    breaks: &[],
     severity: Severity::Error,
 };
 
@@ -122,6 +122,6 @@ webhooks:
 ",
     },
     what_to_do: "Delete what calls the Service first, or let it call another one.",
-    breaks: &[Breaks::Writers],
+    breaks: &[],
     severity: Severity::Error,
 };

@@ -65,6 +65,8 @@ pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) ->
 
 fn fates(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     fate(report, ApplyResult::Applied, "Applied", Role::Good, options, pen)?;
+    fate(report, ApplyResult::Deleted, "Deleted", Role::Good, options, pen)?;
+    fate(report, ApplyResult::Deleting, "Not gone", Role::Error, options, pen)?;
     fate(report, ApplyResult::Failed, "Failed", Role::Error, options, pen)?;
     fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)
 }
@@ -211,6 +213,8 @@ fn interrupted(report: &Report) -> String {
     let number = |result| report.changes.iter().filter(|change| change.result == Some(result)).count();
     let counts = [
         (ApplyResult::Applied, "applied"),
+        (ApplyResult::Deleted, "deleted"),
+        (ApplyResult::Deleting, "not gone"),
         (ApplyResult::Unchanged, "unchanged"),
         (ApplyResult::Skipped, "skipped"),
         (ApplyResult::Failed, "failed"),

@@ -151,7 +151,7 @@ fn what_became_of_the_objects_decides_after_writing() {
     let removed = |texts: &[&str], stuck: &[&str]| Removed {
         results: Vec::new(),
         problems: problems(texts),
-        stuck: problems(stuck).into_iter().enumerate().collect(),
+        stuck: problems(stuck),
     };
     for (texts, interrupted, of_removals, stuck, outcome, exit, errors) in [
         (&[][..], false, &[][..], &[][..], Outcome::Deployed, Exit::Success, 0),
