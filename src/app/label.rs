@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::app::PART_OF;
 use crate::manifest::{Manifest, Spans};
-use crate::plan::owner::PART_OF;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{RawObject, Step};
 

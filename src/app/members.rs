@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::inventory::group_kind;
 use super::{Member, Parent};
+use crate::app::PART_OF;
 use crate::cluster::{ListError, ListRequest, Target, Wanted};
 use crate::crd;
-use crate::plan::owner::PART_OF;
 use crate::problem::{Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 

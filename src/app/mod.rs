@@ -19,6 +19,9 @@ use crate::resource::{ObjectRef, Resource};
 pub use inventory::Member;
 pub use parent::{Outcome, Parent};
 
+/// The label by which the members of an ApplySet are known; its value is the identifier of the set.
+pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
+
 /// What the name of an app's parent ends with.
 pub const SUFFIX: &str = ".gantry";
 

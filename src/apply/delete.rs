@@ -7,9 +7,9 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::app::PART_OF;
 use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
 use crate::finding::{Action, ApplyResult};
-use crate::plan::owner::PART_OF;
 use crate::plan::removal::{Removal, stage};
 use crate::problem::Problem;
 use crate::resource::Live;

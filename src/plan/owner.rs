@@ -15,13 +15,11 @@ use serde::Deserialize;
 use wildmatch::WildMatch;
 
 use super::{Action, Change, Plan};
+use crate::app::PART_OF;
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
 use crate::text::{cut, sanitize};
-
-/// The label by which the members of an ApplySet are known; its value is the identifier of the set.
-pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 const KAPP_APP: &str = "kapp.k14s.io/app";
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";

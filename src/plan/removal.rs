@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::owner::PART_OF;
 use super::{Action, Change};
-use crate::app::Parent;
 use crate::app::members::{Facts, Found, Live};
+use crate::app::{PART_OF, Parent};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 

@@ -281,8 +281,7 @@ impl Managed {
             let found = self.live.found.iter().find(|found| found.object.identity() == member.identity());
             // Its label or its uid is another: it is no member any more.
             let left = found.is_some_and(|found| {
-                found.facts.uid != member.uid
-                    || found.facts.labels.get(crate::plan::owner::PART_OF) != Some(&self.app.id())
+                found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
             });
             let out = found.is_some_and(|found| is_out(&found.object));
             if !gone && !left && !out {
