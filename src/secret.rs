@@ -14,7 +14,7 @@ const HIDDEN: &str = "[hidden]";
 /// The same as the base64 that `data` holds.
 const HIDDEN_DATA: &str = "W2hpZGRlbl0=";
 /// What of a Secret is no secret. Any other member may be a misspelt `data` or `stringData`.
-const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
+pub(crate) const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 /// A shorter value is part of too many words to be taken out of them.
 const SHORTEST: usize = 3;
 /// A line of a longer value that may be quoted by itself.
@@ -76,9 +76,33 @@ const GZIP: &str = "H4sI";
 fn hide_copies(metadata: &mut Value) {
     let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
     for (_, value) in annotations.into_iter().flatten() {
-        if value.as_str().is_some_and(|text| text.contains('{') || text.trim_start().starts_with(GZIP)) {
+        if value.as_str().is_some_and(may_be_copy) {
             *value = HIDDEN.into();
         }
+    }
+}
+
+/// Whether an annotation may hold a whole object.
+pub(crate) fn may_be_copy(annotation: &str) -> bool {
+    annotation.contains('{') || annotation.trim_start().starts_with(GZIP)
+}
+
+/// Moves `stringData` into `data`, as the API server does. Values that are no strings are left for the reader to find.
+pub(crate) fn fold_string_data(secret: &mut Value) {
+    let Some(secret) = secret.as_object_mut() else { return };
+    let Some(Value::Object(text)) = secret.get("stringData") else { return };
+    if !text.values().all(Value::is_string) {
+        return;
+    }
+    let encode = |value: &Value| Value::String(STANDARD.encode(value.as_str().unwrap_or_default()));
+    let encoded: Vec<(String, Value)> = text.iter().map(|(key, value)| (key.clone(), encode(value))).collect();
+    secret.shift_remove("stringData");
+    let data = secret.entry("data").or_insert(Value::Null);
+    if data.is_null() {
+        *data = Value::Object(serde_json::Map::new());
+    }
+    if let Some(data) = data.as_object_mut() {
+        data.extend(encoded);
     }
 }
 
@@ -131,6 +155,16 @@ fn collect(value: &Value, into: &mut Mask) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn string_data_wins_over_data_and_is_gone() {
+        let mut secret = serde_json::json!({"data": {"x": "AAAA", "z": "AQ=="}, "stringData": {"x": "hi", "y": "z"}});
+        fold_string_data(&mut secret);
+        assert_eq!(secret, serde_json::json!({"data": {"x": "aGk=", "z": "AQ==", "y": "eg=="}}));
+        let mut odd = serde_json::json!({"stringData": {"x": 1}});
+        fold_string_data(&mut odd);
+        assert_eq!(odd, serde_json::json!({"stringData": {"x": 1}}));
+    }
 
     #[test]
     fn a_secret_without_its_values_keeps_its_shape() {

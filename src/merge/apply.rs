@@ -42,7 +42,17 @@ pub(crate) enum Emptied {
 /// The live object once `manager` has applied `intent` to it, by the `openAPIV3Schema` of its kind. Conflicts do not
 /// matter here: the server reports them when the manifest is applied.
 pub(crate) fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str) -> Value {
+    merge_by(live, intent, of_kind(schema, None), manager)
+}
+
+/// The schema of a kind, `metadata` included; `definitions` is where its `$ref`s lead.
+pub(crate) fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> Schema<'s, Value> {
     static METADATA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OBJECT_META).unwrap_or_default());
+    Schema::of_object(schema, definitions, &METADATA)
+}
+
+/// The same by any schema, or none.
+pub(crate) fn merge_by(live: &Value, intent: &Value, schema: Schema<'_, Value>, manager: &str) -> Value {
     let records = live.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice);
     let is_ours = |entry: &Value| {
         entry["manager"] == manager && entry["operation"] == "Apply" && entry.get("subresource").is_none()
@@ -54,7 +64,7 @@ pub(crate) fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str)
     };
     let (ours, others) = (sets(ours), sets(others));
     let managers = Managers { before: ours.first(), others: others.iter().collect() };
-    apply(live, intent, Schema::of_object(schema, None, &METADATA), &managers, Emptied::Null)
+    apply(live, intent, schema, &managers, Emptied::Null)
 }
 
 /// The live object once `intent` is applied to it.

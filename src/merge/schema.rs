@@ -60,7 +60,7 @@ impl<S> Clone for Schema<'_, S> {
 impl<S> Copy for Schema<'_, S> {}
 
 /// How a value under a schema is merged.
-pub(super) enum Shape<'s, S> {
+pub(crate) enum Shape<'s, S> {
     Leaf,
     /// A list or map that is owned as a whole.
     Atomic,
@@ -71,7 +71,7 @@ pub(super) enum Shape<'s, S> {
 }
 
 /// A list of items that their keys identify.
-pub(super) struct Keyed<'s, S> {
+pub(crate) struct Keyed<'s, S> {
     keys: Vec<&'s str>,
     pub items: Schema<'s, S>,
 }
@@ -129,6 +129,16 @@ impl<'s, S: Tree> Schema<'s, S> {
         }
     }
 
+    /// The schema of the items of a list.
+    pub fn items(self) -> Self {
+        match self {
+            Schema::Node(Node { node, definitions, preserve, .. }) => {
+                node.member("items").map_or(Schema::Deduced, |items| Self::below(items, definitions, preserve))
+            }
+            other => other,
+        }
+    }
+
     /// Whether the schema names the member.
     pub(super) fn declares(self, key: &str) -> bool {
         let Schema::Node(Node { node, object_meta, .. }) = self else { return false };
@@ -136,7 +146,7 @@ impl<'s, S: Tree> Schema<'s, S> {
             || node.member("properties").is_some_and(|properties| properties.member(key).is_some())
     }
 
-    pub(super) fn shape<V: Tree>(self, value: &V) -> Shape<'s, S> {
+    pub(crate) fn shape<V: Tree>(self, value: &V) -> Shape<'s, S> {
         let Schema::Node(Node { node, definitions, preserve, atomic, .. }) = self else {
             return match (self, value.view()) {
                 (Schema::Deduced, View::Map(_)) => Shape::Map,

@@ -17,7 +17,6 @@ mod kinds;
 mod list;
 mod merge;
 mod names;
-mod secret;
 mod state;
 mod uid;
 
@@ -183,7 +182,7 @@ impl DirTarget {
             return Ok(path.to_owned());
         }
         let object = ObjectRef { namespace: identity.namespace.clone(), ..object.clone() };
-        let readers = if secret::is_secret(&object) { Readers::Owner } else { Readers::Usual };
+        let readers = if object.is_secret() { Readers::Owner } else { Readers::Usual };
         loop {
             let path = self.root.join(free_name(state, &names::file_name(&object)));
             let text = document::alone(&path.display().to_string(), value).map_err(ApplyError::Refused)?;
@@ -250,8 +249,8 @@ fn live(manifest: &Manifest) -> Live {
     let raw = if manifest.object.is_crd() {
         crd::set_defaults(&mut value);
         RawObject::from_value(&value)
-    } else if secret::is_secret(&manifest.object) {
-        secret::fold_string_data(&mut value);
+    } else if manifest.object.is_secret() {
+        crate::secret::fold_string_data(&mut value);
         RawObject::from_value(&value)
     } else {
         manifest.raw.clone()
@@ -298,8 +297,8 @@ fn stored(
         crd::admit(old.as_ref(), &mut object)
             .map_err(|errors| ApplyError::Refused(crd::refusal(&apply.object.name, &errors)))?;
     }
-    if secret::is_secret(apply.object) {
-        secret::fold_string_data(&mut object);
+    if apply.object.is_secret() {
+        crate::secret::fold_string_data(&mut object);
     }
     stamp(&mut object, old.as_ref(), before, identity);
     Ok(object)

@@ -1,0 +1,113 @@
+//! Values that no output may hold, each replaced by a mark: the same value has the same mark in all objects of a run.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::secret::{self, Values};
+
+/// What of an object is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hiding {
+    Nothing,
+    /// The values of a Secret.
+    Secret,
+    /// Every value.
+    All,
+}
+
+/// The marks of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Marks(HashMap<Vec<u8>, usize>);
+
+impl Marks {
+    /// Hides what is to be hidden in each of the objects, which are one at different times.
+    pub fn hide(&mut self, objects: &mut [&mut Value], hiding: Hiding) {
+        match hiding {
+            Hiding::Nothing => {}
+            Hiding::Secret => {
+                let values = Values::of(objects.iter().map(|object| object.to_string()));
+                objects.iter_mut().for_each(|object| self.secret(object, &values));
+            }
+            Hiding::All => objects.iter_mut().for_each(|object| self.object(object)),
+        }
+    }
+
+    fn secret(&mut self, secret: &mut Value, values: &Values) {
+        for (key, value) in secret.as_object_mut().into_iter().flatten() {
+            match key.as_str() {
+                "metadata" => self.metadata(value, values),
+                "data" => self.leaves(value, &|value| match value {
+                    // As the same text has it in `stringData`.
+                    Value::String(text) => (STANDARD.decode(text).unwrap_or_else(|_| text.clone().into()), "hidden"),
+                    other => (other.to_string().into(), "hidden"),
+                }),
+                key if secret::KNOWN.contains(&key) => {}
+                _ => self.leaves(value, &|value| (bytes(value), "hidden")),
+            }
+        }
+    }
+
+    /// Copies of the values may stand in annotations, and nobody knows where else.
+    fn metadata(&mut self, metadata: &mut Value, values: &Values) {
+        for map in ["annotations", "labels"] {
+            for value in metadata.get_mut(map).and_then(Value::as_object_mut).into_iter().flatten().map(|(_, v)| v) {
+                let Value::String(text) = value else { continue };
+                *text = if secret::may_be_copy(text) {
+                    self.mark(text.clone().into_bytes(), "hidden")
+                } else {
+                    values.hidden(text)
+                };
+            }
+        }
+    }
+
+    /// Everything but what names the object.
+    fn object(&mut self, object: &mut Value) {
+        let kind = |value: &Value| match value {
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "boolean",
+            _ => "value",
+        };
+        let leaf = |value: &Value| (bytes(value), kind(value));
+        for (key, value) in object.as_object_mut().into_iter().flatten() {
+            match key.as_str() {
+                "apiVersion" | "kind" => {}
+                "metadata" => {
+                    let named = |key: &str| matches!(key, "name" | "namespace");
+                    let members = value.as_object_mut().into_iter().flatten();
+                    members.filter(|(key, _)| !named(key)).for_each(|(_, value)| self.leaves(value, &leaf));
+                }
+                _ => self.leaves(value, &leaf),
+            }
+        }
+    }
+
+    fn leaves(&mut self, value: &mut Value, leaf: &impl Fn(&Value) -> (Vec<u8>, &'static str)) {
+        match value {
+            Value::Object(map) => map.values_mut().for_each(|value| self.leaves(value, leaf)),
+            Value::Array(items) => items.iter_mut().for_each(|value| self.leaves(value, leaf)),
+            Value::Null => {}
+            value => {
+                let (bytes, word) = leaf(value);
+                *value = self.mark(bytes, word).into();
+            }
+        }
+    }
+
+    /// `[hidden 3]`
+    fn mark(&mut self, value: Vec<u8>, word: &str) -> String {
+        let next = self.0.len() + 1;
+        format!("[{word} {}]", self.0.entry(value).or_insert(next))
+    }
+}
+
+fn bytes(value: &Value) -> Vec<u8> {
+    match value {
+        Value::String(text) => text.clone().into_bytes(),
+        other => other.to_string().into_bytes(),
+    }
+}

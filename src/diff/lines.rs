@@ -1,0 +1,94 @@
+//! Which items of two lists are the same, in an order that both have.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// So many items that differ are compared one with another. The time grows with their square, so that of more than this
+/// all are replaced.
+const MOST_ITEMS: usize = 6_000;
+
+/// What becomes of a stretch of items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// As many in both.
+    Same(Range<usize>, Range<usize>),
+    /// Those of the first list make room for those of the second; either may be empty.
+    Replaced(Range<usize>, Range<usize>),
+}
+
+/// Takes two lists apart.
+pub fn parts<T: Eq + Hash>(live: &[T], next: &[T]) -> Vec<Part> {
+    let start = live.iter().zip(next).take_while(|(one, other)| one == other).count();
+    let (live_rest, next_rest) = (&live[start..], &next[start..]);
+    let end = live_rest.iter().rev().zip(next_rest.iter().rev()).take_while(|(one, other)| one == other).count();
+    let (live_rest, next_rest) = (&live_rest[..live_rest.len() - end], &next_rest[..next_rest.len() - end]);
+
+    let mut parts = vec![Part::Same(0..start, 0..start)];
+    if live_rest.len() + next_rest.len() > MOST_ITEMS {
+        parts.push(Part::Replaced(start..start + live_rest.len(), start..start + next_rest.len()));
+    } else {
+        // Numbers are compared at once, however long a line is.
+        let mut numbers = HashMap::new();
+        let mut number = |item| {
+            let next = numbers.len();
+            *numbers.entry(item).or_insert(next)
+        };
+        let live_rest: Vec<usize> = live_rest.iter().map(&mut number).collect();
+        let next_rest: Vec<usize> = next_rest.iter().map(&mut number).collect();
+        let shift = |range: Range<usize>| range.start + start..range.end + start;
+        for op in capture_diff_slices(Algorithm::Myers, &live_rest, &next_rest) {
+            let (live, next) = (shift(op.old_range()), shift(op.new_range()));
+            parts.push(match op {
+                DiffOp::Equal { .. } => Part::Same(live, next),
+                _ => Part::Replaced(live, next),
+            });
+        }
+    }
+    parts.push(Part::Same(live.len() - end..live.len(), next.len() - end..next.len()));
+    parts.retain(|part| {
+        let (Part::Same(live, next) | Part::Replaced(live, next)) = part;
+        !(live.is_empty() && next.is_empty())
+    });
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_kept_removed_and_added() {
+        let of = |text: &'static str| text.chars().collect::<Vec<_>>();
+        assert_eq!(
+            parts(&of("abcdef"), &of("abXdYf")),
+            [
+                Part::Same(0..2, 0..2),
+                Part::Replaced(2..3, 2..3),
+                Part::Same(3..4, 3..4),
+                Part::Replaced(4..5, 4..5),
+                Part::Same(5..6, 5..6)
+            ]
+        );
+        assert_eq!(parts(&of("ab"), &of("ab")), [Part::Same(0..2, 0..2)]);
+        assert_eq!(parts(&of(""), &of("a")), [Part::Replaced(0..0, 0..1)]);
+        assert_eq!(parts(&of("aa"), &of("a")), [Part::Same(0..1, 0..1), Part::Replaced(1..2, 1..1)]);
+    }
+
+    #[test]
+    fn very_many_differences_are_one() {
+        let live: Vec<usize> = (0..100_000).collect();
+        let mut next: Vec<usize> = live.iter().map(|number| number * 7919 % 100_003 + 200_000).collect();
+        (next[0], next[99_999]) = (0, 99_999);
+        assert_eq!(
+            parts(&live, &next),
+            [
+                Part::Same(0..1, 0..1),
+                Part::Replaced(1..99_999, 1..99_999),
+                Part::Same(99_999..100_000, 99_999..100_000)
+            ]
+        );
+    }
+}

@@ -1,0 +1,412 @@
+//! Both trees at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::lines::{self, Part};
+use super::page::Page;
+use super::yaml::{self, Lead};
+use super::{Line, LineKind};
+use crate::merge::{Schema, Shape};
+use crate::text;
+
+/// What tells the items of a list apart, where the kind's schema does not say: the lists of the built-in kinds.
+const KEYS: [&[&str]; 12] = [
+    &["containerPort", "protocol"],
+    &["port", "protocol"],
+    &["name"],
+    &["mountPath"],
+    &["devicePath"],
+    &["topologyKey", "whenUnsatisfiable"],
+    &["type"],
+    &["uid"],
+    &["ip"],
+    &["host"],
+    &["key"],
+    &["id"],
+];
+/// How much of a text that two lines have in common is left out of both, and how much of it is kept.
+const COMMON: usize = 80;
+const KEPT: usize = 30;
+
+/// Which part of a CRD is being compared: its descriptions are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Somewhere else.
+    Other,
+    Crd,
+    Schema,
+    /// A map of schemas.
+    Schemas,
+    Columns,
+}
+
+impl Place {
+    fn member(self, key: &str) -> Self {
+        match (self, key) {
+            (Place::Crd, "openAPIV3Schema") | (Place::Schemas, _) => Place::Schema,
+            (Place::Crd, "additionalPrinterColumns") => Place::Columns,
+            (Place::Crd, _) => Place::Crd,
+            (Place::Schema, "properties" | "patternProperties" | "definitions") => Place::Schemas,
+            (Place::Schema, "items" | "additionalProperties" | "not" | "allOf" | "anyOf" | "oneOf") => Place::Schema,
+            _ => Place::Other,
+        }
+    }
+
+    fn is_description(self, key: &str, live: Option<&Value>, next: Option<&Value>) -> bool {
+        let is_text = |side: Option<&Value>| side.is_none_or(Value::is_string);
+        matches!(self, Place::Schema | Place::Columns) && key == "description" && is_text(live) && is_text(next)
+    }
+}
+
+pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bool, all: bool) -> Vec<Line> {
+    let mut walk = Walk { page: Page::new(all), descriptions: 0 };
+    let place = if is_crd { Place::Crd } else { Place::Other };
+    let empty = Map::new();
+    let [live, next] = [live, next].map(|side| side.as_object().unwrap_or(&empty));
+    walk.members(Sides::default(), live, next, schema, place);
+    let Walk { page, descriptions, .. } = walk;
+    let note = match descriptions {
+        0 => None,
+        1 => Some("# 1 description changed".to_owned()),
+        number => Some(format!("# {number} descriptions changed")),
+    };
+    page.close(note)
+}
+
+/// Everything is added; only long texts are folded.
+pub fn whole(next: &Value, all: bool) -> Vec<Line> {
+    let mut page = Page::new(all);
+    added(&mut page, Lead::default(), None, next);
+    page.close(None)
+}
+
+fn added(page: &mut Page, lead: Lead, key: Option<&str>, value: &Value) {
+    let head = |page: &mut Page, key: &str| {
+        page.change(LineKind::Added, vec![lead.line(&format!("{}:", yaml::scalar(key)))]);
+    };
+    match (value, key) {
+        (Value::Object(map), key) if !map.is_empty() => {
+            let mut inside = lead;
+            if let Some(key) = key {
+                head(page, key);
+                inside = lead.inside();
+            }
+            for (key, value) in yaml::ordered(map) {
+                added(page, inside, Some(key), value);
+                inside = inside.rest();
+            }
+        }
+        (Value::Array(items), Some(key)) if !items.is_empty() => {
+            head(page, key);
+            let item = Lead { depth: lead.depth + 1, dashes: 1 };
+            items.iter().for_each(|value| added(page, item, None, value));
+        }
+        _ => page.change(LineKind::Added, yaml::block(lead, key, value)),
+    }
+}
+
+/// Where lines begin on either side.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sides {
+    depth: usize,
+    /// Dashes that no line of this side has had yet.
+    live: usize,
+    next: usize,
+}
+
+impl Sides {
+    fn item(self) -> Self {
+        Sides { depth: self.depth + 1, live: self.live + 1, next: self.next + 1 }
+    }
+
+    fn inside(self) -> Self {
+        Sides { depth: self.depth + 1, live: 0, next: 0 }
+    }
+
+    fn rest(self) -> Self {
+        Sides { live: 0, next: 0, ..self }
+    }
+
+    fn lead(self, dashes: usize) -> Lead {
+        Lead { depth: self.depth, dashes }
+    }
+}
+
+struct Walk {
+    page: Page,
+    descriptions: usize,
+}
+
+impl Walk {
+    /// What stands at the same place on both sides. Answers the dashes that are left.
+    fn value(
+        &mut self,
+        at: Sides,
+        key: Option<&str>,
+        live: &Value,
+        next: &Value,
+        schema: Schema<'_, Value>,
+        place: Place,
+    ) -> Sides {
+        if live == next {
+            self.page.context(yaml::summary(at.lead(at.next), key, next));
+            return at.rest();
+        }
+        let head = key.map(|key| format!("{}:", yaml::scalar(key)));
+        match (live, next) {
+            (Value::Object(live), Value::Object(next)) => match head {
+                Some(head) => {
+                    self.page.enter(at.lead(at.next).line(&head));
+                    self.members(at.inside(), live, next, schema, place);
+                    self.page.leave();
+                }
+                None => self.members(at, live, next, schema, place),
+            },
+            (Value::Array(live), Value::Array(next)) => match head {
+                Some(head) => {
+                    self.page.enter(at.lead(at.next).line(&head));
+                    // Items are not indented below their key.
+                    self.items(at.rest(), live, next, schema, place);
+                    self.page.leave();
+                }
+                None => self.items(at, live, next, schema, place),
+            },
+            (Value::String(live), Value::String(next)) if live.contains('\n') && next.contains('\n') => {
+                self.text(at, head, live, next);
+            }
+            (live, next) => {
+                let (removed, added) =
+                    (yaml::block(at.lead(at.live), key, live), yaml::block(at.lead(at.next), key, next));
+                let (removed, added) = self.cut_common(removed, added);
+                self.page.change(LineKind::Removed, removed);
+                self.page.change(LineKind::Added, added);
+            }
+        }
+        at.rest()
+    }
+
+    fn members(
+        &mut self,
+        mut at: Sides,
+        live: &Map<String, Value>,
+        next: &Map<String, Value>,
+        schema: Schema<'_, Value>,
+        place: Place,
+    ) {
+        let is_item = at.next > 0;
+        let mut keys: Vec<&str> = live.keys().chain(next.keys()).map(String::as_str).collect();
+        keys.sort_by_key(|key| yaml::order(key));
+        keys.dedup();
+        // What an item is called says what the rest belongs to.
+        if is_item {
+            let is_short = |value: &Value| !value.is_object() && !value.is_array();
+            let stays =
+                |key: &&&str| live.get(**key).is_some_and(|live| next.get(**key) == Some(live) && is_short(live));
+            let of_list = KEYS.iter().filter_map(|of_list| keys.iter().position(|key| *key == of_list[0]));
+            let known = of_list.into_iter().find(|at| stays(&&keys[*at]));
+            if let Some(at) = known.or_else(|| keys.iter().position(|key| stays(&key))) {
+                keys[..=at].rotate_right(1);
+            }
+        }
+        let mut entered = false;
+        for key in keys {
+            let (live, next) = (live.get(key), next.get(key));
+            if !self.page.all && live != next && place.is_description(key, live, next) {
+                self.descriptions += 1;
+                continue;
+            }
+            // The header says which object it is.
+            if at.depth == 0 && live == next && matches!(key, "apiVersion" | "kind" | "metadata") {
+                continue;
+            }
+            match (live, next) {
+                (Some(live), Some(next)) if is_item && !entered && live == next => {
+                    self.page.enter(yaml::summary(at.lead(at.next), Some(key), next));
+                    entered = true;
+                    at = at.rest();
+                }
+                (Some(live), Some(next)) => {
+                    let schema = schema.member(key).unwrap_or(Schema::Deduced);
+                    at = self.value(at, Some(key), live, next, schema, place.member(key));
+                }
+                (Some(live), None) => {
+                    self.page.change(LineKind::Removed, yaml::block(at.lead(at.live), Some(key), live));
+                    at.live = 0;
+                }
+                (None, Some(next)) => {
+                    self.page.change(LineKind::Added, yaml::block(at.lead(at.next), Some(key), next));
+                    at.next = 0;
+                }
+                (None, None) => {}
+            }
+        }
+        if entered {
+            self.page.leave();
+        }
+    }
+
+    fn items(&mut self, at: Sides, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
+        let (item_schema, pairs) = match schema.shape(&Value::Array(next.to_vec())) {
+            Shape::Keyed(keyed) => {
+                let key = |item: &Value| keyed.key(item).map(|key| format!("{key:?}"));
+                (keyed.items, pairs(live, next, key))
+            }
+            _ => (schema.items(), None),
+        };
+        let pairs = pairs.or_else(|| {
+            KEYS.iter().find_map(|keys| {
+                let key = |item: &Value| {
+                    item.get(keys[0])?;
+                    Some(keys.iter().map(|key| format!("{:?} ", item.get(key))).collect::<String>())
+                };
+                pairs_of_maps(live, next, key)
+            })
+        });
+        match pairs {
+            Some(pairs) => self.keyed(at, live, next, &pairs, item_schema, place),
+            None => self.listed(at, live, next, item_schema, place),
+        }
+    }
+
+    /// Items that are told apart by a key, wherever they stand: `pairs` has the place among the live ones of each of the next.
+    fn keyed(
+        &mut self,
+        at: Sides,
+        live: &[Value],
+        next: &[Value],
+        pairs: &[Option<usize>],
+        schema: Schema<'_, Value>,
+        place: Place,
+    ) {
+        let stays: Vec<bool> = (0..live.len()).map(|index| pairs.contains(&Some(index))).collect();
+        let matched: Vec<usize> = pairs.iter().flatten().copied().collect();
+        if !matched.is_sorted() {
+            let names = |items: &mut dyn Iterator<Item = &Value>| {
+                let names: Vec<String> = items.map(name).collect();
+                text::cut(&names.join(", "), 200).into_owned()
+            };
+            let before = names(&mut stays.iter().zip(live).filter(|(stays, _)| **stays).map(|(_, item)| item));
+            let after = names(&mut pairs.iter().zip(next).filter(|(pair, _)| pair.is_some()).map(|(_, item)| item));
+            let indent = "  ".repeat(at.depth);
+            self.page.note(format!("{indent}# the order changed from {before} to {after}"));
+        }
+        let mut done = 0;
+        for (item, pair) in next.iter().zip(pairs) {
+            if let Some(index) = pair {
+                for (gone, _) in live.iter().zip(&stays).take(*index).skip(done).filter(|(_, stays)| !**stays) {
+                    self.item(at, Some(gone), None, schema, place);
+                }
+                done = done.max(*index);
+            }
+            self.item(at, pair.map(|index| &live[index]), Some(item), schema, place);
+        }
+        for (gone, _) in live.iter().zip(&stays).skip(done).filter(|(_, stays)| !**stays) {
+            self.item(at, Some(gone), None, schema, place);
+        }
+    }
+
+    /// Items of which only their order says which is which.
+    fn listed(&mut self, at: Sides, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
+        let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
+        for part in lines::parts(&texts(live), &texts(next)) {
+            match part {
+                Part::Same(_, range) => {
+                    next[range].iter().for_each(|item| self.item(at, Some(item), Some(item), schema, place));
+                }
+                Part::Replaced(before, after) => {
+                    let (before, after) = (&live[before], &next[after]);
+                    let is_open = |item: &Value| item.is_object() || item.is_array();
+                    let both =
+                        before.iter().zip(after).take_while(|(one, other)| is_open(one) && is_open(other)).count();
+                    for (before, after) in before.iter().zip(after).take(both) {
+                        self.item(at, Some(before), Some(after), schema, place);
+                    }
+                    before[both..].iter().for_each(|item| self.item(at, Some(item), None, schema, place));
+                    after[both..].iter().for_each(|item| self.item(at, None, Some(item), schema, place));
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, at: Sides, live: Option<&Value>, next: Option<&Value>, schema: Schema<'_, Value>, place: Place) {
+        let at = at.item();
+        match (live, next) {
+            (Some(live), Some(next)) => {
+                self.value(at, None, live, next, schema, place);
+            }
+            (Some(live), None) => self.page.change(LineKind::Removed, yaml::block(at.lead(at.live), None, live)),
+            (None, Some(next)) => self.page.change(LineKind::Added, yaml::block(at.lead(at.next), None, next)),
+            (None, None) => {}
+        }
+    }
+
+    /// A text of several lines, line by line.
+    fn text(&mut self, at: Sides, head: Option<String>, live: &str, next: &str) {
+        let marks = [live, next].map(yaml::block_mark);
+        let line = |dashes: usize, mark: &str| at.lead(dashes).line(&yaml::with(head.clone(), mark));
+        if marks[0] == marks[1] {
+            self.page.enter(line(at.next, marks[1]));
+        } else {
+            self.page.change(LineKind::Removed, vec![line(at.live, marks[0])]);
+            self.page.change(LineKind::Added, vec![line(at.next, marks[1])]);
+            self.page.enter_kept();
+        }
+        let inside = at.inside().lead(0);
+        let [live, next] = [live, next].map(|text| text.lines().collect::<Vec<_>>());
+        for part in lines::parts(&live, &next) {
+            match part {
+                Part::Same(_, range) => next[range].iter().for_each(|text| self.page.context(inside.line(text))),
+                Part::Replaced(before, after) => {
+                    let lines = |texts: &[&str]| texts.iter().map(|text| inside.line(text)).collect();
+                    let (removed, added) = self.cut_common(lines(&live[before]), lines(&next[after]));
+                    self.page.change(LineKind::Removed, removed);
+                    self.page.change(LineKind::Added, added);
+                }
+            }
+        }
+        self.page.leave();
+    }
+
+    /// Of two long lines what they begin with alike is left out, so that the difference is seen.
+    fn cut_common(&self, mut removed: Vec<String>, mut added: Vec<String>) -> (Vec<String>, Vec<String>) {
+        if let ([removed], [added], false) = (&mut removed[..], &mut added[..], self.page.all) {
+            let indent = removed.len() - removed.trim_start().len();
+            let common = removed.chars().zip(added.chars()).take_while(|(one, other)| one == other).count();
+            if common > indent + COMMON + KEPT {
+                for line in [removed, added] {
+                    let start: String = line.chars().take(indent + COMMON - KEPT).collect();
+                    let end: String = line.chars().skip(common - KEPT).collect();
+                    *line = format!("{start}…{end}");
+                }
+            }
+        }
+        (removed, added)
+    }
+}
+
+/// What an item of a list is called.
+fn name(item: &Value) -> String {
+    let named = KEYS.iter().find_map(|keys| item.get(keys[0]));
+    let text = named.and_then(Value::as_str).map(str::to_owned);
+    text.unwrap_or_else(|| named.unwrap_or(item).to_string())
+}
+
+/// Finds for each of the next items the live one with the same key; `None` where some have none, or share one.
+fn pairs(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<String>) -> Option<Vec<Option<usize>>> {
+    let index = |items: &[Value]| {
+        let mut found = BTreeMap::new();
+        let unique = items.iter().enumerate().all(|(index, item)| match key(item) {
+            Some(key) => found.insert(key, index).is_none(),
+            None => false,
+        });
+        unique.then_some(found)
+    };
+    let (live, _) = (index(live)?, index(next)?);
+    Some(next.iter().map(|item| live.get(&key(item)?).copied()).collect())
+}
+
+fn pairs_of_maps(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<String>) -> Option<Vec<Option<usize>>> {
+    live.iter().chain(next).all(Value::is_object).then(|| pairs(live, next, key))?
+}

@@ -1,0 +1,194 @@
+//! Values as block YAML, the way `kubectl` writes it: items of a list are not indented, and texts of several lines are
+//! blocks.
+
+use serde_json::{Map, Value};
+
+use crate::text;
+
+/// Words that some YAML reader takes for something else than a string.
+const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+/// What does not change is shown on a line of about this length.
+const SHORT: usize = 60;
+
+/// Where a line begins: how deep, and after how many dashes of lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lead {
+    pub depth: usize,
+    pub dashes: usize,
+}
+
+impl Lead {
+    pub fn line(self, text: &str) -> String {
+        format!("{}{}{text}", "  ".repeat(self.depth.saturating_sub(self.dashes)), "- ".repeat(self.dashes))
+    }
+
+    /// The lines after the one that has the dashes.
+    pub fn rest(self) -> Self {
+        Lead { dashes: 0, ..self }
+    }
+
+    /// The members of a map.
+    pub fn inside(self) -> Self {
+        Lead { depth: self.depth + 1, dashes: 0 }
+    }
+}
+
+/// The lines of a member of a map, or of an item of a list (no key).
+pub fn block(lead: Lead, key: Option<&str>, value: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    push(&mut out, lead, key, value);
+    out
+}
+
+fn push(out: &mut Vec<String>, lead: Lead, key: Option<&str>, value: &Value) {
+    let key_text = key.map(|key| format!("{}:", scalar(key)));
+    match (value, key_text) {
+        (Value::Object(map), None) if !map.is_empty() => {
+            let mut lead = lead;
+            for (key, value) in ordered(map) {
+                push(out, lead, Some(key), value);
+                lead = lead.rest();
+            }
+        }
+        (Value::Array(items), None) if !items.is_empty() => {
+            let mut lead = Lead { depth: lead.depth + 1, dashes: lead.dashes + 1 };
+            for item in items {
+                push(out, lead, None, item);
+                lead = Lead { dashes: 1, ..lead };
+            }
+        }
+        (Value::Object(map), Some(key)) if !map.is_empty() => {
+            out.push(lead.line(&key));
+            ordered(map).into_iter().for_each(|(key, value)| push(out, lead.inside(), Some(key), value));
+        }
+        (Value::Array(items), Some(key)) if !items.is_empty() => {
+            out.push(lead.line(&key));
+            let lead = Lead { depth: lead.depth + 1, dashes: 1 };
+            items.iter().for_each(|item| push(out, lead, None, item));
+        }
+        (Value::String(text), key) if text.contains('\n') => {
+            out.push(lead.line(&with(key, block_mark(text))));
+            out.extend(text.lines().map(|line| lead.inside().line(line)));
+        }
+        (value, key) => out.push(lead.line(&with(key, &short(value, usize::MAX)))),
+    }
+}
+
+/// `key: value`
+pub fn with(key: Option<String>, value: &str) -> String {
+    key.map_or_else(|| value.to_owned(), |key| format!("{key} {value}"))
+}
+
+/// How a block begins, which says what of line breaks at its end belongs to the text.
+pub fn block_mark(text: &str) -> &'static str {
+    match (text.ends_with('\n'), text.ends_with("\n\n")) {
+        (_, true) => "|+",
+        (true, _) => "|",
+        _ => "|-",
+    }
+}
+
+/// A line that stands for a whole value.
+pub fn summary(lead: Lead, key: Option<&str>, value: &Value) -> String {
+    let value = match value {
+        Value::Object(map) if !map.is_empty() && short(value, SHORT).len() > SHORT => {
+            format!("{{…}} # {}", text::count(map.len(), "field"))
+        }
+        Value::Array(items) if !items.is_empty() && short(value, SHORT).len() > SHORT => {
+            format!("[…] # {}", text::count(items.len(), "item"))
+        }
+        Value::String(text) if text.contains('\n') => {
+            format!("{} # {}", block_mark(text), text::count(text.lines().count(), "line"))
+        }
+        value => short(value, usize::MAX),
+    };
+    lead.line(&with(key.map(|key| format!("{}:", scalar(key))), &value))
+}
+
+/// Flow YAML; ends soon after `max` bytes.
+fn short(value: &Value, max: usize) -> String {
+    let mut out = String::new();
+    flow(&mut out, value, max);
+    out
+}
+
+fn flow(out: &mut String, value: &Value, max: usize) {
+    if out.len() > max {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            for (index, (key, value)) in ordered(map).into_iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                out.push_str(&in_flow(key));
+                out.push_str(": ");
+                flow(out, value, max);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, value) in items.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                flow(out, value, max);
+            }
+            out.push(']');
+        }
+        // A value by itself is no part of a flow.
+        Value::String(text) if out.is_empty() => out.push_str(&scalar(text)),
+        Value::String(text) => out.push_str(&in_flow(text)),
+        value => out.push_str(&value.to_string()),
+    }
+}
+
+/// The members in an order that does not depend on who wrote the object: what names it first.
+pub fn ordered(map: &Map<String, Value>) -> Vec<(&str, &Value)> {
+    let mut members: Vec<(&str, &Value)> = map.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    members.sort_by_key(|(key, _)| order(key));
+    members
+}
+
+/// Sorts the members of a map.
+pub fn order(key: &str) -> (usize, &str) {
+    const FIRST: [&str; 4] = ["apiVersion", "kind", "metadata", "name"];
+    (FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len()), key)
+}
+
+/// A string, quoted where some reader would take it for something else.
+pub fn scalar(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { quoted(text) }
+}
+
+fn in_flow(text: &str) -> String {
+    let ends = |c: char| matches!(c, ',' | '[' | ']' | '{' | '}');
+    if is_plain(text) && !text.contains(ends) { text.to_owned() } else { quoted(text) }
+}
+
+fn is_plain(text: &str) -> bool {
+    let inside =
+        |c: char| c.is_alphanumeric() && !text::is_hostile(c) || " _./-:,=@+()%;!?'*<>$~|[]{}\"\\&".contains(c);
+    text.starts_with(|c: char| c.is_alphabetic() || c == '/')
+        && text.chars().all(inside)
+        && !text.contains(": ")
+        && !text.ends_with([' ', ':'])
+        && !NO_STRINGS.contains(&text.to_ascii_lowercase().as_str())
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if text::is_hostile(c) && u32::from(c) > 0xffff => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c if text::is_hostile(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
