@@ -15,7 +15,7 @@ pub mod cluster;
 pub mod config;
 pub mod crd;
 pub mod date;
-pub mod diff;
+mod diff;
 pub mod finding;
 mod hash;
 pub mod manifest;

@@ -19,6 +19,15 @@ pub enum Format {
     Json,
 }
 
+/// Which objects a diff shows line by line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiffKind {
+    /// Those that are there already; each that is created has one line.
+    Changes,
+    /// Those that are created, too.
+    Full,
+}
+
 /// `FORMAT` or `FORMAT=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputSpec {

@@ -2,6 +2,7 @@
 
 mod app;
 mod apps;
+mod diffs;
 mod file;
 mod flow;
 mod host;
@@ -28,8 +29,9 @@ pub use host::{Exit, Host, Writes};
 /// Runs one command to its end.
 pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     let answer = match &cli.command {
-        Command::Deploy(args) => return Box::pin(flow::run(&args.flow, Some(args), host)).await,
-        Command::Check(args) => return Box::pin(flow::run(&args.flow, None, host)).await,
+        Command::Deploy(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Deploy(args), host)).await,
+        Command::Check(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Check, host)).await,
+        Command::Diff(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Diff, host)).await,
         Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
         Command::Apps(args) => Box::pin(apps::run(args, host)).await,
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::options::{ColorChoice, Format, OutputSpec, Prune, PruneMax, TargetSpec};
+use crate::options::{ColorChoice, DiffKind, Format, OutputSpec, Prune, PruneMax, TargetSpec};
+use crate::plan::filter::Filter;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
@@ -20,6 +21,7 @@ Exit codes:
   1  failed: unreadable manifests, no cluster, a check that could not complete, not confirmed
   2  usage or configuration error, found before any request
   3  blocked by a preflight check; nothing was written
+  4  only with --detailed-exitcode: check and diff found changes to make, deploy made changes
   5  written, but something that was deleted is not gone in time";
 
 #[derive(Debug, Subcommand)]
@@ -34,6 +36,8 @@ pub enum Command {
     Apps(AppsArgs),
     /// Show the members of an app, and how its last deploy ended
     Inspect(InspectArgs),
+    /// Show what a deploy would change in each object; runs no check unless --preflight names it
+    Diff(DiffArgs),
     /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
     /// List the checks and their rules, or explain one
@@ -107,6 +111,22 @@ pub struct FlowArgs {
     /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
+
+    /// Show what changes in each object, line by line; with =full also the whole of each object that is created
+    #[arg(long, value_name = "changes|full", num_args = 0..=1, require_equals = true, default_missing_value = "changes")]
+    pub diff: Option<DiffKind>,
+
+    /// Only objects that have all of this, kind=Deployment,ns=web,op=update: the others are neither shown nor checked nor
+    /// written
+    ///
+    /// Keys are kind, name, ns, group and op (create, adopt, update, unchanged, skip); * and ? are wildcards. Repeat the flag for
+    /// objects that match either. Not together with --app.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub filter: Vec<Filter>,
+
+    /// Exit with 4 instead of 0 where there are changes to make, or deploy made some
+    #[arg(long)]
+    pub detailed_exitcode: bool,
 
     /// The report's format, and a file to write it to; can be repeated [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
@@ -297,6 +317,9 @@ impl DeleteArgs {
             field_manager: None,
             app,
             warn_only: self.warn_only,
+            diff: None,
+            filter: Vec::new(),
+            detailed_exitcode: false,
             output: self.output.clone(),
             color: self.color,
             redact: false,
@@ -347,6 +370,12 @@ pub struct InspectArgs {
     /// The output format [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json")]
     pub output: Option<Format>,
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub flow: FlowArgs,
 }
 
 #[derive(Debug, Args)]
@@ -422,11 +451,13 @@ mod tests {
 
     #[test]
     fn what_is_read_and_where_it_goes_is_said_alike_to_every_command() {
-        for command in ["deploy", "check", "permissions"] {
+        for command in ["deploy", "check", "diff", "permissions"] {
             let flags = "-f a -f b -c c.yaml --preflight A,B --target dir:x --context y --kubeconfig z -n n";
             let parsed = Cli::try_parse_from(["gantry", command].into_iter().chain(flags.split(' ')));
             let input = match parsed.expect(command).command {
-                Command::Deploy(DeployArgs { flow, .. }) | Command::Check(CheckArgs { flow }) => flow.input,
+                Command::Deploy(DeployArgs { flow, .. })
+                | Command::Check(CheckArgs { flow })
+                | Command::Diff(DiffArgs { flow }) => flow.input,
                 Command::Permissions(PermissionsArgs { input, .. }) => input,
                 other => panic!("{other:?}"),
             };

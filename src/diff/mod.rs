@@ -85,6 +85,11 @@ pub(crate) fn whole(next: &Value, all: bool) -> Diff {
     finish(walk::whole(next, all), all)
 }
 
+/// A line about an object.
+pub(crate) fn note(text: &str) -> Line {
+    Line { is: LineKind::Note, text: text.to_owned() }
+}
+
 fn finish(mut lines: Vec<Line>, all: bool) -> Diff {
     let most = if all { usize::MAX } else { MOST_LINES };
     let omitted = lines.len().saturating_sub(most);

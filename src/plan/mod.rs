@@ -2,6 +2,8 @@
 
 mod built_in;
 pub mod conflicts;
+pub mod filter;
+pub mod foretold;
 mod kinds;
 pub mod only_defaults;
 mod order;
@@ -21,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cluster::{self, Apply, OnRead, Pin, Read, Target, Wanted};
+use crate::cluster::{self, Apply, DryRunError, OnRead, Pin, Read, Target, Wanted};
 use crate::crd::Sides;
 pub use crate::finding::Action;
 use crate::manifest::Manifest;
@@ -48,6 +50,23 @@ pub struct Change {
     /// The other tool that owns the live object, as far as the change is one of what it owns.
     pub owner: Option<owner::Owner>,
     pub crds: Crds,
+    pub answer: Answer,
+}
+
+/// What the server's dry run of the request that writes a change said, where that is kept: see
+/// [`PlanOptions::keeps_answers`]. Who asks first tells the others.
+#[derive(Debug, Clone, Default)]
+pub struct Answer(OnceLock<std::result::Result<RawObject, DryRunError>>);
+
+impl Answer {
+    pub fn get(&self) -> Option<&std::result::Result<RawObject, DryRunError>> {
+        self.0.get()
+    }
+
+    /// Keeps the first one.
+    pub fn keep(&self, answer: &std::result::Result<RawObject, DryRunError>) {
+        let _ = self.0.set(answer.clone());
+    }
 }
 
 /// The CRD of a change, read when somebody first looks at it. A change that is made of another one and has another live
@@ -62,7 +81,16 @@ impl Change {
             Ok(live) => (live, None),
             Err(problem) => (None, Some(Box::new(problem))),
         };
-        Change { action: Action::Create, desired, live, unread, resource, owner: None, crds: Crds::default() }
+        Change {
+            action: Action::Create,
+            desired,
+            live,
+            unread,
+            resource,
+            owner: None,
+            crds: Crds::default(),
+            answer: Answer::default(),
+        }
     }
 
     /// Both sides of a CRD, each read once for everybody who looks at it; `None` for anything else.
@@ -161,6 +189,10 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Members of the app that leave it.
     pub removals: Vec<removal::Removal>,
+    /// The schema of each custom kind that has live objects in the plan, where answers are kept.
+    pub schemas: BTreeMap<Resource, RawObject>,
+    /// See [`PlanOptions::keeps_answers`].
+    pub keeps_answers: bool,
     /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
     pub assumed_namespace: Option<String>,
 }
@@ -219,6 +251,8 @@ pub struct PlanOptions<'a> {
     pub taken: &'a owner::Taken,
     /// The identifier of the app that the objects belong to.
     pub app: Option<&'a str>,
+    /// Keeps what the server's dry runs answer, for a diff.
+    pub keeps_answers: bool,
 }
 
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
@@ -271,7 +305,9 @@ pub async fn build(
     // In place: there may be very many.
     changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
-    Ok(Plan { changes, unplaced, removals: Vec::new(), assumed_namespace })
+    let keeps_answers = options.keeps_answers;
+    let schemas = if keeps_answers { schemas } else { BTreeMap::new() };
+    Ok(Plan { changes, unplaced, removals: Vec::new(), schemas, keeps_answers, assumed_namespace })
 }
 
 fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {

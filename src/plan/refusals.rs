@@ -104,7 +104,15 @@ impl Asking<'_> {
     }
 
     async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
-        self.server.dry_run(&change.request(&change.pin(), self.field_manager, self.force_conflicts)).await
+        if let Some(answer) = change.answer.get() {
+            return answer.clone();
+        }
+        let pin = change.pin();
+        let answer = self.server.dry_run(&change.request(&pin, self.field_manager, self.force_conflicts)).await;
+        if self.plan.keeps_answers {
+            change.answer.keep(&answer);
+        }
+        answer
     }
 }
 

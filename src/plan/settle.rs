@@ -24,6 +24,10 @@ pub async fn settle(changes: &mut [Change], doubtful: &[usize], target: &Target,
         async move {
             // Without force: what is not changed is no conflict.
             let answer = server.dry_run(&change.request(&change.pin(), field_manager, false)).await;
+            // Without a conflict, force changes nothing.
+            if answer.is_ok() {
+                change.answer.keep(&answer);
+            }
             let live = change.live.as_ref()?;
             answer.is_ok_and(|answer| is_same(&answer, &live.raw)).then_some(*index)
         }

@@ -7,6 +7,7 @@
 
 mod causes;
 mod checks;
+mod diffs;
 mod excerpt;
 mod finding;
 mod findings;
@@ -42,6 +43,7 @@ pub enum Purpose {
     Delete,
     DryRun,
     Check,
+    Diff,
 }
 
 /// How to write.
@@ -88,7 +90,13 @@ pub fn write_review(
 ) -> io::Result<()> {
     let mut pen = Pen::new(options, out);
     let causes = ObjectCauses::of(report);
-    plan::write(report, options, &mut pen)?;
+    if diffs::are_there(report) {
+        plan::target(report, options, &mut pen)?;
+        diffs::write(report, options, &mut pen)?;
+        plan::summary(report, options, &mut pen)?;
+    } else {
+        plan::write(report, options, &mut pen)?;
+    }
     findings::write(report, &causes, options, excerpts, &mut pen)?;
     checks::write(report, &causes, options, &mut pen)
 }

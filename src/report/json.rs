@@ -179,10 +179,10 @@ mod tests {
         for (_, report) in samples::all() {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
-        let expected = "action adopted affected affectedManifests affectedObjects apiVersion breaks changes checks column count coverage created deleted desired documented \
-            errors evidence examined examples explain file findings fromManifest help infos kind label line live managers manifests message mode name namespace notWritten notices \
-            object objects of oldObject orphaned outcome path proven read result rule semantic severity skipped source status subresource summary \
-            suppressed target unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
+        let expected = "action adopted affected affectedManifests affectedObjects apiVersion approximate breaks changes checks column count coverage created deleted desired diff documented \
+            errors evidence examined examples explain file findings fromManifest help infos is kind label line lines live managers manifests message mode name namespace notWritten notices \
+            object objects of oldObject omitted orphaned outcome path proven read result rule semantic severity skipped source status subresource summary \
+            suppressed target text unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
 

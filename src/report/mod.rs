@@ -14,6 +14,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::diff::Diff;
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, CheckReport, Severity, Source};
 use crate::problem::Problem;
@@ -73,6 +74,10 @@ pub struct ChangeEntry {
     /// Present once a deploy has begun to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ApplyResult>,
+    /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by marks, equal ones by
+    /// equal marks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Diff>,
 }
 
 /// One thing that stopped the run.

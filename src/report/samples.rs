@@ -27,11 +27,13 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("unchanged", unchanged()),
         ("not_written", not_written()),
         ("planned", planned()),
+        ("diffs", diffs()),
     ]
 }
 
 pub fn change(action: Action, object: ObjectRef, line: usize) -> ChangeEntry {
-    ChangeEntry { action, object: object.into(), source: Some(source("manifests/app.yaml", line, 0)), result: None }
+    let source = Some(source("manifests/app.yaml", line, 0));
+    ChangeEntry { action, object: object.into(), source, result: None, diff: None }
 }
 
 /// A report with its counts made from its parts.
@@ -530,4 +532,37 @@ pub fn files() -> Files {
             ),
         ),
     ]))
+}
+
+/// What changes in each object: an update with text that a terminal would act on, one that is computed and cut off, and a
+/// creation.
+pub fn diffs() -> Report {
+    use crate::diff::{Diff, Line, LineKind};
+    let line = |is, text: &str| Line { is, text: text.to_owned() };
+    let object = |kind: &str, name: &str| ObjectRef {
+        api_version: "v1".into(),
+        kind: kind.into(),
+        namespace: Some("web".into()),
+        name: name.into(),
+    };
+    let with = |action, name: &str, at, diff| ChangeEntry {
+        diff: Some(diff),
+        ..change(action, object("ConfigMap", name), at)
+    };
+    let lines = vec![
+        line(LineKind::Context, "data:"),
+        line(LineKind::Removed, "  colour: red"),
+        line(LineKind::Added, "  colour: \u{1b}[31m\u{202e}green"),
+        line(LineKind::Note, "  # …"),
+        line(LineKind::Context, "  z: last"),
+    ];
+    let approximate = Some("user \"reader\" may not patch configmaps in namespace \"web\"".to_owned());
+    let changes = vec![
+        with(Action::Create, "first", 1, Diff::default()),
+        with(Action::Create, "second", 7, Diff::default()),
+        with(Action::Update, "third", 14, Diff { lines: lines.clone(), ..Diff::default() }),
+        with(Action::Update, "fourth", 20, Diff { lines, omitted: 120, approximate }),
+        change(Action::Unchanged, object("Secret", "fifth"), 30),
+    ];
+    report(Outcome::Planned, changes, Vec::new())
 }

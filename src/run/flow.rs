@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::app::{self, Deployed};
+use super::diffs;
 use super::host::{Exit, Host};
 use super::interrupt::until;
-use super::look::{Checking, look};
+use super::look::{Checking, Showing, look};
 use super::output::Output;
 use super::prepare::{loader, open, overrides, read_files, read_input};
 use super::verdict::{self, Terms};
@@ -15,9 +16,9 @@ use crate::apply::delete::Removed;
 use crate::cli::{DeleteArgs, DeployArgs, FlowArgs};
 use crate::cluster::Target;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
-use crate::finding::{Mode, redact};
+use crate::finding::{ApplyResult, Mode, redact};
 use crate::manifest::Input;
-use crate::options::TargetSpec;
+use crate::options::{DiffKind, TargetSpec};
 use crate::preflight::custom::{self, Surroundings};
 use crate::preflight::deletion_safety;
 use crate::preflight::registry;
@@ -25,36 +26,57 @@ use crate::preflight::run::Enabled;
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::Purpose;
-use crate::report::{ErrorEntry, Outcome, Report};
+use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report};
 use crate::ui::progress::Progress;
 
 /// Deletes an app: a deploy of no manifests, which prunes all members.
 pub async fn delete(args: &DeleteArgs, host: &mut Host) -> Exit {
     let deploy = args.deploy();
     let purpose = if args.dry_run { Purpose::DryRun } else { Purpose::Delete };
-    report(&deploy.flow, Some(&deploy), true, purpose, host).await
+    report(&deploy.flow, Goal::Delete(&deploy), purpose, host).await
+}
+
+/// How far the flow goes, and what it is for.
+#[derive(Clone, Copy)]
+pub enum Goal<'a> {
+    Deploy(&'a DeployArgs),
+    /// The deploy of no manifests that deletes an app.
+    Delete(&'a DeployArgs),
+    Check,
+    Diff,
+}
+
+impl<'a> Goal<'a> {
+    fn deploy(self) -> Option<&'a DeployArgs> {
+        match self {
+            Goal::Deploy(deploy) | Goal::Delete(deploy) => Some(deploy),
+            Goal::Check | Goal::Diff => None,
+        }
+    }
+
+    /// The diffs that are shown.
+    fn diffs(self, args: &FlowArgs) -> Option<diffs::Wanted> {
+        let always = matches!(self, Goal::Diff).then_some(DiffKind::Changes);
+        args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.verbose > 0 })
+    }
 }
 
 /// Runs the flow and prints what came of it.
-pub async fn run(args: &FlowArgs, deploy: Option<&DeployArgs>, host: &mut Host) -> Exit {
-    let purpose = match deploy {
-        None => Purpose::Check,
-        Some(deploy) if deploy.dry_run => Purpose::DryRun,
-        Some(_) => Purpose::Deploy,
+pub async fn run(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
+    let purpose = match goal {
+        Goal::Check => Purpose::Check,
+        Goal::Diff => Purpose::Diff,
+        Goal::Deploy(deploy) if deploy.dry_run => Purpose::DryRun,
+        Goal::Deploy(_) | Goal::Delete(_) => Purpose::Deploy,
     };
-    report(args, deploy, false, purpose, host).await
+    report(args, goal, purpose, host).await
 }
 
-async fn report(
-    args: &FlowArgs,
-    deploy: Option<&DeployArgs>,
-    deletes: bool,
-    purpose: Purpose,
-    host: &mut Host,
-) -> Exit {
+async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Host) -> Exit {
     let mut output = Output::new(args, purpose);
     let mut report = Report::default();
-    let exit = match Box::pin(steps(args, deploy, deletes, host, &mut output, &mut report)).await {
+    let exit = match Box::pin(steps(args, goal, host, &mut output, &mut report)).await {
+        Ok(exit) if args.detailed_exitcode => detailed(exit, &report),
         Ok(exit) => exit,
         Err(error) => {
             report.outcome = Outcome::Failed;
@@ -86,17 +108,34 @@ async fn report(
     }
 }
 
+/// The exit code where it says whether there are changes.
+fn detailed(exit: Exit, report: &Report) -> Exit {
+    let is_change = |change: &ChangeEntry| match change.result {
+        Some(result) => result == ApplyResult::Applied,
+        None => !change.action.leaves_alone(),
+    };
+    if exit == Exit::Success && report.changes.iter().any(is_change) { Exit::Changes } else { exit }
+}
+
 async fn steps(
     args: &FlowArgs,
-    deploy: Option<&DeployArgs>,
-    deletes: bool,
+    goal: Goal<'_>,
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
 ) -> Result<Exit> {
+    let (deploy, deletes) = (goal.deploy(), matches!(goal, Goal::Delete(_)));
     // Everything that can be wrong in the configuration is said before the first request.
     let input = read_input(&args.input.files, host).await?;
-    let (settings, enabled, input) = configure(args, input, host, output, report)?;
+    let (settings, mut enabled, input) = configure(args, input, host, output, report)?;
+    if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
+        enabled.clear();
+    }
+    if let (Some(app), false) = (&settings.app, args.filter.is_empty()) {
+        // What is filtered out would seem to have left the app.
+        let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));
+        return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
+    }
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
     let stop = host.stop.clone();
@@ -121,6 +160,7 @@ async fn steps(
         enabled: &enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
         app: managed.as_ref(),
+        showing: Showing { filters: &args.filter, diff: goal.diffs(args) },
     };
     let looked_at = Box::pin(look(&settings, manifests.manifests, ahead, &target, checking, &progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;

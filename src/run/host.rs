@@ -86,6 +86,8 @@ pub enum Exit {
     Usage = 2,
     /// A preflight check blocked the deploy; nothing was written.
     Blocked = 3,
+    /// There are changes to make, or changes were made; only for who asked to be told.
+    Changes = 4,
     /// Written, but something that was deleted is not gone in time.
     NotReady = 5,
 }

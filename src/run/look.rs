@@ -1,11 +1,13 @@
 //! Everything from the manifests up to the report; reads only.
 
 use super::app::Managed;
+use super::diffs;
 use super::verdict::Foreseen;
 use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{CheckStatus, Source};
 use crate::manifest::Manifest;
+use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
 use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, owner, refusals, strategy};
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -19,12 +21,20 @@ pub struct Checking<'a> {
     pub app: Option<&'a Managed>,
     pub enabled: &'a [Enabled],
     pub waivers: Waivers<'a>,
+    pub showing: Showing<'a>,
+}
+
+/// What of the plan is wanted, beside what the checks say of it.
+#[derive(Clone, Copy)]
+pub struct Showing<'a> {
+    pub filters: &'a [Filter],
+    pub diff: Option<diffs::Wanted>,
 }
 
 /// Everything from there up to the report; reads only.
 pub async fn look(
     settings: &Settings,
-    manifests: Vec<Manifest>,
+    mut manifests: Vec<Manifest>,
     ahead: Prefetch,
     target: &Target,
     checking: Checking<'_>,
@@ -32,7 +42,7 @@ pub async fn look(
     report: &mut Report,
 ) -> Result<(Plan, Foreseen, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let Checking { enabled, waivers, app } = checking;
+    let Checking { enabled, waivers, app, showing } = checking;
     let id = app.map(|managed| managed.app.id());
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
@@ -42,8 +52,11 @@ pub async fn look(
         settles_doubts: true,
         app: id.as_deref(),
         taken: &owner::Taken::new(&settings.take_ownership),
+        keeps_answers: showing.diff.is_some(),
     };
+    manifests.retain(|manifest| filter::may_match(showing.filters, &manifest.object));
     let mut plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
+    filter::apply(showing.filters, &mut plan);
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
@@ -67,7 +80,10 @@ pub async fn look(
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
     let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
-    let notices = notices.into_iter().chain(left_out).chain(of_app.notices).collect();
+    let mut notices: Vec<Problem> = notices.into_iter().chain(left_out).chain(of_app.notices).collect();
+    if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
+        notices.push(Problem::new("no object of the manifests matches --filter"));
+    }
     let mut foreseen = Foreseen {
         conflicts,
         not_honoured: blocks,
@@ -79,6 +95,9 @@ pub async fn look(
     // Of a deploy that is blocked nobody wants to know how far it would have come.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
+    }
+    if let Some(wanted) = showing.diff {
+        Box::pin(diffs::fill(&plan, target, settings, wanted, report)).await;
     }
     drop(stage);
     report.count();
@@ -92,9 +111,10 @@ fn entry(change: &Change) -> ChangeEntry {
         object: change.desired.object.clone(),
         source: Some(Source { file: origin.source.name.clone(), line: origin.line, column: None }),
         result: None,
+        diff: None,
     }
 }
 
 fn removed(removal: &Removal) -> ChangeEntry {
-    ChangeEntry { action: removal.action, object: removal.object.clone(), source: None, result: None }
+    ChangeEntry { action: removal.action, object: removal.object.clone(), source: None, result: None, diff: None }
 }

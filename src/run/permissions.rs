@@ -56,6 +56,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             settles_doubts: false,
             taken: &Taken::new(&settings.take_ownership),
             app: None,
+            keeps_answers: false,
         };
         if let Some(app) = &settings.app {
             check_name(app).map_err(|why| Error::usage(Problem::new(format!("app: {why}"))))?;

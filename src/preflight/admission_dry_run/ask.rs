@@ -49,6 +49,9 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
                     return (index, None);
                 }
                 let answer = one(context, server, &changes[index]).await;
+                if context.plan.keeps_answers {
+                    changes[index].answer.keep(&answer);
+                }
                 if matches!(answer, Err(DryRunError::Unanswered { everything: true, .. })) {
                     lost.store(true, Ordering::Relaxed);
                 }

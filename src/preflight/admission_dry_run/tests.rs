@@ -27,7 +27,16 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
     };
     let live =
         live.map(|live| Live { raw: RawObject::from_value(&live), uid: "u".into(), resource_version: "1".into() });
-    Change { action, desired, live, unread: None, resource: resource.into(), owner: None, crds: Crds::default() }
+    Change {
+        action,
+        desired,
+        live,
+        unread: None,
+        resource: resource.into(),
+        owner: None,
+        crds: Crds::default(),
+        answer: crate::plan::Answer::default(),
+    }
 }
 
 fn plan(mut changes: Vec<Change>) -> Plan {

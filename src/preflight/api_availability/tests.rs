@@ -49,6 +49,7 @@ fn run<T>(
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
         app: None,
+        keeps_answers: false,
     };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -302,6 +302,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         resource: Resource::crd().into(),
         owner: None,
         crds: Crds::default(),
+        answer: crate::plan::Answer::default(),
     }
 }
 

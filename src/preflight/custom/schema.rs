@@ -121,6 +121,7 @@ fn plan(manifests: &str) -> Plan {
             resource: resource.into(),
             owner: None,
             crds: Crds::default(),
+            answer: crate::plan::Answer::default(),
         }
     };
     Plan { changes: loaded.manifests.into_iter().map(change).collect(), ..Plan::default() }

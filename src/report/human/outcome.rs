@@ -129,7 +129,11 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
             line("Nothing to do", format!("{warnings}: {unchanged}"))
         }
         Outcome::Planned => {
-            let why = if purpose == Purpose::Check { "check only" } else { "dry run" };
+            let why = match purpose {
+                Purpose::Check => "check only",
+                Purpose::Diff => "diff only",
+                Purpose::Deploy | Purpose::Delete | Purpose::DryRun => "dry run",
+            };
             line("Planned", format!("{warnings}: {}; nothing was written ({why})", plan::counts(&report.changes)))
         }
         Outcome::Failed if began => line("Failed", format!(": {}", interrupted(report))),

@@ -27,14 +27,36 @@ const ACTIONS: [Action; 8] = [
 ];
 
 pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    target(report, options, pen)?;
+    summary(report, options, pen)?;
     if options.quiet {
         return Ok(());
     }
-    if !report.target.is_empty() {
-        let heading = pen.paint.text(Role::Heading, &text::pad("Target", INDENT));
-        pen.line(&format!("{heading}{}", text::cut(&text::sanitize(&report.target), 300)))?;
+    let listed = |change: &&ChangeEntry| options.verbose || change.action != Action::Unchanged;
+    let listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
+    if listed.len() > LISTED && !options.verbose {
+        return Ok(());
     }
-    if report.changes.is_empty() {
+    for change in listed {
+        let object = change.object.to_string();
+        let action = paint_action(change.action, pen);
+        pen.line(&format!("{}{action}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&object), 300)))?;
+    }
+    Ok(())
+}
+
+/// Where the deploy goes.
+pub fn target(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    if report.target.is_empty() || options.quiet {
+        return Ok(());
+    }
+    let heading = pen.paint.text(Role::Heading, &text::pad("Target", INDENT));
+    pen.line(&format!("{heading}{}", text::cut(&text::sanitize(&report.target), 300)))
+}
+
+/// How many objects it would create, update and leave alone.
+pub fn summary(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    if options.quiet {
         return Ok(());
     }
     let mut heading = pen.paint.text(Role::Heading, &text::pad("Plan", INDENT));
@@ -46,17 +68,6 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
         let prefix = format!("{heading}{}", paint_action(action, pen));
         heading = " ".repeat(INDENT);
         pen.listed(&prefix, INDENT + COLUMN, &by_kind(&changes))?;
-    }
-
-    let listed = |change: &&ChangeEntry| options.verbose || change.action != Action::Unchanged;
-    let listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
-    if listed.len() > LISTED && !options.verbose {
-        return Ok(());
-    }
-    for change in listed {
-        let object = change.object.to_string();
-        let action = paint_action(change.action, pen);
-        pen.line(&format!("{}{action}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&object), 300)))?;
     }
     Ok(())
 }
@@ -89,7 +100,7 @@ pub fn counts(changes: &[ChangeEntry]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn word(action: Action) -> &'static str {
+pub fn word(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
         Action::Adopt => "adopt",
@@ -103,11 +114,14 @@ fn word(action: Action) -> &'static str {
 }
 
 fn paint_action(action: Action, pen: &Pen<'_>) -> String {
-    let role = match action {
+    pen.paint.text(role(action), &text::pad(word(action), COLUMN))
+}
+
+pub fn role(action: Action) -> Role {
+    match action {
         Action::Create => Role::Good,
         Action::Update | Action::Adopt | Action::Orphan => Role::Warning,
         Action::Unchanged | Action::Skip => Role::Faint,
         Action::Delete | Action::Unknown => Role::Error,
-    };
-    pen.paint.text(role, &text::pad(word(action), COLUMN))
+    }
 }

@@ -27,6 +27,7 @@ fn change(action: Action) -> Change {
         resource: Arc::new(Resource::crd()),
         owner: None,
         crds: Crds::default(),
+        answer: crate::plan::Answer::default(),
     }
 }
 

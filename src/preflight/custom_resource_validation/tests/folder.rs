@@ -33,6 +33,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
         app: None,
+        keeps_answers: false,
     };
     let stage = Progress::none().stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

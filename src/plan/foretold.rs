@@ -1,0 +1,206 @@
+//! What the objects of a plan would become: the server says so in a dry run of the very request that writes. Where it does
+//! not, the answer is computed from the manifest and the live object's managedFields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::join_all;
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
+use super::{Action, Change, Plan, kinds};
+use crate::cluster::kube::KubeTarget;
+use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
+use crate::merge::{self, Schema};
+use crate::resource::{RawObject, Resource};
+use crate::secret;
+
+/// What one object would become.
+pub(crate) struct Foretold<'s> {
+    /// Index into `plan.changes`.
+    pub change: usize,
+    pub live: Option<Value>,
+    pub next: Value,
+    /// Why it is computed and not the server's answer.
+    pub approximate: Option<String>,
+    /// How the kind's lists and maps are merged.
+    pub schema: Schema<'s, Value>,
+}
+
+/// How the objects would be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writing<'a> {
+    pub field_manager: &'a str,
+    pub force_conflicts: bool,
+}
+
+/// Tells what each update would make of its object, and each creation where `created`. Reads only; asks the server about an
+/// object once in a run, whoever wants to know.
+pub(crate) async fn foretell(
+    plan: &Plan,
+    target: &Target,
+    writing: Writing<'_>,
+    created: bool,
+    each: &mut (dyn FnMut(Foretold<'_>) + Send),
+) {
+    let is_wanted = |change: &Change| change.action.changes_live() || created && change.action == Action::Create;
+    let wanted: Vec<usize> = (0..plan.changes.len()).filter(|index| is_wanted(&plan.changes[*index])).collect();
+    let mut schemas = Schemas::of(plan);
+    let mut local: Vec<(usize, String)> = Vec::new();
+    match target {
+        Target::Dir(_) => local.extend(wanted.into_iter().map(|index| (index, "the target is a folder".to_owned()))),
+        Target::Kube(server) => {
+            let lost = AtomicBool::new(false);
+            let asked = wanted.into_iter().map(|index| {
+                let (change, lost) = (&plan.changes[index], &lost);
+                async move { (index, answer(change, server, writing, lost).await) }
+            });
+            let mut answers = stream::iter(asked).buffered(IN_FLIGHT);
+            while let Some((index, answer)) = answers.next().await {
+                let change = &plan.changes[index];
+                match answer {
+                    Ok(next) => each(Foretold {
+                        change: index,
+                        live: live(change),
+                        next: next.value(),
+                        approximate: schemas
+                            .is_changing(&change.resource)
+                            .then(|| "the CRD of the object changes in the same deploy".to_owned()),
+                        schema: schemas.schema(&change.resource),
+                    }),
+                    Err(reason) => local.push((index, reason)),
+                }
+            }
+        }
+    }
+    schemas.learn(local.iter().map(|(index, _)| &plan.changes[*index]), target).await;
+    for (index, reason) in local {
+        let change = &plan.changes[index];
+        let schema = schemas.schema(&change.resource);
+        let live = live(change);
+        let next = merged(change, live.as_ref(), schema, writing.field_manager);
+        each(Foretold { change: index, live, next, approximate: Some(reason), schema });
+    }
+}
+
+fn live(change: &Change) -> Option<Value> {
+    change.live.as_ref().map(|live| live.raw.value())
+}
+
+/// What the server says, or why it does not.
+async fn answer(
+    change: &Change,
+    server: &KubeTarget,
+    writing: Writing<'_>,
+    lost: &AtomicBool,
+) -> Result<RawObject, String> {
+    let asked = match change.answer.get() {
+        Some(answer) => answer,
+        // The others would only wait as long, one after another.
+        None if lost.load(Ordering::Relaxed) => return Err("the server does not answer".to_owned()),
+        None => {
+            let pin = change.pin();
+            let request = change.request(&pin, writing.field_manager, writing.force_conflicts);
+            &server.dry_run(&request).await
+        }
+    };
+    match asked {
+        Ok(next) => Ok(next.clone()),
+        Err(DryRunError::Changed) => Err("the live object changed after it was read".to_owned()),
+        Err(DryRunError::Conflict(_)) => Err("other field managers own fields that the manifest changes".to_owned()),
+        Err(DryRunError::Refused(refusal)) => Err(match refusal.by {
+            Refuser::Authorization => refusal.problem.message.clone(),
+            Refuser::Lookup => format!("the server cannot say: {}", refusal.problem.message),
+            _ => format!("the server would refuse it: {}", refusal.problem.message),
+        }),
+        Err(DryRunError::Unanswered { problem, everything }) => {
+            if *everything {
+                lost.store(true, Ordering::Relaxed);
+            }
+            Err(problem.message.clone())
+        }
+    }
+}
+
+/// What server-side apply would make of the live object, without defaults and admission.
+fn merged(change: &Change, live: Option<&Value>, schema: Schema<'_, Value>, field_manager: &str) -> Value {
+    let mut intent = merge::intent(change.desired_value(), true);
+    let is_secret = change.desired.object.is_secret();
+    if is_secret {
+        secret::fold_string_data(&mut intent);
+    }
+    match live {
+        Some(live) => merge::merge_by(live, &intent, schema, field_manager),
+        None => intent,
+    }
+}
+
+/// How the kinds of a plan are merged, as far as it is known.
+struct Schemas<'p> {
+    plan: &'p Plan,
+    /// Of custom kinds, as their CRD will say once the plan is deployed.
+    custom: BTreeMap<&'p Resource, Value>,
+    /// OpenAPI documents, by group and version.
+    published: BTreeMap<(&'p str, &'p str), Value>,
+}
+
+impl<'p> Schemas<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let mut custom = BTreeMap::new();
+        for change in plan.changes.iter().filter(|change| change.action.changes_live()) {
+            let resource = &*change.resource;
+            if kinds::is_built_in(&resource.group) || custom.contains_key(resource) {
+                continue;
+            }
+            let of_plan = crd_of(plan, resource).and_then(Change::crd);
+            let of_plan = of_plan.and_then(|sides| kinds::schema_of(sides.defined()?, resource)).map(RawObject::new);
+            let schema = of_plan.or_else(|| plan.schemas.get(resource).cloned());
+            custom.extend(schema.map(|schema| (resource, schema.value())));
+        }
+        Schemas { plan, custom, published: BTreeMap::new() }
+    }
+
+    /// Asks for the schemas of built-in kinds, which say how the server would merge them.
+    async fn learn(&mut self, changes: impl Iterator<Item = &'p Change>, target: &Target) {
+        let is_published = |change: &&Change| {
+            change.live.is_some() && !change.desired.object.is_crd() && kinds::is_built_in(&change.resource.group)
+        };
+        let version = |change: &'p Change| (change.resource.group.as_str(), change.resource.version.as_str());
+        let versions: BTreeSet<(&str, &str)> = changes.filter(is_published).map(version).collect();
+        let texts = join_all(versions.iter().map(|(group, version)| target.openapi(group, version))).await;
+        let documents = versions.into_iter().zip(texts);
+        self.published.extend(documents.filter_map(|(key, text)| Some((key, serde_json::from_str(&text?).ok()?))));
+    }
+
+    fn schema<'a>(&'a self, resource: &Resource) -> Schema<'a, Value> {
+        if let Some(schema) = self.custom.get(resource) {
+            return merge::of_kind(schema, None);
+        }
+        let published = || {
+            let of_kind = |(group, version): &(&str, &str)| *group == resource.group && *version == resource.version;
+            let (_, document) = self.published.iter().find(|(key, _)| of_kind(key))?;
+            let definitions = document.pointer("/components/schemas")?;
+            let is_kind = |schema: &&Value| {
+                let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+                kinds.into_iter().flatten().any(|kind| {
+                    kind["kind"] == *resource.kind
+                        && kind["group"] == *resource.group
+                        && kind["version"] == *resource.version
+                })
+            };
+            let schema = definitions.as_object()?.values().find(is_kind)?;
+            Some(merge::of_kind(schema, Some(definitions)))
+        };
+        published().unwrap_or(Schema::Deduced)
+    }
+
+    /// Whether the deploy writes the kind's CRD first.
+    fn is_changing(&self, resource: &Resource) -> bool {
+        crd_of(self.plan, resource).is_some_and(|crd| !crd.action.leaves_alone())
+    }
+}
+
+fn crd_of<'p>(plan: &'p Plan, resource: &Resource) -> Option<&'p Change> {
+    let name = format!("{}.{}", resource.plural, resource.group);
+    plan.changes.iter().find(|change| change.desired.object.is_crd() && change.desired.object.name == name)
+}

@@ -1,0 +1,58 @@
+//! The diffs of a run, put into its report.
+
+use crate::cluster::Target;
+use crate::config::Settings;
+use crate::diff::{self, Diff, Hiding, Marks};
+use crate::finding::{Action, redact};
+use crate::options::DiffKind;
+use crate::plan::Plan;
+use crate::plan::foretold::{self, Foretold, Writing};
+use crate::report::Report;
+
+/// Which diffs are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    pub kind: DiffKind,
+    /// Nothing is folded or left out.
+    pub all: bool,
+}
+
+/// Fills in the diff of each change. Reads only.
+pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wanted, report: &mut Report) {
+    let Wanted { kind, all } = wanted;
+    let mut marks = Marks::default();
+    let is_line = |action| matches!(action, Action::Create | Action::Delete | Action::Orphan);
+    for entry in report.changes.iter_mut().filter(|entry| is_line(entry.action)) {
+        entry.diff = Some(Diff::default());
+    }
+    let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
+    let changes = &mut report.changes;
+    let mut each = |foretold: Foretold<'_>| {
+        let Foretold { change, live, next, approximate, schema } = foretold;
+        let object = &plan.changes[change].desired.object;
+        let hiding = match () {
+            () if object.is_secret() => Hiding::Secret,
+            // Its definitions are nobody's data.
+            () if settings.redact && !object.is_crd() => Hiding::All,
+            () => Hiding::Nothing,
+        };
+        let mut next = diff::shown(next);
+        let mut diff = match live.map(diff::shown) {
+            Some(mut live) => {
+                marks.hide(&mut [&mut live, &mut next], hiding);
+                diff::compare(&live, &next, schema, object.is_crd(), all)
+            }
+            None => {
+                marks.hide(&mut [&mut next], hiding);
+                diff::whole(&next, all)
+            }
+        };
+        if diff.lines.is_empty() {
+            diff.lines.push(diff::note("# only what is not shown changes: field managers, or the label of the app"));
+        }
+        let said = |reason: String| if settings.redact { redact::without_values(&reason) } else { reason };
+        diff.approximate = approximate.map(said);
+        changes[change].diff = Some(diff);
+    };
+    foretold::foretell(plan, target, writing, kind == DiffKind::Full, &mut each).await;
+}
