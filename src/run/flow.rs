@@ -111,7 +111,7 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
 /// The exit code where it says whether there are changes.
 fn detailed(exit: Exit, report: &Report) -> Exit {
     let is_change = |change: &ChangeEntry| match change.result {
-        Some(result) => result == ApplyResult::Applied,
+        Some(result) => matches!(result, ApplyResult::Applied | ApplyResult::Deleted),
         None => !change.action.leaves_alone(),
     };
     if exit == Exit::Success && report.changes.iter().any(is_change) { Exit::Changes } else { exit }
