@@ -10,10 +10,10 @@ use serde::Deserialize;
 use super::inventory::group_kind;
 use super::{Member, Parent};
 use crate::app::PART_OF;
-use crate::cluster::{ListError, ListRequest, Target, Wanted};
+use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
 use crate::crd;
 use crate::problem::{Problem, Result};
-use crate::resource::{ObjectRef, Resource};
+use crate::resource::{self, ObjectRef, Resource};
 
 /// Lists under way at the same time.
 const AT_ONCE: usize = 8;
@@ -52,10 +52,15 @@ pub struct OwnerRef {
     pub controller: Option<bool>,
 }
 
+/// A resource, a namespace and a name.
+pub type Place = (Arc<Resource>, Option<String>, String);
+
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Live {
     pub found: Vec<Found>,
+    /// The content of those that were wanted, so that nobody reads them again.
+    pub content: BTreeMap<Place, resource::Live>,
     /// Members of the inventory that no longer exist.
     pub gone: Vec<Member>,
     /// Where nobody knows: kinds and namespaces that cannot be listed. Nothing is pruned then.
@@ -121,11 +126,11 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
     Some(Found { object: object.into(), resource: resource.clone(), facts })
 }
 
-/// Reads the live objects of the app.
+/// Reads the live objects of the app, and keeps the content of those that are `wanted`.
 ///
 /// # Errors
 /// The server is not reached.
-pub async fn find(parent: &Parent, target: &Target) -> Result<Live> {
+pub async fn find(parent: &Parent, target: &Target, wanted: &(dyn Fn(&ObjectRef) -> bool + Sync)) -> Result<Live> {
     let mut kinds = parent.kinds.clone();
     kinds.extend(parent.members.iter().map(Member::group_kind));
     let mut namespaces = parent.namespaces.clone();
@@ -150,14 +155,26 @@ pub async fn find(parent: &Parent, target: &Target) -> Result<Live> {
     let list = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
         let request = ListRequest { resource: &resource, namespace, label_selector: Some(&selector), page_size: PAGE };
         let mut pages = target.list(&request);
-        let found = pages.gather(|found: &mut Vec<Option<Found>>, json| found.push(read(json, &resource))).await;
+        let gather = |all: &mut Vec<(Found, Option<resource::Live>)>, json: &str| {
+            let Some(found) = read(json, &resource) else { return };
+            let content = wanted(&found.object).then(|| cluster::listed(json, &resource)).flatten();
+            all.push((found, content));
+        };
+        let found = pages.gather(gather).await;
         (resource.clone(), namespace.map(str::to_owned), found)
     };
     let mut answers = stream::iter(lists).map(list).buffer_unordered(AT_ONCE);
     let mut unlisted: BTreeSet<(String, Option<String>)> = BTreeSet::new();
     while let Some((resource, namespace, found)) = answers.next().await {
         match found {
-            Ok(found) => live.found.extend(found.into_iter().flatten()),
+            Ok(all) => {
+                for (found, content) in all {
+                    let ObjectRef { namespace, name, .. } = &*found.object;
+                    let place = (found.resource.clone(), namespace.clone(), name.clone());
+                    live.content.extend(content.map(|content| (place, content)));
+                    live.found.push(found);
+                }
+            }
             Err(ListError::NotServed(_)) => {}
             Err(error) => {
                 unlisted.insert((group_kind(&resource.group, &resource.kind), namespace));

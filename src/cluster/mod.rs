@@ -288,6 +288,11 @@ pub fn all(read: Vec<Read>) -> Result<Vec<Option<Live>>> {
     Err(crate::problem::Error::Failed(problems))
 }
 
+/// An object of a [`Page`] of that resource, as a read of it alone would answer it.
+pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
+    kube::listed(json, resource)
+}
+
 /// A place that holds live objects.
 pub enum Target {
     Kube(kube::KubeTarget),

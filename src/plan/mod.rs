@@ -23,13 +23,14 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::app::members::Place;
 use crate::cluster::{self, Apply, DryRunError, OnRead, Pin, Read, Target, Wanted};
 use crate::crd::Sides;
 pub use crate::finding::Action;
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry_schema::json::Json;
 
 pub(crate) use kinds::is_built_in;
@@ -251,6 +252,8 @@ pub struct PlanOptions<'a> {
     pub taken: &'a owner::Taken,
     /// The identifier of the app that the objects belong to.
     pub app: Option<&'a str>,
+    /// Live objects that were read already.
+    pub known: &'a BTreeMap<Place, Live>,
     /// Keeps what the server's dry runs answer, for a diff.
     pub keeps_answers: bool,
 }
@@ -287,8 +290,19 @@ pub async fn build(
         whole(&unplaced)?;
     }
     let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
-    let read = tolerate(target.read_each(&wanted, on_read).await?)?;
-    drop(wanted);
+    let known = |wanted: &Wanted| {
+        let ObjectRef { namespace, name, .. } = &*wanted.object;
+        options.known.get(&(wanted.resource.clone(), namespace.clone(), name.clone())).cloned()
+    };
+    let known: Vec<Option<Live>> = wanted.iter().map(known).collect();
+    let unknown: Vec<Wanted> =
+        wanted.into_iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(wanted, _)| wanted).collect();
+    let mut read = tolerate(target.read_each(&unknown, on_read).await?)?.into_iter();
+    drop(unknown);
+    let read: Vec<Read> = known
+        .into_iter()
+        .map(|known| known.map_or_else(|| read.next().unwrap_or(Ok(None)), |live| Ok(Some(live))))
+        .collect();
     let asked = of.iter().enumerate().filter(|(_, kind)| kind.read_as.is_some()).map(|(index, _)| index);
     let mut live: BTreeMap<usize, Read> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
     changes.reserve_exact(manifests.len());

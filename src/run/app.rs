@@ -1,6 +1,6 @@
 //! What a deploy with `-a` does beside the deploy: the app's record before, its removals and its record after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ use crate::plan::strategy::{self, Strategy};
 use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
-use crate::resource::{ObjectRef, Resource};
+use crate::resource::{self, ObjectRef, Resource};
 
 /// The app of a run, as it is live.
 pub struct Managed {
@@ -81,7 +81,17 @@ pub async fn open(
         parent.locked(Timestamp::now()).map_err(Error::failed)?;
     }
     let live = match &parent {
-        Some(parent) => members::find(parent, target).await?,
+        Some(parent) => {
+            // Their namespace may still be filled in. CRDs are read while the manifests are.
+            let named: BTreeSet<(&str, &str, &str)> = manifests
+                .iter()
+                .map(|manifest| &*manifest.object)
+                .filter(|object| !object.is_crd())
+                .map(|object| (object.group(), object.kind.as_str(), object.name.as_str()))
+                .collect();
+            let wanted = |object: &ObjectRef| named.contains(&(object.group(), &object.kind, &object.name));
+            members::find(parent, target, &wanted).await?
+        }
         None => Live::default(),
     };
     let prune = match settings.prune {
@@ -93,6 +103,11 @@ pub async fn open(
 }
 
 impl Managed {
+    /// Members that the manifests name, as they were listed.
+    pub fn content(&self) -> &BTreeMap<members::Place, resource::Live> {
+        &self.live.content
+    }
+
     /// Puts what leaves the app into the plan.
     pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = Foreseen::default();
@@ -208,7 +223,7 @@ impl Managed {
         if self.deletes {
             return true;
         }
-        let content = self.content(plan, &Applied::not_reached(plan), &Removed::default(), parent.last.clone());
+        let content = self.record(plan, &Applied::not_reached(plan), &Removed::default(), parent.last.clone());
         content.members != parent.members || parent.last.as_ref().is_none_or(|last| last.outcome != Outcome::Applied)
     }
 
@@ -221,7 +236,7 @@ impl Managed {
             return Ok(());
         }
         let last = Some(last(Outcome::Applied, target, host).await);
-        let content = self.content(plan, &Applied::not_reached(plan), &Removed::default(), last);
+        let content = self.record(plan, &Applied::not_reached(plan), &Removed::default(), last);
         self.end(self.parent.as_ref(), content, target).await
     }
 
@@ -239,7 +254,7 @@ impl Managed {
     }
 
     /// What the record says after the run.
-    fn content(&self, plan: &Plan, applied: &Applied, removed: &Removed, last: Option<Last>) -> Content {
+    fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed, last: Option<Last>) -> Content {
         let old: BTreeMap<_, &Member> =
             self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
         let mut kept = old.clone();
@@ -304,7 +319,7 @@ impl Managed {
     }
 
     /// The kinds and namespaces of the members of before, and of those to come.
-    fn reach(&self, plan: &Plan) -> (std::collections::BTreeSet<String>, std::collections::BTreeSet<String>) {
+    fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
         let planned: Vec<Member> =
             plan.changes.iter().map(|change| Member::of(&change.desired.object, "", false)).collect();
         let (mut kinds, mut namespaces) = reach(&planned);
@@ -366,7 +381,7 @@ pub async fn deploy(
     let mut last = parent.last.clone().unwrap_or_else(Last::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
     last.reasons = problems.iter().take(5).map(|problem| problem.message.clone()).collect();
-    let content = managed.content(plan, &applied, &removed, Some(last));
+    let content = managed.record(plan, &applied, &removed, Some(last));
     // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
     let mut answer = managed.end(Some(&parent), content.clone(), target).await;
     if answer.is_err()

@@ -129,7 +129,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
     let (settings, target) = open(&args.cluster, host).await?;
     let work = async {
         let parent = parent_of(&args.name, &settings, &target).await?;
-        let live = members::find(&parent, &target).await?;
+        let live = members::find(&parent, &target, &|_| false).await?;
         Ok((parent, live))
     };
     let (parent, live) = until(&stop, work).await?;
@@ -194,7 +194,7 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
     let (settings, target) = open(args, host).await?;
     let work = async {
         let parent = parent_of(name, &settings, &target).await?;
-        let live = members::find(&parent, &target).await?;
+        let live = members::find(&parent, &target, &|_| false).await?;
         Ok((parent, live))
     };
     let (parent, live) = until(&stop, work).await?;

@@ -1,5 +1,7 @@
 //! Everything from the manifests up to the report; reads only.
 
+use std::collections::BTreeMap;
+
 use super::app::Managed;
 use super::diffs;
 use super::verdict::Foreseen;
@@ -43,7 +45,7 @@ pub async fn look(
 ) -> Result<(Plan, Foreseen, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers, app, showing } = checking;
-    let id = app.map(|managed| managed.app.id());
+    let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
         field_manager: &settings.field_manager,
@@ -51,6 +53,7 @@ pub async fn look(
         keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
         settles_doubts: true,
         app: id.as_deref(),
+        known: app.map_or(&none, Managed::content),
         taken: &owner::Taken::new(&settings.take_ownership),
         keeps_answers: showing.diff.is_some(),
     };

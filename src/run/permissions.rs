@@ -3,7 +3,7 @@
 //! What is printed goes for any state of the target: it holds for the first deploy of these manifests and for the next
 //! ones. So live objects are looked at only where a binding refers to a role that is there, and for the lists of checks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -56,6 +56,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             settles_doubts: false,
             taken: &Taken::new(&settings.take_ownership),
             app: None,
+            known: &BTreeMap::new(),
             keeps_answers: false,
         };
         if let Some(app) = &settings.app {

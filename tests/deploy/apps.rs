@@ -428,3 +428,23 @@ fn killed_at(method: &str, nth: usize) {
     let again: Vec<Value> = (4..8).map(|index| shop.get(&name(index)).unwrap()["metadata"]["uid"].clone()).collect();
     assert_eq!((again, &shop.last()["outcome"]), (uids, &json!("applied")), "{case}");
 }
+
+#[test]
+fn members_are_read_by_lists_and_not_one_by_one() {
+    let shop = Shop::new();
+    let many: Vec<String> = (0..30).map(|index| format!("c{index}")).collect();
+    shop.config_maps(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    shop.deploy(&[]).code(0);
+    let proxy = Proxy::start(control_plane());
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &shop.bed.names.namespace];
+    let run = || shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
+    run().code(0).stdout_contains("30 objects unchanged");
+    // One kind in one namespace: the record, two of discovery for the members and two for the manifests, one list.
+    let requests = proxy.requests();
+    assert!(requests.len() <= 6, "{requests:#?}");
+    // What was listed is what is compared and pinned.
+    shop.patch("c7", &json!({"data": {"a": "2"}}));
+    let output = run();
+    output.code(1).stdout_contains(".data.a");
+    assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
+}

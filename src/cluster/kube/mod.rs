@@ -47,6 +47,11 @@ use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use list::KubePages;
 use transport::Transport;
 
+/// An object of a list, with the apiVersion and kind that the server leaves out there.
+pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
+    json::live(json, resource)
+}
+
 pub struct KubeTarget {
     transport: Arc<Transport>,
     default_namespace: String,

@@ -49,6 +49,7 @@ fn run<T>(
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
         app: None,
+        known: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
     let stage = Progress::none().stage("checking", None);

@@ -30,6 +30,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
         app: None,
+        known: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -33,6 +33,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
         app: None,
+        known: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
     let stage = Progress::none().stage("checking", None);
