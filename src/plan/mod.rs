@@ -49,7 +49,7 @@ pub struct Change {
     pub unread: Option<Box<Problem>>,
     pub resource: Arc<Resource>,
     /// The other tool that owns the live object, as far as the change is one of what it owns.
-    pub owner: Option<owner::Owner>,
+    pub owner: Option<Box<owner::Owner>>,
     pub crds: Crds,
     pub answer: Answer,
 }
@@ -290,19 +290,11 @@ pub async fn build(
         whole(&unplaced)?;
     }
     let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
-    let known = |wanted: &Wanted| {
-        let ObjectRef { namespace, name, .. } = &*wanted.object;
-        options.known.get(&(wanted.resource.clone(), namespace.clone(), name.clone())).cloned()
+    let read = match options.known.is_empty() {
+        true => tolerate(target.read_each(&wanted, on_read).await?)?,
+        false => tolerate(read_unknown(&wanted, options.known, target, on_read).await?)?,
     };
-    let known: Vec<Option<Live>> = wanted.iter().map(known).collect();
-    let unknown: Vec<Wanted> =
-        wanted.into_iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(wanted, _)| wanted).collect();
-    let mut read = tolerate(target.read_each(&unknown, on_read).await?)?.into_iter();
-    drop(unknown);
-    let read: Vec<Read> = known
-        .into_iter()
-        .map(|known| known.map_or_else(|| read.next().unwrap_or(Ok(None)), |live| Ok(Some(live))))
-        .collect();
+    drop(wanted);
     let asked = of.iter().enumerate().filter(|(_, kind)| kind.read_as.is_some()).map(|(index, _)| index);
     let mut live: BTreeMap<usize, Read> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
     changes.reserve_exact(manifests.len());
@@ -322,6 +314,26 @@ pub async fn build(
     let keeps_answers = options.keeps_answers;
     let schemas = if keeps_answers { schemas } else { BTreeMap::new() };
     Ok(Plan { changes, unplaced, removals: Vec::new(), schemas, keeps_answers, assumed_namespace })
+}
+
+/// Reads what is not known.
+async fn read_unknown(
+    wanted: &[Wanted],
+    known: &BTreeMap<Place, Live>,
+    target: &Target,
+    on_read: OnRead<'_>,
+) -> Result<Vec<Read>> {
+    let known = |wanted: &Wanted| {
+        let ObjectRef { namespace, name, .. } = &*wanted.object;
+        known.get(&(wanted.resource.clone(), namespace.clone(), name.clone()))
+    };
+    let unknown: Vec<Wanted> = wanted.iter().filter(|wanted| known(wanted).is_none()).cloned().collect();
+    let mut read = target.read_each(&unknown, on_read).await?.into_iter();
+    let answer = |wanted: &Wanted| match known(wanted) {
+        Some(live) => Ok(Some(live.clone())),
+        None => read.next().unwrap_or(Ok(None)),
+    };
+    Ok(wanted.iter().map(answer).collect())
 }
 
 fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {

@@ -212,7 +212,7 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     };
     let found = in_parallel(changes, look);
     for (change, (owner, joins)) in changes.iter_mut().zip(found) {
-        change.owner = owner;
+        change.owner = owner.map(Box::new);
         if joins || change.owner.is_some() && taken.takes(&change.desired.object) {
             change.action = Action::Adopt;
         }
@@ -223,7 +223,7 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
 pub fn refused(plan: &Plan) -> Vec<Problem> {
     let mut owned: BTreeMap<&Owner, Vec<&Change>> = BTreeMap::new();
     for change in plan.changes.iter().filter(|change| change.action == Action::Update) {
-        if let Some(owner) = &change.owner {
+        if let Some(owner) = change.owner.as_deref() {
             owned.entry(owner).or_default().push(change);
         }
     }

@@ -77,7 +77,7 @@ pub struct ChangeEntry {
     /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by marks, equal ones by
     /// equal marks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub diff: Option<Diff>,
+    pub diff: Option<Box<Diff>>,
 }
 
 /// One thing that stopped the run.

@@ -546,7 +546,7 @@ pub fn diffs() -> Report {
         name: name.into(),
     };
     let with = |action, name: &str, at, diff| ChangeEntry {
-        diff: Some(diff),
+        diff: Some(Box::new(diff)),
         ..change(action, object("ConfigMap", name), at)
     };
     let lines = vec![

@@ -23,7 +23,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
     let mut marks = Marks::default();
     let is_line = |action| matches!(action, Action::Create | Action::Delete | Action::Orphan);
     for entry in report.changes.iter_mut().filter(|entry| is_line(entry.action)) {
-        entry.diff = Some(Diff::default());
+        entry.diff = Some(Box::default());
     }
     let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
     let changes = &mut report.changes;
@@ -52,7 +52,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
         }
         let said = |reason: String| if settings.redact { redact::without_values(&reason) } else { reason };
         diff.approximate = approximate.map(said);
-        changes[change].diff = Some(diff);
+        changes[change].diff = Some(Box::new(diff));
     };
     foretold::foretell(plan, target, writing, kind == DiffKind::Full, &mut each).await;
 }
