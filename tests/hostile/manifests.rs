@@ -247,7 +247,7 @@ fn more_documents_than_a_cluster_holds_are_refused() {
 fn very_many_objects_cost_little_more_than_their_text() {
     let value = "x".repeat(60);
     let data: String = (0..12).map(|key| format!("  key{key}: {value}\n")).collect();
-    let (code, said) = check_within(260, |out| {
+    let (code, said) = check_within(420, |out| {
         (0..42_000).try_for_each(|number| {
             write!(out, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-{number}\ndata:\n{data}")
         })
