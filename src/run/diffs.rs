@@ -2,7 +2,7 @@
 
 use crate::cluster::Target;
 use crate::config::Settings;
-use crate::diff::{self, Diff, Hiding, Marks};
+use crate::diff::{self, Hiding, Marks};
 use crate::finding::{Action, redact};
 use crate::options::DiffKind;
 use crate::plan::Plan;
