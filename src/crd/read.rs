@@ -160,7 +160,7 @@ pub(super) fn read(text: Arc<str>) -> Result<Crd, Unreadable> {
             Err((head.unwrap_or_default().into_owned(), mistyped(&text)))
         }
     };
-    // The API version is told first: a CRD of another one has other fields, and a word about those would mislead.
+    // The API version is reported first: a CRD of another one has other fields, and a word about those would mislead.
     found.map_err(|(api_version, unreadable)| super::at_v1(&api_version).err().unwrap_or(unreadable))
 }
 

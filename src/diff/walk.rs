@@ -140,7 +140,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// What stands at the same place on both sides. Answers the dashes that are left.
+    /// Two values at the same path. Answers the dashes that are left.
     fn value(
         &mut self,
         at: Sides,
@@ -270,7 +270,7 @@ impl Walk {
         }
     }
 
-    /// Items that are told apart by a key, wherever they stand: `pairs` has the place among the live ones of each of the next.
+    /// Items with a merge key, in any order: `pairs` has the place among the live ones of each of the next.
     fn keyed(
         &mut self,
         at: Sides,

@@ -135,7 +135,7 @@ fn flow(out: &mut String, value: &Value, max: usize) {
             }
             out.push(']');
         }
-        // A value by itself is no part of a flow.
+        // A value by itself is outside of any flow collection.
         Value::String(text) if out.is_empty() => out.push_str(&scalar(text)),
         Value::String(text) => out.push_str(&in_flow(text)),
         value => out.push_str(&value.to_string()),

@@ -185,7 +185,7 @@ impl<'s, S: Tree> Schema<'s, S> {
 }
 
 impl<S: Tree> Keyed<'_, S> {
-    /// What tells an item apart. A key that it leaves out has the schema's default, or is no part of it.
+    /// What identifies an item. For a key that it leaves out the schema's default counts, if there is one.
     pub fn key<V: Tree>(&self, item: &V) -> Option<Item> {
         let properties = match self.items {
             Schema::Node(Node { node, .. }) => node.member("properties"),

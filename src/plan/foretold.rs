@@ -34,8 +34,8 @@ pub(crate) struct Writing<'a> {
     pub force_conflicts: bool,
 }
 
-/// Tells what each update would make of its object, and each creation where `created`. Reads only; asks the server about an
-/// object once in a run, whoever wants to know.
+/// Tells what each update would make of its object, and each creation where `created`. Reads only; asks the server about each
+/// object once in a run, however many callers need the answer.
 pub(crate) async fn foretell(
     plan: &Plan,
     target: &Target,
@@ -137,7 +137,8 @@ fn merged(change: &Change, live: Option<&Value>, schema: Schema<'_, Value>, fiel
 
 /// How the kinds of a plan are merged, as far as it is known.
 struct Schemas<'p> {
-    plan: &'p Plan,
+    /// The CRDs of the plan, by name.
+    crds: BTreeMap<&'p str, &'p Change>,
     /// Of custom kinds, as their CRD will say once the plan is deployed.
     custom: BTreeMap<&'p Resource, Value>,
     /// OpenAPI documents, by group and version.
@@ -146,18 +147,20 @@ struct Schemas<'p> {
 
 impl<'p> Schemas<'p> {
     fn of(plan: &'p Plan) -> Self {
+        let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd());
+        let crds: BTreeMap<_, _> = crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
         let mut custom = BTreeMap::new();
         for change in plan.changes.iter().filter(|change| change.action.changes_live()) {
             let resource = &*change.resource;
             if kinds::is_built_in(&resource.group) || custom.contains_key(resource) {
                 continue;
             }
-            let of_plan = crd_of(plan, resource).and_then(Change::crd);
+            let of_plan = crd_of(&crds, resource).and_then(Change::crd);
             let of_plan = of_plan.and_then(|sides| kinds::schema_of(sides.defined()?, resource)).map(RawObject::new);
             let schema = of_plan.or_else(|| plan.schemas.get(resource).cloned());
             custom.extend(schema.map(|schema| (resource, schema.value())));
         }
-        Schemas { plan, custom, published: BTreeMap::new() }
+        Schemas { crds, custom, published: BTreeMap::new() }
     }
 
     /// Asks for the schemas of built-in kinds, which say how the server would merge them.
@@ -196,11 +199,10 @@ impl<'p> Schemas<'p> {
 
     /// Whether the deploy writes the kind's CRD first.
     fn is_changing(&self, resource: &Resource) -> bool {
-        crd_of(self.plan, resource).is_some_and(|crd| !crd.action.leaves_alone())
+        crd_of(&self.crds, resource).is_some_and(|crd| !crd.action.leaves_alone())
     }
 }
 
-fn crd_of<'p>(plan: &'p Plan, resource: &Resource) -> Option<&'p Change> {
-    let name = format!("{}.{}", resource.plural, resource.group);
-    plan.changes.iter().find(|change| change.desired.object.is_crd() && change.desired.object.name == name)
+fn crd_of<'p>(crds: &BTreeMap<&str, &'p Change>, resource: &Resource) -> Option<&'p Change> {
+    crds.get(format!("{}.{}", resource.plural, resource.group).as_str()).copied()
 }

@@ -203,15 +203,18 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
         Action::Unchanged => !taken.0.is_empty(),
         _ => false,
     };
-    let look = |change: &Change| {
-        let Some(live) = change.live.as_ref().filter(|_| looks(change)) else { return (None, false) };
+    let looked_at: Vec<usize> = (0..changes.len()).filter(|index| looks(&changes[*index])).collect();
+    let look = |index: &usize| {
+        let change = &changes[*index];
+        let Some(live) = &change.live else { return (None, false) };
         let owner = of(&change.desired.object, &live.raw, &change.desired.raw, app);
         // Without its label an object is never unchanged: the manifest has it.
         let joins = owner.is_none() && app.is_some_and(|app| !is_member(&live.raw, app));
         (owner, joins && change.action == Action::Update)
     };
-    let found = in_parallel(changes, look);
-    for (change, (owner, joins)) in changes.iter_mut().zip(found) {
+    let found = in_parallel(&looked_at, look);
+    for (index, (owner, joins)) in looked_at.into_iter().zip(found) {
+        let change = &mut changes[index];
         change.owner = owner.map(Box::new);
         if joins || change.owner.is_some() && taken.takes(&change.desired.object) {
             change.action = Action::Adopt;
@@ -242,7 +245,7 @@ pub fn refused(plan: &Plan) -> Vec<Problem> {
         };
         let help = format!(
             "change them where that tool reads them, or take them over with --take-ownership={taken}; {} \
-             unless it is told to let them go",
+             unless you make it release them first",
             owner.consequence()
         );
         Problem::new(message).at(first.desired.origin.location()).help(help)

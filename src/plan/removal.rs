@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_an_object_says_so_in_its_own_words() {
+    fn each_keep_annotation_is_named_where_it_keeps_an_object() {
         for (key, value) in KEPT {
             let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(false), true);
             assert!(matches!(kept(value), Fate::Orphan(why) if why.contains(key)), "{key}");

@@ -138,7 +138,7 @@ fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
         })
         .collect();
     assert_eq!(answers, [201, 201, 403]);
-    // Whoever may not read quotas is told that nobody looked, and deploys.
+    // A user who may not read quotas sees that nobody looked, and deploys.
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &["a", "b"].map(|name| bed.config_map(name, "x")).join("---\n"));

@@ -93,7 +93,7 @@ fn no_value_of_a_secret_is_told_neither_the_new_nor_the_live_nor_in_a_warning() 
     let path = format!("/api/v1/namespaces/{namespace}/secrets/s");
     let live = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "old-hunter"}});
     assert_eq!(cp.server_side_apply(&path, "gantry", &live).0, 201);
-    // It quotes what it gets, after so many words that only a part of the value is within what is told.
+    // It quotes what it gets, after so many words that only a part of the value is within what is shown.
     let webhook = Webhook::start(cp, |review| {
         let request = &review["request"];
         let said = |object: &Value| object["data"]["password"].as_str().unwrap_or_default().to_owned();

@@ -112,7 +112,7 @@ fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
     );
     assert_eq!(said, expected);
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404, "nothing was written");
-    // An error elsewhere is told beside it.
+    // An error elsewhere is reported with it.
     bed.write("manifests.yaml", &format!("{here}---\napiVersion: apps/v9\nkind: Deployment\nmetadata: {{name: d}}\n"));
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
     output.code(3);
@@ -313,7 +313,7 @@ fn a_crd_that_serves_nothing_any_more_is_held_against_the_roles_that_are_aggrega
             will match nothing"
     );
     assert_eq!(going(output.code(3)), [said]);
-    // What is listed for this takes rights, which are told beforehand.
+    // What is listed for this takes rights, which are reported beforehand.
     let user =
         cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get", "patch"]}]));
     let output = check(cp.kubeconfig(&user), &["--preflight", "APIAvailability,PermissionValidation"]);

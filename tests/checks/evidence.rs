@@ -312,7 +312,7 @@ fn manifests_of_the_deploy_count_as_they_will_be_written() {
 }
 
 #[test]
-fn whoever_may_not_list_gets_the_verdict_of_semantic_and_permissions_grants_the_list() {
+fn a_user_who_may_not_list_gets_the_verdict_of_semantic_and_permissions_grants_the_list() {
     let cp = control_plane();
     let bed = Bed::new();
     let samples = Samples::new();

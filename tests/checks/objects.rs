@@ -260,7 +260,7 @@ fn a_list_that_expires_once_is_counted_once_and_twice_is_no_pass() {
 }
 
 #[test]
-fn whoever_may_not_list_is_told_the_rule_to_ask_for() {
+fn a_user_who_may_not_list_sees_the_rule_to_ask_for() {
     let cp = control_plane();
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}}))));

@@ -1,4 +1,4 @@
-//! `PermissionValidation`: what the API server asks of whoever writes roles, bindings and admission policies.
+//! `PermissionValidation`: what the API server asks of users who write roles, bindings and admission policies.
 
 use crate::support::rights::{REVIEWS, grant, printed, replace};
 use crate::support::{Bed, Proxy, When, control_plane};

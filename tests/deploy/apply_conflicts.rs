@@ -313,7 +313,7 @@ fn what_is_foreseen_is_what_the_server_answers() {
     let alike = report["errors"].to_string();
     let alike =
         alike.split("\\n  ").filter(|line| line.contains("/atomic-apply ") && line.contains("/atomic-empty-apply "));
-    assert_eq!(alike.count(), 1, "what is the same in several objects is told once: {report:#}");
+    assert_eq!(alike.count(), 1, "what is the same in several objects is said once: {report:#}");
 
     let mut expected = Conflicts::new();
     for manifest in &manifests {

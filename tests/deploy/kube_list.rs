@@ -295,7 +295,7 @@ fn a_folder_reads_label_selectors_as_the_server_does() {
 }
 
 #[test]
-fn whoever_may_not_list_is_told_which_right_is_missing() {
+fn a_user_who_may_not_list_sees_which_right_is_missing() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     // May get, which is not enough.

@@ -1,4 +1,4 @@
-//! What comes out of real runs: JSON that follows its schema, and no text that would do harm, whoever wrote it.
+//! What comes out of real runs: JSON that follows its schema, and no text that would do harm, no matter who wrote it.
 
 use std::path::Path;
 

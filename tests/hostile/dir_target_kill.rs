@@ -101,7 +101,7 @@ fn a_kill_at_any_moment_leaves_every_file_whole() {
     });
 }
 
-/// Looks at the files until it is told to stop, or until one is too short to be whole.
+/// Looks at the files until it has to stop, or until one is too short to be whole.
 fn watch(folder: &Path, done: &AtomicBool) -> Option<String> {
     let files = ["shared.yaml", "configmap_default_new.yaml"];
     while !done.load(Ordering::Relaxed) {

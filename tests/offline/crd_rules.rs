@@ -96,7 +96,7 @@ fn every_fixture_has_its_findings_and_no_others() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Who is told that an object breaks is shown one, and who is told that none does is not.
+/// A finding that says that objects break shows one; a finding that says that none does shows none.
 #[test]
 fn every_proof_of_a_breakage_has_a_witness() {
     for fixture in &fixtures() {

@@ -210,7 +210,7 @@ fn deprecated_versions_name_their_end() {
 }
 
 #[test]
-fn whoever_names_a_version_that_goes_is_told() {
+fn a_reference_to_a_version_that_goes_is_found() {
     let live = crd(&[("v1alpha1", true), ("v1", true)]);
     let desired = crd(&[("v1alpha1", false), ("v1", true)]);
     let group = ["test.example.com"];
@@ -263,7 +263,7 @@ fn whoever_names_a_version_that_goes_is_told() {
 }
 
 #[test]
-fn a_version_that_the_crd_keeps_unserved_is_still_matched_by_whoever_matches_equivalents() {
+fn a_version_that_the_crd_keeps_unserved_is_still_matched_under_match_policy_equivalent() {
     let live = crd(&[("v1alpha1", true), ("v1", true)]);
     let of_old = rule(&["test.example.com"], &["v1alpha1"], &["samples"]);
     let equivalent = json!({"resourceRules": [of_old]});

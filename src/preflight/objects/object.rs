@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_owned_by_whoever_is_on_record_for_it() {
+    fn a_field_is_owned_by_the_managers_on_record_for_it() {
         let item = Item::parse(TEXT, &Parts { managed: Keep::Fields, ..Parts::default() }).unwrap();
         assert!(item.is_owned(&["spec", "x"]) && item.is_owned(&["spec"]));
         assert!(!item.is_owned(&["spec", "y"]) && !item.is_owned(&["spec", "x", "y"]));

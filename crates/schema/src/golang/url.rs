@@ -156,7 +156,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
                 Some(at) => unescape(&name[..at], Part::Host)? + &unescape(&name[at..], Part::Zone)?,
                 None => unescape(name, Part::Host)?,
             };
-            // The zone is no part of the address.
+            // The zone does not belong to the address.
             match Ip::parse(name.split('%').next().unwrap_or_default()) {
                 Ok(Ip::V6(_)) if !name.ends_with('%') => {}
                 Ok(Ip::V6(_)) => {
