@@ -20,6 +20,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["waivers.yaml"], Mode::Error, None),
     (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
+    (&["app.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml", "per-environment/staging.yaml"], Mode::Warn, Some("closed")),
@@ -38,7 +39,9 @@ fn load(files: &[&str]) -> Loaded {
 
 #[test]
 fn every_example_says_what_it_is_for() {
-    for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| *files != ["server-verdict.yaml"]) {
+    let of_several_checks = [["server-verdict.yaml"], ["app.yaml"]];
+    for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| of_several_checks.iter().all(|of| files != of))
+    {
         let settings = load(files).settings;
         let [check] = settings.checks.as_slice() else { panic!("{files:?}: {:?}", settings.checks) };
         let found = check.config.0.as_ref().and_then(|config| config.get("failMode")).map(|value| value.to_value());
@@ -51,6 +54,19 @@ fn the_server_is_asked_about_both_kinds_and_objects() {
     let checks = load(&["server-verdict.yaml"]).settings.checks;
     let checks: Vec<(&str, Mode)> = checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
     assert_eq!(checks, [("APIAvailability", Mode::Warn), ("AdmissionDryRun", Mode::Error)]);
+}
+
+#[test]
+fn an_app_has_a_record_and_limits() {
+    let settings = load(&["app.yaml"]).settings;
+    assert_eq!((settings.app.as_deref(), settings.app_namespace.as_deref()), (Some("shop"), Some("shop-system")));
+    assert_eq!(settings.take_ownership, ["deployment.apps/shop", "service/shop"]);
+    assert_eq!(settings.timeouts.delete, Duration::from_secs(600));
+    let checks: Vec<(&str, Mode)> = settings.checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
+    assert_eq!(checks, [("CRDUpgradeSafety", Mode::Error), ("DeletionSafety", Mode::Error)]);
+    // Ten of forty are more than a fifth of them.
+    let most = settings.prune_max.expect("a limit");
+    assert!(most.allows(8, 40) && !most.allows(10, 40));
 }
 
 #[test]
