@@ -28,6 +28,7 @@ pub mod preflight;
 pub mod problem;
 mod program;
 mod rbac;
+mod readiness;
 mod report;
 pub mod resource;
 pub mod run;

@@ -13,6 +13,7 @@ use crate::app::PART_OF;
 use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
 use crate::crd;
 use crate::problem::{Problem, Result};
+use crate::readiness::{self, State};
 use crate::resource::{self, ObjectRef, Resource};
 
 /// Lists under way at the same time.
@@ -39,6 +40,8 @@ pub struct Facts {
     /// When its deletion was asked for.
     pub deleted: Option<String>,
     pub owners: Vec<OwnerRef>,
+    /// Where somebody wanted to know.
+    pub readiness: Option<State>,
 }
 
 /// Who owns an object within Kubernetes.
@@ -122,15 +125,42 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
         finalizers: metadata.finalizers.unwrap_or_default(),
         deleted: metadata.deletion_timestamp,
         owners: metadata.owner_references.unwrap_or_default(),
+        readiness: None,
     };
     Some(Found { object: object.into(), resource: resource.clone(), facts })
 }
+
+/// What an object says of itself, and whether it is ready.
+pub fn read_judged(json: &str, resource: &Arc<Resource>) -> Option<Found> {
+    let mut found = read(json, resource)?;
+    found.facts.readiness = Some(readiness::judge_json(json, resource));
+    Some(found)
+}
+
+type Read = fn(&str, &Arc<Resource>) -> Option<Found>;
 
 /// Reads the live objects of the app, and keeps the content of those that are `wanted`.
 ///
 /// # Errors
 /// The server is not reached.
 pub async fn find(parent: &Parent, target: &Target, wanted: &(dyn Fn(&ObjectRef) -> bool + Sync)) -> Result<Live> {
+    search(parent, target, wanted, read).await
+}
+
+/// Reads the live objects of the app and judges each while its list is read, so that no content is kept.
+///
+/// # Errors
+/// The server is not reached.
+pub async fn find_judged(parent: &Parent, target: &Target) -> Result<Live> {
+    search(parent, target, &|_| false, read_judged).await
+}
+
+async fn search(
+    parent: &Parent,
+    target: &Target,
+    wanted: &(dyn Fn(&ObjectRef) -> bool + Sync),
+    read: Read,
+) -> Result<Live> {
     let mut kinds = parent.kinds.clone();
     kinds.extend(parent.members.iter().map(Member::group_kind));
     let mut namespaces = parent.namespaces.clone();
@@ -185,7 +215,7 @@ pub async fn find(parent: &Parent, target: &Target, wanted: &(dyn Fn(&ObjectRef)
         }
     }
     drop(answers);
-    missing(parent, &resources, &mut live, target).await?;
+    missing(parent, &resources, &mut live, target, read).await?;
     live.found.sort_by(|a, b| a.object.cmp(&b.object));
     live.unread.sort();
     live.unread.dedup();
@@ -198,6 +228,7 @@ async fn missing(
     resources: &BTreeMap<String, Arc<Resource>>,
     live: &mut Live,
     target: &Target,
+    read: Read,
 ) -> Result<()> {
     let listed: BTreeSet<(String, String, Option<String>, String)> = live
         .found

@@ -5,6 +5,7 @@
 //! asks for, the parent keeps an inventory of the members with their uids. An object is deleted only with both keys: our
 //! label on the live object, and its uid in our inventory.
 
+pub mod children;
 pub mod inventory;
 pub mod label;
 pub mod members;

@@ -367,6 +367,10 @@ pub struct InspectArgs {
     #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
     pub name: String,
 
+    /// Also show what the workloads of the app own: ReplicaSets, Jobs, Pods
+    #[arg(long)]
+    pub tree: bool,
+
     /// The output format [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json")]
     pub output: Option<Format>,

@@ -9,7 +9,8 @@ use super::interrupt::until;
 use super::prepare::{connection, impersonate, loader};
 use super::{pretty, write};
 use crate::app::PART_OF;
-use crate::app::members::{self, Facts};
+use crate::app::children::{self, Children};
+use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
 use crate::cluster::{ApplyError, ListRequest, Target, Unmark, Wanted};
@@ -17,6 +18,8 @@ use crate::config::{Loader, Overrides, Settings};
 use crate::options::{Format, TargetSpec};
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
+use crate::readiness::State;
+use crate::resource::ObjectRef;
 use crate::text::{self, sanitize};
 
 const PAGE: u32 = 500;
@@ -123,17 +126,22 @@ async fn all(
     Ok(found.into_values().collect())
 }
 
-/// The members of an app.
+/// The members of an app, and whether they are ready.
 pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
     let work = async {
         let parent = parent_of(&args.name, &settings, &target).await?;
-        let live = members::find(&parent, &target, &|_| false).await?;
-        Ok((parent, live))
+        let live = members::find_judged(&parent, &target).await?;
+        let children = match args.tree {
+            true => children::find(&live.found, &target).await,
+            false => Children::default(),
+        };
+        Ok((parent, live, children))
     };
-    let (parent, live) = until(&stop, work).await?;
+    let (parent, live, children) = until(&stop, work).await?;
     host.notices(&live.unread);
+    host.notices(&children.unread);
     let uids: BTreeMap<&str, bool> =
         parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
     let id = parent.app.id();
@@ -150,9 +158,14 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
         }
     };
     if args.output == Some(Format::Json) {
-        let object = |found: &members::Found| {
-            json!({"object": found.object, "uid": found.facts.uid, "state": state(&found.facts),
-                "created": found.facts.created, "finalizers": found.facts.finalizers})
+        let object = |found: &Found| {
+            let mut entry = json!({"object": found.object, "uid": found.facts.uid, "state": state(&found.facts),
+                "created": found.facts.created, "finalizers": found.facts.finalizers,
+                "readiness": found.facts.readiness.as_ref().map(State::json)});
+            if args.tree {
+                entry["owned"] = children.json(&found.facts.uid);
+            }
+            entry
         };
         let objects: Vec<Value> = live.found.iter().map(object).collect();
         let gone: Vec<String> =
@@ -160,11 +173,19 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
         return Ok(pretty(&json!({"name": parent.app.name, "namespace": parent.app.namespace, "id": id,
             "last": parent.last, "objects": objects, "gone": gone, "complete": live.unread.is_empty()})));
     }
-    let mut rows = vec![["NAMESPACE", "OBJECT", "STATE", "CREATED"].map(str::to_owned)];
-    for members::Found { object, facts, .. } in &live.found {
+    let mut rows = vec![["NAMESPACE", "OBJECT", "STATE", "READY", "CREATED", "REASON"].map(str::to_owned)];
+    let row = |depth: usize, found: &Found, state: &str| {
+        let Found { object, facts, .. } = found;
         let namespace = object.namespace.clone().unwrap_or_else(|| "-".to_owned());
-        let name = crate::resource::ObjectRef { namespace: None, ..(**object).clone() }.to_string();
-        rows.push([namespace, name, state(facts).to_owned(), facts.created.clone()]);
+        let name = ObjectRef { namespace: None, ..(**object).clone() };
+        let branch = if depth == 0 { String::new() } else { format!("{}└─ ", "   ".repeat(depth - 1)) };
+        let (ready, reason) = facts.readiness.as_ref().map_or(("", None), |ready| (ready.word(), ready.reason()));
+        let reason = reason.unwrap_or_default().to_owned();
+        [namespace, format!("{branch}{name}"), state.to_owned(), ready.to_owned(), facts.created.clone(), reason]
+    };
+    for found in &live.found {
+        rows.push(row(0, found, state(&found.facts)));
+        children.each_below(&found.facts.uid, 1, &mut |depth, child| rows.push(row(depth, child, "owned")));
     }
     for member in &live.gone {
         let namespace = member.namespace.clone().unwrap_or_else(|| "-".to_owned());
@@ -172,6 +193,8 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
             namespace,
             format!("{}/{}", member.group_kind().to_lowercase(), member.name),
             "gone".into(),
+            String::new(),
+            String::new(),
             String::new(),
         ]);
     }

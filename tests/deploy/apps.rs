@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use crate::support::{Bed, Output, Proxy, When, control_plane, eventually, results};
 use serde_json::{Value, json};
 
+mod readiness;
+
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// A namespace with an app in it.

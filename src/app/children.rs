@@ -1,0 +1,135 @@
+//! What the workloads of an app own within Kubernetes: ReplicaSets, Jobs, revisions and Pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+use serde_json::{Value, json};
+
+use super::inventory::group_kind;
+use super::members::{Found, read_judged};
+use crate::cluster::{ListError, ListRequest, Target};
+use crate::problem::Problem;
+use crate::readiness::State;
+use crate::resource::Resource;
+
+const AT_ONCE: usize = 8;
+const PAGE: u32 = 500;
+
+/// A kind of children: its group, kind and plural name, and who owns them.
+type Kind = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// Kinds that members own, then the one that members and those own.
+const LEVELS: [&[Kind]; 2] = [
+    &[
+        ("apps", "ReplicaSet", "replicasets", &["Deployment.apps"]),
+        ("batch", "Job", "jobs", &["CronJob.batch"]),
+        ("apps", "ControllerRevision", "controllerrevisions", &["StatefulSet.apps", "DaemonSet.apps"]),
+    ],
+    &[(
+        "",
+        "Pod",
+        "pods",
+        &["ReplicaSet.apps", "ReplicationController", "StatefulSet.apps", "DaemonSet.apps", "Job.batch"],
+    )],
+];
+
+/// The objects that others own, by the uid of the owner.
+#[derive(Debug, Default)]
+pub struct Children {
+    by_owner: BTreeMap<String, Vec<Found>>,
+    /// Kinds and namespaces that cannot be listed.
+    pub unread: Vec<Problem>,
+}
+
+/// Looks for what the members own: one list for each kind of children and namespace of its owners, however many there
+/// are.
+pub async fn find(members: &[Found], target: &Target) -> Children {
+    let mut children = Children::default();
+    let mut uids: BTreeSet<String> = members.iter().map(|member| member.facts.uid.clone()).collect();
+    let mut owners: BTreeSet<(String, String)> = members.iter().filter_map(place).collect();
+    for kinds in LEVELS {
+        let lists = kinds.iter().flat_map(|kind| {
+            let (group, name, plural, owned_by) = *kind;
+            let resource = Arc::new(Resource {
+                group: group.into(),
+                version: "v1".into(),
+                kind: name.into(),
+                plural: plural.into(),
+                namespaced: true,
+            });
+            let of_kind = |(owner, _): &&(String, String)| owned_by.contains(&owner.as_str());
+            let namespaces: BTreeSet<&str> =
+                owners.iter().filter(of_kind).map(|(_, namespace)| namespace.as_str()).collect();
+            namespaces.into_iter().map(move |namespace| (resource.clone(), namespace))
+        });
+        let list = async |(resource, namespace): (Arc<Resource>, &str)| {
+            let request =
+                ListRequest { resource: &resource, namespace: Some(namespace), label_selector: None, page_size: PAGE };
+            let gather = |all: &mut Vec<Found>, json: &str| {
+                let found = read_judged(json, &resource);
+                let is_owned = |found: &Found| {
+                    let facts = &found.facts;
+                    !uids.contains(&facts.uid) && facts.owners.iter().any(|owner| uids.contains(&owner.uid))
+                };
+                all.extend(found.filter(is_owned));
+            };
+            (resource.plural.clone(), namespace.to_owned(), target.list(&request).gather(gather).await)
+        };
+        let answers: Vec<_> = stream::iter(lists).map(list).buffer_unordered(AT_ONCE).collect().await;
+        let mut found: Vec<Found> = Vec::new();
+        for (plural, namespace, answer) in answers {
+            match answer {
+                Ok(all) => found.extend(all),
+                Err(ListError::NotServed(_)) => {}
+                Err(error) => {
+                    let what =
+                        error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+                    let message = format!("could not list {plural} of the app in {namespace}: {}", what.message);
+                    children.unread.push(Problem { message, ..what });
+                }
+            }
+        }
+        for child in &found {
+            let known = child.facts.owners.iter().map(|owner| &owner.uid).filter(|uid| uids.contains(*uid));
+            for owner in known.collect::<BTreeSet<_>>() {
+                children.by_owner.entry(owner.clone()).or_default().push(child.clone());
+            }
+        }
+        owners.extend(found.iter().filter_map(place));
+        uids.extend(found.into_iter().map(|child| child.facts.uid));
+    }
+    children.by_owner.values_mut().for_each(|all| all.sort_by(|a, b| a.object.cmp(&b.object)));
+    children.unread.sort();
+    children
+}
+
+/// Kind and namespace of what may own others.
+fn place(found: &Found) -> Option<(String, String)> {
+    let kind = group_kind(&found.resource.group, &found.resource.kind);
+    found.object.namespace.clone().map(|namespace| (kind, namespace))
+}
+
+impl Children {
+    fn of(&self, uid: &str) -> &[Found] {
+        self.by_owner.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is owned by the object of this uid, each followed by what it owns itself.
+    pub fn each_below(&self, uid: &str, depth: usize, visit: &mut impl FnMut(usize, &Found)) {
+        for child in self.of(uid) {
+            visit(depth, child);
+            // One that was found on a later level owns nothing: no reference makes a circle.
+            self.each_below(&child.facts.uid, depth + 1, visit);
+        }
+    }
+
+    /// The same as data.
+    pub fn json(&self, uid: &str) -> Value {
+        let entry = |child: &Found| {
+            json!({"object": child.object, "uid": child.facts.uid, "created": child.facts.created,
+                "readiness": child.facts.readiness.as_ref().map(State::json), "owned": self.json(&child.facts.uid)})
+        };
+        self.of(uid).iter().map(entry).collect()
+    }
+}

@@ -1,0 +1,22 @@
+//! Custom resources, by the conditions of kstatus.
+
+use super::State;
+use super::view::View;
+
+/// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that is there. A
+/// resource with none of them is ready: nothing says otherwise.
+pub fn resource(view: View<'_>) -> State {
+    if let Some(state) = view.unobserved(false) {
+        return state;
+    }
+    if let Some(condition) = view.holds("Stalled") {
+        return State::failed(&condition.explain());
+    }
+    if let Some(condition) = view.holds("Reconciling") {
+        return State::in_progress(&condition.explain());
+    }
+    match ["Ready", "Available", "Succeeded"].into_iter().find_map(|name| view.condition(name)) {
+        Some(condition) if condition.status() != "True" => State::in_progress(&condition.explain()),
+        _ => State::READY,
+    }
+}

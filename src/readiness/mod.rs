@@ -1,0 +1,164 @@
+//! Whether a live object does what it is there for, judged from what it says of itself: no requests, no clock.
+//!
+//! The fields and conditions are those of the Kubernetes API (`kubectl explain KIND.status`). Custom resources are read
+//! by the conventions of kstatus
+//! (<https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md>). A field that is missing or has
+//! another type than the API says means: not there yet.
+
+mod custom;
+mod pods;
+mod resources;
+mod view;
+mod workloads;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::resource::Resource;
+use crate::text::{cut, sanitize};
+use view::View;
+
+/// kapp does not wait for objects with this annotation, whatever its value.
+const DISABLE_WAIT: &str = "kapp.k14s.io/disable-wait";
+
+/// The most characters of a reason.
+const LONGEST: usize = 240;
+
+/// How far a live object is. Reasons are one line that a terminal can show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It does what it is there for; the note says what is worth knowing all the same.
+    Ready { note: Option<String> },
+    /// Its controller is at work, or waits for something.
+    InProgress(String),
+    /// Its controller has given up: without a change it does not become ready.
+    Failed(String),
+}
+
+impl State {
+    pub(in crate::readiness) const READY: State = State::Ready { note: None };
+
+    pub(in crate::readiness) fn noted(text: &str) -> Self {
+        State::Ready { note: Some(one_line(text)) }
+    }
+
+    pub(in crate::readiness) fn in_progress(text: &str) -> Self {
+        State::InProgress(one_line(text))
+    }
+
+    pub(in crate::readiness) fn failed(text: &str) -> Self {
+        State::Failed(one_line(text))
+    }
+
+    /// `yes`, `no` or `failed`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            State::Ready { .. } => "yes",
+            State::InProgress(_) => "no",
+            State::Failed(_) => "failed",
+        }
+    }
+
+    /// Why it is not ready, or what is noted of one that is.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            State::Ready { note } => note.as_deref(),
+            State::InProgress(reason) | State::Failed(reason) => Some(reason),
+        }
+    }
+
+    /// `{"state": "ready|inProgress|failed", "reason": …}`
+    pub fn json(&self) -> Value {
+        let state = match self {
+            State::Ready { .. } => "ready",
+            State::InProgress(_) => "inProgress",
+            State::Failed(_) => "failed",
+        };
+        match self.reason() {
+            Some(reason) => json!({"state": state, "reason": reason}),
+            None => json!({ "state": state }),
+        }
+    }
+}
+
+/// Text of the cluster as one short line without what a terminal would act on.
+fn one_line(text: &str) -> String {
+    let some = cut(text, 8 * LONGEST);
+    let words: Vec<&str> = some.split_whitespace().collect();
+    sanitize(&cut(&words.join(" "), LONGEST)).into_owned()
+}
+
+/// Judges an object as the server lists it.
+///
+/// Only the parts that decide are read into a tree, so that neither `managedFields` nor the schemas of a CRD cost anything.
+pub fn judge_json(json: &str, resource: &Resource) -> State {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(default)]
+        metadata: Metadata,
+        #[serde(borrow, default)]
+        spec: Option<&'a RawValue>,
+        #[serde(default)]
+        status: Value,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Metadata {
+        deletion_timestamp: Value,
+        finalizers: Value,
+        generation: Value,
+        annotations: Value,
+    }
+    let Ok(Parts { metadata, spec, status }) = serde_json::from_str(json) else {
+        return State::in_progress("its status cannot be read");
+    };
+    let spec = spec.filter(|_| ["", "apps", "batch"].contains(&resource.group.as_str()));
+    let spec: Value = spec.and_then(|spec| serde_json::from_str(spec.get()).ok()).unwrap_or_default();
+    let Metadata { deletion_timestamp, finalizers, generation, annotations } = metadata;
+    let metadata = json!({"deletionTimestamp": deletion_timestamp, "finalizers": finalizers, "generation": generation,
+        "annotations": annotations});
+    judge(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
+}
+
+/// Judges an object of a group (empty for the core group) and a kind.
+pub fn judge(group: &str, kind: &str, object: &Value) -> State {
+    let view = View(object);
+    if view.at("/metadata/annotations").is_some_and(|annotations| annotations.get(DISABLE_WAIT).is_some()) {
+        return State::noted(&format!("not awaited ({DISABLE_WAIT})"));
+    }
+    if view.at("/metadata/deletionTimestamp").is_some_and(Value::is_string) {
+        // Those of a namespace are in its spec too.
+        let lists = ["/metadata/finalizers", "/spec/finalizers"];
+        let of_spec = (group, kind) == ("", "Namespace");
+        let finalizers = lists[..1 + usize::from(of_spec)].iter().flat_map(|list| view.list(list));
+        let names: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
+        return State::in_progress(&match names.is_empty() {
+            true => "terminating".to_owned(),
+            false => format!("terminating, finalizers: {}", names.join(", ")),
+        });
+    }
+    match (group, kind) {
+        ("apps", "Deployment") => workloads::deployment(view),
+        ("apps", "StatefulSet") => workloads::stateful_set(view),
+        ("apps", "DaemonSet") => workloads::daemon_set(view),
+        ("apps", "ReplicaSet") | ("", "ReplicationController") => workloads::replica_set(view),
+        ("batch", "Job") => workloads::job(view),
+        ("batch", "CronJob") => State::READY,
+        ("", "Pod") => pods::pod(view),
+        ("", "PersistentVolumeClaim") => resources::claim(view),
+        ("", "PersistentVolume") => resources::volume(view),
+        ("", "Namespace") => resources::namespace(view),
+        ("", "Service") => resources::service(view),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => resources::crd(view),
+        ("apiregistration.k8s.io", "APIService") => resources::api_service(view),
+        ("autoscaling", "HorizontalPodAutoscaler") => resources::autoscaler(view),
+        ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
+        // ConfigMaps, roles and the like have no status, so they are ready at once.
+        _ => custom::resource(view),
+    }
+}
+
+#[cfg(test)]
+mod tests;

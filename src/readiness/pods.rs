@@ -1,0 +1,72 @@
+//! Pods, and what of their containers explains that they are not ready.
+
+use serde_json::Value;
+
+use super::State;
+use super::view::View;
+
+/// Reasons to wait that each container has for a while.
+const USUAL: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
+
+/// `Pod`: `status.phase`, the conditions `Ready` and `PodScheduled`, and the statuses of the containers.
+pub fn pod(view: View<'_>) -> State {
+    let phase = view.text("/status/phase");
+    let terminated = failed(view);
+    match phase {
+        "Succeeded" => return State::READY,
+        "Failed" => {
+            let said = [view.text("/status/reason"), view.text("/status/message")];
+            let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
+            return State::failed(&match (said.is_empty(), terminated) {
+                (false, _) => said.join(": "),
+                (true, Some(container)) => container,
+                (true, None) => "the Pod failed".to_owned(),
+            });
+        }
+        _ => {}
+    }
+    if let (Some(container), "Never") = (&terminated, view.text("/spec/restartPolicy")) {
+        return State::failed(container);
+    }
+    if phase == "Running" && view.holds("Ready").is_some() {
+        return State::READY;
+    }
+    if phase == "Unknown" {
+        return State::in_progress("its node does not answer");
+    }
+    let unscheduled = view.denies("PodScheduled").map(|condition| condition.explain());
+    let unready = || view.denies("Ready").map(|condition| condition.explain());
+    let why = waiting(view).or(terminated).or(unscheduled).or_else(unready);
+    State::in_progress(&why.unwrap_or_else(|| match phase {
+        "" => "no node has taken it yet".to_owned(),
+        phase => format!("{phase}, not Ready"),
+    }))
+}
+
+fn containers(view: View<'_>) -> impl Iterator<Item = View<'_>> {
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    lists.into_iter().flat_map(move |list| view.list(list)).map(View)
+}
+
+/// The first container that cannot start: `container web: ImagePullBackOff: …`.
+fn waiting(view: View<'_>) -> Option<String> {
+    let container = containers(view).find(|container| !USUAL.contains(&container.text("/state/waiting/reason")))?;
+    let exit = container.integer("/lastState/terminated/exitCode").map(|code| format!(" (exit code {code})"));
+    let (name, reason) = (container.text("/name"), container.text("/state/waiting/reason"));
+    let message = match container.text("/state/waiting/message") {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    Some(format!("container {name}: {reason}{}{message}", exit.unwrap_or_default()))
+}
+
+/// The first container that ended with another exit code than 0.
+fn failed(view: View<'_>) -> Option<String> {
+    let code = |container: View<'_>| container.integer("/state/terminated/exitCode").filter(|code| *code != 0);
+    let container = containers(view).find(|container| code(*container).is_some())?;
+    let reason = match container.at("/state/terminated/reason").and_then(Value::as_str) {
+        None | Some("") => "failed",
+        Some(reason) => reason,
+    };
+    Some(format!("container {}: {reason} (exit code {})", container.text("/name"), code(container)?))
+}

@@ -1,0 +1,446 @@
+use super::*;
+
+/// Kind, object, `yes`, `no` or `failed`, and the reason.
+type Case<'a> = (&'a str, Value, &'a str, &'a str);
+
+fn check(cases: &[Case<'_>]) {
+    for (kind, object, word, reason) in cases {
+        let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+        let state = judge(group, kind, object);
+        let said = (state.word(), state.reason().unwrap_or_default());
+        assert_eq!(said, (*word, *reason), "{kind} {object}");
+        // The text of the server's list is judged as the tree is.
+        let resource = Resource {
+            group: group.into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            plural: "all".into(),
+            namespaced: true,
+        };
+        assert_eq!(judge_json(&object.to_string(), &resource), state, "{kind} {object}");
+    }
+}
+
+/// An object whose controller has seen its latest generation.
+fn seen(spec: Value, mut status: Value) -> Value {
+    status["observedGeneration"] = 3.into();
+    json!({"metadata": {"generation": 3}, "spec": spec, "status": status})
+}
+
+fn phase(phase: &str) -> Value {
+    json!({"metadata": {}, "status": {"phase": phase}})
+}
+
+fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({"type": name, "status": status, "reason": reason, "message": message})
+}
+
+fn conditions<const N: usize>(conditions: [Value; N]) -> Value {
+    json!({"metadata": {"generation": 3}, "status": {"conditions": conditions.to_vec(), "observedGeneration": 3}})
+}
+
+#[test]
+fn deployments() {
+    let with = |replicas: i64, status: Value| seen(json!({"replicas": replicas}), status);
+    let counts = |all: i64, updated: i64, available: i64| json!({"replicas": all, "updatedReplicas": updated, "availableReplicas": available});
+    let said = |conditions: Value| {
+        let mut status = counts(3, 3, 3);
+        status["conditions"] = conditions;
+        with(3, status)
+    };
+    let kind = "Deployment.apps";
+    let late = condition("Progressing", "False", "ProgressDeadlineExceeded", "ReplicaSet \"web-1\" has timed out");
+    let quota = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota");
+    let mut unseen = with(3, counts(3, 3, 3));
+    unseen["metadata"]["generation"] = 4.into();
+    check(&[
+        (kind, with(3, counts(3, 3, 3)), "yes", ""),
+        (kind, with(0, json!({})), "yes", "scaled to 0"),
+        (kind, with(3, counts(4, 2, 3)), "no", "2 of 3 replicas updated"),
+        (kind, with(3, counts(4, 3, 3)), "no", "1 of 4 replicas still to terminate"),
+        (kind, with(1, counts(3, 3, 3)), "no", "2 of 3 replicas still to terminate"),
+        (kind, with(3, counts(3, 3, 2)), "no", "2 of 3 replicas available"),
+        (kind, seen(json!({}), json!({})), "no", "0 of 1 replica updated"),
+        (kind, unseen, "no", "its controller has seen generation 3 of 4"),
+        (kind, json!({"metadata": {"generation": 1}}), "no", "its controller has not seen it yet"),
+        (
+            kind,
+            seen(json!({"replicas": 3, "paused": true}), json!({})),
+            "yes",
+            "paused: changes of the Pod template are not rolled out",
+        ),
+        (kind, said(json!([late])), "failed", "ProgressDeadlineExceeded: ReplicaSet \"web-1\" has timed out"),
+        (
+            kind,
+            said(json!([quota, late])),
+            "failed",
+            "ProgressDeadlineExceeded: ReplicaSet \"web-1\" has timed out; FailedCreate: exceeded quota",
+        ),
+        (kind, said(json!([quota])), "no", "FailedCreate: exceeded quota"),
+        (
+            kind,
+            said(json!([condition("Progressing", "False", "ReplicaSetCreateError", "no")])),
+            "no",
+            "ReplicaSetCreateError: no",
+        ),
+        (kind, said(json!([condition("Progressing", "True", "NewReplicaSetAvailable", "")])), "yes", ""),
+    ]);
+}
+
+#[test]
+fn stateful_sets_and_daemon_sets() {
+    let kind = "StatefulSet.apps";
+    let status = |all: i64, updated: i64, ready: i64, current: &str| {
+        json!({"replicas": all, "updatedReplicas": updated, "readyReplicas": ready, "currentRevision": current,
+            "updateRevision": "b"})
+    };
+    let with = |status: Value| seen(json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate"}}), status);
+    let partition = |partition: i64, status: Value| {
+        let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
+        seen(json!({"replicas": 3, "updateStrategy": strategy}), status)
+    };
+    let on_delete = json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}});
+    let by_hand = "OnDelete: Pods are replaced when they are deleted";
+    check(&[
+        (kind, with(status(3, 3, 3, "b")), "yes", ""),
+        (kind, with(status(3, 1, 3, "a")), "no", "1 of 3 replicas updated"),
+        (kind, with(status(3, 3, 2, "a")), "no", "2 of 3 replicas ready"),
+        (kind, with(status(4, 3, 3, "b")), "no", "1 of 4 replicas still to terminate"),
+        (kind, with(status(3, 3, 3, "a")), "no", "moving from revision a to b"),
+        (kind, partition(2, status(3, 1, 3, "a")), "yes", "partition 2: Pods below it are not updated"),
+        (kind, partition(2, status(3, 0, 3, "a")), "no", "0 of 1 replica updated"),
+        (kind, partition(9, status(3, 0, 2, "a")), "no", "2 of 3 replicas ready"),
+        (kind, seen(on_delete.clone(), json!({})), "yes", by_hand),
+        (kind, json!({"metadata": {"generation": 1}, "spec": on_delete}), "no", "its controller has not seen it yet"),
+    ]);
+    let kind = "DaemonSet.apps";
+    let with = |wanted: i64, updated: i64, unavailable: i64| json!({"desiredNumberScheduled": wanted, "updatedNumberScheduled": updated, "numberUnavailable": unavailable});
+    check(&[
+        (kind, seen(json!({}), with(2, 2, 0)), "yes", ""),
+        (kind, seen(json!({}), with(0, 0, 0)), "yes", "no node to run on"),
+        (kind, seen(json!({}), with(2, 1, 0)), "no", "1 of 2 Pods updated"),
+        (kind, seen(json!({}), with(2, 2, 1)), "no", "1 of 2 Pods not available"),
+        (kind, seen(json!({}), json!({})), "no", "its controller has not counted nodes yet"),
+        (kind, seen(json!({"updateStrategy": {"type": "OnDelete"}}), with(2, 0, 2)), "yes", by_hand),
+    ]);
+}
+
+#[test]
+fn replica_sets_and_jobs() {
+    let quota = json!([condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota")]);
+    for kind in ["ReplicaSet.apps", "ReplicationController"] {
+        let with = |status: Value| seen(json!({"replicas": 2}), status);
+        check(&[
+            (kind, with(json!({"availableReplicas": 2})), "yes", ""),
+            (kind, with(json!({"availableReplicas": 1})), "no", "1 of 2 replicas available"),
+            (kind, with(json!({"conditions": quota})), "no", "FailedCreate: exceeded quota"),
+            (kind, seen(json!({"replicas": 0}), json!({})), "yes", "scaled to 0"),
+        ]);
+    }
+    let kind = "Job.batch";
+    let late = condition("FailureTarget", "True", "BackoffLimitExceeded", "too often");
+    let failed = condition("Failed", "True", "BackoffLimitExceeded", "too often");
+    let running = json!({"spec": {"completions": 3}, "status": {"active": 1, "failed": 2}});
+    check(&[
+        (kind, conditions([condition("Complete", "True", "", "")]), "yes", ""),
+        (kind, conditions([condition("SuccessCriteriaMet", "True", "", "")]), "yes", ""),
+        (kind, conditions([late.clone()]), "no", "failing: BackoffLimitExceeded: too often"),
+        (kind, conditions([late, failed]), "failed", "BackoffLimitExceeded: too often"),
+        (kind, conditions([condition("Failed", "False", "", "")]), "no", "0 active, 0 succeeded, 0 failed"),
+        (kind, json!({"spec": {"suspend": true}}), "yes", "suspended"),
+        (kind, running, "no", "1 active, 0 of 3 succeeded, 2 failed"),
+        ("CronJob.batch", json!({}), "yes", ""),
+    ]);
+}
+
+#[test]
+fn pods() {
+    let kind = "Pod";
+    let running = |conditions: Value, container: Value| {
+        json!({"spec": {"restartPolicy": "Always"},
+            "status": {"phase": "Running", "conditions": conditions, "containerStatuses": [container]}})
+    };
+    let ready = json!([condition("Ready", "True", "", "")]);
+    let unready = json!([condition("Ready", "False", "ContainersNotReady", "containers with unready status: [web]")]);
+    let image =
+        json!({"name": "web", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}});
+    let crash = json!({"name": "web", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}},
+        "lastState": {"terminated": {"exitCode": 7}}});
+    let creating = json!({"name": "web", "state": {"waiting": {"reason": "ContainerCreating"}}});
+    let ended = json!({"name": "web", "state": {"terminated": {"exitCode": 2, "reason": "Error"}}});
+    let pending = |status: Value| json!({"status": status});
+    let unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available:\n3 too small");
+    let mut never = running(ready.clone(), ended.clone());
+    never["spec"]["restartPolicy"] = "Never".into();
+    let evicted = json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}});
+    let mut init =
+        running(unready.clone(), json!({"name": "web", "state": {"waiting": {"reason": "PodInitializing"}}}));
+    init["status"]["initContainerStatuses"] = json!([crash.clone()]);
+    check(&[
+        (kind, phase("Succeeded"), "yes", ""),
+        (kind, running(ready, json!({})), "yes", ""),
+        (kind, running(unready.clone(), json!({})), "no", "ContainersNotReady: containers with unready status: [web]"),
+        (kind, running(json!([]), json!({})), "no", "Running, not Ready"),
+        (kind, running(unready.clone(), image), "no", "container web: ImagePullBackOff: no such image"),
+        (kind, running(unready.clone(), crash), "no", "container web: CrashLoopBackOff (exit code 7): back-off 5m0s"),
+        (kind, init, "no", "container web: CrashLoopBackOff (exit code 7): back-off 5m0s"),
+        (kind, running(unready, ended.clone()), "no", "container web: Error (exit code 2)"),
+        (kind, pending(json!({"phase": "Pending", "containerStatuses": [creating]})), "no", "Pending, not Ready"),
+        (
+            kind,
+            pending(json!({"phase": "Pending", "conditions": [unscheduled]})),
+            "no",
+            "Unschedulable: 0/3 nodes are available: 3 too small",
+        ),
+        (kind, phase("Unknown"), "no", "its node does not answer"),
+        (kind, json!({}), "no", "no node has taken it yet"),
+        (kind, never, "failed", "container web: Error (exit code 2)"),
+        (kind, evicted, "failed", "Evicted: low on memory"),
+        (
+            kind,
+            pending(json!({"phase": "Failed", "containerStatuses": [ended]})),
+            "failed",
+            "container web: Error (exit code 2)",
+        ),
+        (kind, phase("Failed"), "failed", "the Pod failed"),
+    ]);
+}
+
+#[test]
+fn definitions_and_services_of_the_api() {
+    let kind = "CustomResourceDefinition.apiextensions.k8s.io";
+    let accepted = condition("NamesAccepted", "True", "NoConflicts", "");
+    let established = condition("Established", "True", "InitialNamesAccepted", "");
+    let clash = condition("NamesAccepted", "False", "PluralConflict", "\"samples\" is already in use");
+    let loose = condition("NonStructuralSchema", "True", "Violations", "spec.x: Required value");
+    let policy = condition("KubernetesAPIApprovalPolicyConformant", "False", "MissingAnnotation", "protected group");
+    let installing = condition("Established", "False", "Installing", "not yet");
+    check(&[
+        (kind, conditions([accepted.clone(), established.clone()]), "yes", ""),
+        (kind, conditions([accepted.clone(), established.clone(), loose]), "yes", "Violations: spec.x: Required value"),
+        (
+            kind,
+            conditions([accepted.clone(), established.clone(), policy]),
+            "yes",
+            "MissingAnnotation: protected group",
+        ),
+        (kind, json!({}), "no", "not NamesAccepted yet"),
+        (kind, conditions([established.clone()]), "no", "not NamesAccepted yet"),
+        (kind, conditions([accepted.clone()]), "no", "not Established yet"),
+        (kind, conditions([accepted, installing]), "no", "Installing: not yet"),
+        (kind, conditions([clash, established]), "failed", "PluralConflict: \"samples\" is already in use"),
+    ]);
+    let kind = "APIService.apiregistration.k8s.io";
+    let down = condition("Available", "False", "ServiceNotFound", "service/x is not present");
+    check(&[
+        (kind, conditions([condition("Available", "True", "Passed", "")]), "yes", ""),
+        (kind, conditions([down]), "no", "ServiceNotFound: service/x is not present"),
+        (kind, json!({}), "no", "not Available yet"),
+    ]);
+    let kind = "ValidatingAdmissionPolicy.admissionregistration.k8s.io";
+    let warning = json!({"fieldRef": "spec.validations[0].expression", "warning": "undefined field 'x'"});
+    let warned = |warnings: Value| seen(json!({}), json!({"typeChecking": {"expressionWarnings": warnings}}));
+    check(&[
+        (kind, seen(json!({}), json!({"typeChecking": {}})), "yes", ""),
+        (kind, json!({"metadata": {"generation": 1}}), "no", "its controller has not seen it yet"),
+        (kind, warned(json!([warning])), "yes", "type checking: spec.validations[0].expression: undefined field 'x'"),
+        (
+            kind,
+            warned(json!([warning, warning])),
+            "yes",
+            "type checking (1 of 2 warnings): spec.validations[0].expression: undefined field 'x'",
+        ),
+    ]);
+}
+
+#[test]
+fn volumes_namespaces_services_and_what_is_ready_at_once() {
+    let unbound = "Pending, not bound; with WaitForFirstConsumer it is bound when a Pod uses it";
+    let namespace =
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"finalizers": ["kubernetes"]}});
+    let balancer = |ingress: Value| {
+        json!({"spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1"},
+            "status": {"loadBalancer": {"ingress": ingress}}})
+    };
+    let service = |kind: &str, address: &str| json!({"spec": {"type": kind, "clusterIP": address}, "status": {}});
+    let idle = condition("ScalingActive", "False", "FailedGetResourceMetric", "no metrics");
+    check(&[
+        ("PersistentVolumeClaim", phase("Bound"), "yes", ""),
+        ("PersistentVolumeClaim", phase("Pending"), "no", unbound),
+        ("PersistentVolumeClaim", json!({}), "no", unbound),
+        ("PersistentVolumeClaim", phase("Lost"), "failed", "Lost: its volume is gone"),
+        ("PersistentVolume", phase("Available"), "yes", ""),
+        ("PersistentVolume", phase("Bound"), "yes", ""),
+        ("PersistentVolume", phase("Pending"), "no", "Pending"),
+        ("PersistentVolume", phase("Failed"), "failed", "Failed"),
+        (
+            "PersistentVolume",
+            json!({"status": {"phase": "Failed", "reason": "Recycle", "message": "no plugin"}}),
+            "failed",
+            "Recycle: no plugin",
+        ),
+        ("Namespace", phase("Active"), "yes", ""),
+        ("Namespace", phase("Terminating"), "no", "Terminating"),
+        ("Namespace", namespace.clone(), "no", "terminating, finalizers: kubernetes"),
+        // Elsewhere `spec.finalizers` is the maker's own field.
+        ("Sample.example.com", namespace, "no", "terminating"),
+        ("Service", service("ClusterIP", "10.0.0.1"), "yes", ""),
+        ("Service", service("ClusterIP", "None"), "yes", ""),
+        ("Service", service("ExternalName", ""), "yes", ""),
+        ("Service", service("ClusterIP", ""), "no", "no cluster IP yet"),
+        ("Service", balancer(json!([])), "no", "no load balancer has given it an address yet"),
+        ("Service", balancer(json!([{"ip": "192.0.2.1"}])), "yes", ""),
+        ("HorizontalPodAutoscaler.autoscaling", json!({}), "yes", ""),
+        ("HorizontalPodAutoscaler.autoscaling", conditions([idle]), "yes", "FailedGetResourceMetric: no metrics"),
+        ("PodDisruptionBudget.policy", seen(json!({}), json!({})), "yes", ""),
+        (
+            "PodDisruptionBudget.policy",
+            json!({"metadata": {"generation": 1}}),
+            "no",
+            "its controller has not seen it yet",
+        ),
+        ("ConfigMap", json!({"data": {"a": "b"}}), "yes", ""),
+        ("Ingress.networking.k8s.io", json!({"metadata": {"generation": 1}, "status": {}}), "yes", ""),
+        ("Role.rbac.authorization.k8s.io", json!({"rules": []}), "yes", ""),
+    ]);
+}
+
+#[test]
+fn custom_resources_follow_kstatus() {
+    let kind = "Sample.example.com";
+    let ready = |status: &str| condition("Ready", status, "Why", "text");
+    let stalled = condition("Stalled", "True", "BadSpec", "text");
+    let reconciling = condition("Reconciling", "True", "Progressing", "text");
+    let old = json!({"metadata": {"generation": 2},
+        "status": {"observedGeneration": 1, "conditions": [ready("True")]}});
+    let own = json!({"metadata": {"generation": 2}, "status": {"conditions": [ready("True")]}});
+    check(&[
+        (kind, conditions([ready("True")]), "yes", ""),
+        (kind, conditions([ready("False")]), "no", "Why: text"),
+        (kind, conditions([ready("Unknown")]), "no", "Why: text"),
+        (kind, conditions([ready("False"), stalled.clone()]), "failed", "BadSpec: text"),
+        (kind, conditions([ready("True"), reconciling.clone()]), "no", "Progressing: text"),
+        (kind, conditions([reconciling, stalled]), "failed", "BadSpec: text"),
+        (kind, conditions([condition("Available", "True", "", ""), ready("False")]), "no", "Why: text"),
+        (kind, conditions([condition("Available", "False", "", "")]), "no", "Available is False"),
+        (kind, conditions([condition("Succeeded", "True", "", "")]), "yes", ""),
+        (kind, conditions([condition("Synced", "False", "", "")]), "yes", ""),
+        (kind, json!({"metadata": {"generation": 2}}), "yes", ""),
+        (kind, old, "no", "its controller has seen generation 1 of 2"),
+        // Those that keep no generation are believed.
+        (kind, own, "yes", ""),
+        // The kinds of this name in other groups are custom.
+        ("Deployment.example.com", json!({"metadata": {"generation": 2}}), "yes", ""),
+    ]);
+}
+
+#[test]
+fn deletion_and_the_annotation_of_kapp_come_first() {
+    let deleted = |finalizers: Value| {
+        let mut object = phase("Succeeded");
+        object["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers});
+        object
+    };
+    let unawaited = json!({"metadata": {"annotations": {"kapp.k14s.io/disable-wait": ""}}});
+    check(&[
+        ("Pod", deleted(json!(["a/b", "c"])), "no", "terminating, finalizers: a/b, c"),
+        ("Pod", deleted(json!([])), "no", "terminating"),
+        ("Pod", unawaited, "yes", "not awaited (kapp.k14s.io/disable-wait)"),
+    ]);
+}
+
+#[test]
+fn no_status_breaks_the_judge() {
+    let kinds = [
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("apps", "ReplicaSet"),
+        ("", "ReplicationController"),
+        ("batch", "Job"),
+        ("", "Pod"),
+        ("", "PersistentVolumeClaim"),
+        ("", "PersistentVolume"),
+        ("", "Namespace"),
+        ("", "Service"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io", "APIService"),
+        ("autoscaling", "HorizontalPodAutoscaler"),
+        ("policy", "PodDisruptionBudget"),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+        ("example.com", "Sample"),
+    ];
+    let odd = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(1.5e300),
+        json!("text\u{1b}[2J"),
+        json!([[], null, 7]),
+        json!({"a": {}}),
+    ];
+    let fields: [(&str, &[&str]); 3] = [
+        ("metadata", &["generation", "deletionTimestamp", "finalizers", "annotations"]),
+        (
+            "spec",
+            &["replicas", "paused", "suspend", "updateStrategy", "completions", "type", "clusterIP", "finalizers"],
+        ),
+        (
+            "status",
+            &[
+                "observedGeneration",
+                "replicas",
+                "updatedReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "desiredNumberScheduled",
+                "numberUnavailable",
+                "conditions",
+                "phase",
+                "containerStatuses",
+                "loadBalancer",
+                "typeChecking",
+                "active",
+            ],
+        ),
+    ];
+    for (group, kind) in kinds {
+        for value in &odd {
+            let mut whole = json!({"metadata": {}, "spec": {}, "status": {}});
+            judge(group, kind, value);
+            for (part, names) in fields {
+                for name in names {
+                    whole[part][name] = value.clone();
+                    let mut one = seen(json!({}), json!({}));
+                    one[part][name] = value.clone();
+                    judge(group, kind, &one);
+                    let state = judge(group, kind, &whole);
+                    assert!(!state.reason().unwrap_or_default().chars().any(crate::text::is_hostile), "{state:?}");
+                }
+                judge(group, kind, &json!({ (part): value }));
+            }
+        }
+    }
+    let container = json!({"name": 3, "state": {"waiting": {"reason": ["x"]}, "terminated": {"exitCode": "1"}}});
+    judge("", "Pod", &json!({"status": {"containerStatuses": [container, 1, null], "initContainerStatuses": "x"}}));
+}
+
+#[test]
+fn reasons_are_one_short_line() {
+    let message = format!("\u{1b}[2Jfirst\r\n  second\u{202e} {}", "x".repeat(1 << 20));
+    let state = judge("example.com", "Sample", &conditions([condition("Ready", "False", "No", &message)]));
+    let reason = state.reason().unwrap();
+    assert!(reason.starts_with("No: \\u{1b}[2Jfirst second\\u{202e} xxx") && reason.ends_with('…'), "{reason}");
+    assert!(reason.chars().count() < 300, "{reason}");
+}
+
+#[test]
+fn what_cannot_be_read_is_not_ready() {
+    let resource = Resource::crd();
+    assert_eq!(judge_json("{", &resource), State::InProgress("its status cannot be read".into()));
+    assert_eq!(judge_json(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");
+    assert_eq!(State::READY.json(), json!({"state": "ready"}));
+    assert_eq!(State::failed("x").json(), json!({"state": "failed", "reason": "x"}));
+}

@@ -1,0 +1,99 @@
+//! What an object says of itself, read so that no status can break the reader: a field of the wrong type is a field
+//! that is not there.
+
+use serde_json::Value;
+
+use super::State;
+
+/// A live object.
+#[derive(Clone, Copy)]
+pub struct View<'a>(pub &'a Value);
+
+/// One entry of `status.conditions`.
+#[derive(Clone, Copy)]
+pub struct Condition<'a>(&'a Value);
+
+impl<'a> View<'a> {
+    /// What is at a JSON pointer.
+    pub fn at(self, pointer: &str) -> Option<&'a Value> {
+        self.0.pointer(pointer)
+    }
+
+    pub fn text(self, pointer: &str) -> &'a str {
+        self.at(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn is_true(self, pointer: &str) -> bool {
+        self.at(pointer).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub fn list(self, pointer: &str) -> &'a [Value] {
+        self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// An integer; one that is too large counts as the largest.
+    pub fn integer(self, pointer: &str) -> Option<i64> {
+        let value = self.at(pointer)?;
+        value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX))
+    }
+
+    /// A number of replicas or the like. The API server leaves out those that are 0.
+    pub fn count(self, pointer: &str) -> i64 {
+        self.integer(pointer).unwrap_or_default().max(0)
+    }
+
+    /// `spec.replicas`, which is 1 where nobody says otherwise.
+    pub fn replicas(self) -> i64 {
+        self.integer("/spec/replicas").unwrap_or(1).max(0)
+    }
+
+    pub fn condition(self, name: &str) -> Option<Condition<'a>> {
+        self.list("/status/conditions").iter().map(Condition).find(|condition| condition.text("type") == name)
+    }
+
+    /// The condition of this name, where it is true.
+    pub fn holds(self, name: &str) -> Option<Condition<'a>> {
+        self.condition(name).filter(|condition| condition.status() == "True")
+    }
+
+    /// The condition of this name, where it is false.
+    pub fn denies(self, name: &str) -> Option<Condition<'a>> {
+        self.condition(name).filter(|condition| condition.status() == "False")
+    }
+
+    /// In progress as long as `status.observedGeneration` is not `metadata.generation`: the rest of the status is about
+    /// an older spec.
+    pub fn unobserved(self, is_required: bool) -> Option<State> {
+        let latest = self.integer("/metadata/generation")?;
+        match self.integer("/status/observedGeneration") {
+            Some(seen) if seen != latest => {
+                Some(State::in_progress(&format!("its controller has seen generation {seen} of {latest}")))
+            }
+            None if is_required => Some(State::in_progress("its controller has not seen it yet")),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Condition<'a> {
+    fn text(self, field: &str) -> &'a str {
+        self.0.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn status(self) -> &'a str {
+        self.text("status")
+    }
+
+    pub fn reason(self) -> &'a str {
+        self.text("reason")
+    }
+
+    /// `Reason: message`, or what of it there is.
+    pub fn explain(self) -> String {
+        match (self.reason(), self.text("message")) {
+            ("", "") => format!("{} is {}", self.text("type"), self.status()),
+            ("", text) | (text, "") => text.to_owned(),
+            (reason, message) => format!("{reason}: {message}"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What runs Pods: the fields of `status` that the controllers of `apps` and `batch` count in.
+
+use super::State;
+use super::view::View;
+
+fn of(number: i64, all: i64, what: &str) -> State {
+    let word = if all == 1 { "replica" } else { "replicas" };
+    State::in_progress(&format!("{number} of {all} {word} {what}"))
+}
+
+/// Ready, with a word on a workload that runs nothing.
+fn running(replicas: i64) -> State {
+    if replicas == 0 { State::noted("scaled to 0") } else { State::READY }
+}
+
+/// `Deployment.apps`: `updatedReplicas`, `replicas`, `availableReplicas`, and the conditions `Progressing` and
+/// `ReplicaFailure`.
+pub fn deployment(view: View<'_>) -> State {
+    if let Some(state) = view.unobserved(true) {
+        return state;
+    }
+    if view.is_true("/spec/paused") {
+        return State::noted("paused: changes of the Pod template are not rolled out");
+    }
+    let stuck = view.denies("Progressing");
+    if let Some(stuck) = stuck.filter(|condition| condition.reason() == "ProgressDeadlineExceeded") {
+        // What the ReplicaSet cannot create says more than that time is up.
+        let why = view.holds("ReplicaFailure").map(|condition| format!("; {}", condition.explain()));
+        return State::failed(&format!("{}{}", stuck.explain(), why.unwrap_or_default()));
+    }
+    if let Some(condition) = view.holds("ReplicaFailure").or(stuck) {
+        return State::in_progress(&condition.explain());
+    }
+    let wanted = view.replicas();
+    let (all, updated) = (view.count("/status/replicas"), view.count("/status/updatedReplicas"));
+    let available = view.count("/status/availableReplicas");
+    let old = all.saturating_sub(updated.min(wanted));
+    if updated < wanted {
+        of(updated, wanted, "updated")
+    } else if old > 0 {
+        State::in_progress(&format!("{old} of {all} replicas still to terminate"))
+    } else if available < wanted {
+        of(available, wanted, "available")
+    } else {
+        running(wanted)
+    }
+}
+
+/// `StatefulSet.apps`: `updatedReplicas`, `readyReplicas`, `replicas`, and the revisions where no partition holds Pods
+/// back.
+pub fn stateful_set(view: View<'_>) -> State {
+    if let Some(state) = view.unobserved(true) {
+        return state;
+    }
+    if view.text("/spec/updateStrategy/type") == "OnDelete" {
+        return State::noted("OnDelete: Pods are replaced when they are deleted");
+    }
+    let wanted = view.replicas();
+    let partition = view.count("/spec/updateStrategy/rollingUpdate/partition");
+    let to_update = wanted.saturating_sub(partition).max(0);
+    let (all, updated) = (view.count("/status/replicas"), view.count("/status/updatedReplicas"));
+    let ready = view.count("/status/readyReplicas");
+    let revisions = (view.text("/status/currentRevision"), view.text("/status/updateRevision"));
+    if updated < to_update {
+        of(updated, to_update, "updated")
+    } else if ready < wanted {
+        of(ready, wanted, "ready")
+    } else if all > wanted {
+        State::in_progress(&format!("{} of {all} replicas still to terminate", all - wanted))
+    } else if partition > 0 {
+        State::noted(&format!("partition {partition}: Pods below it are not updated"))
+    } else if revisions.0 != revisions.1 {
+        State::in_progress(&format!("moving from revision {} to {}", revisions.0, revisions.1))
+    } else {
+        running(wanted)
+    }
+}
+
+/// `DaemonSet.apps`: `updatedNumberScheduled`, `desiredNumberScheduled`, `numberUnavailable`.
+pub fn daemon_set(view: View<'_>) -> State {
+    if let Some(state) = view.unobserved(true) {
+        return state;
+    }
+    if view.text("/spec/updateStrategy/type") == "OnDelete" {
+        return State::noted("OnDelete: Pods are replaced when they are deleted");
+    }
+    let (wanted, updated) =
+        (view.integer("/status/desiredNumberScheduled"), view.count("/status/updatedNumberScheduled"));
+    let unavailable = view.count("/status/numberUnavailable");
+    match wanted {
+        None => State::in_progress("its controller has not counted nodes yet"),
+        Some(wanted) if updated < wanted => State::in_progress(&format!("{updated} of {wanted} Pods updated")),
+        Some(wanted) if unavailable > 0 => State::in_progress(&format!("{unavailable} of {wanted} Pods not available")),
+        Some(0) => State::noted("no node to run on"),
+        Some(_) => State::READY,
+    }
+}
+
+/// `ReplicaSet.apps` and `ReplicationController`: `availableReplicas`, and the condition `ReplicaFailure`.
+pub fn replica_set(view: View<'_>) -> State {
+    if let Some(state) = view.unobserved(true) {
+        return state;
+    }
+    if let Some(condition) = view.holds("ReplicaFailure") {
+        return State::in_progress(&condition.explain());
+    }
+    let (wanted, available) = (view.replicas(), view.count("/status/availableReplicas"));
+    if available < wanted { of(available, wanted, "available") } else { running(wanted) }
+}
+
+/// `Job.batch`: the conditions `Complete`, `SuccessCriteriaMet`, `Failed` and `FailureTarget`.
+pub fn job(view: View<'_>) -> State {
+    if let Some(condition) = view.holds("Failed") {
+        return State::failed(&condition.explain());
+    }
+    if view.holds("Complete").or_else(|| view.holds("SuccessCriteriaMet")).is_some() {
+        return State::READY;
+    }
+    // The Pods that still run are about to be terminated; then the Job fails.
+    if let Some(condition) = view.holds("FailureTarget") {
+        return State::in_progress(&format!("failing: {}", condition.explain()));
+    }
+    if view.is_true("/spec/suspend") {
+        return State::noted("suspended");
+    }
+    let count = |field: &str| view.count(&format!("/status/{field}"));
+    let (active, succeeded, failed) = (count("active"), count("succeeded"), count("failed"));
+    let of_all = view.integer("/spec/completions").map(|all| format!(" of {all}")).unwrap_or_default();
+    State::in_progress(&format!("{active} active, {succeeded}{of_all} succeeded, {failed} failed"))
+}
