@@ -1,4 +1,4 @@
-//! Deletes what leaves an app, stage by stage, and waits until it is gone.
+//! Deletes what leaves an app, step by step, and waits until it is gone.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use crate::app::PART_OF;
 use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
 use crate::finding::{Action, ApplyResult};
-use crate::plan::removal::{Removal, stage};
+use crate::plan::graph::Step;
+use crate::plan::removal::Removal;
 use crate::problem::Problem;
 use crate::resource::Live;
 
@@ -35,9 +36,10 @@ impl Removed {
 /// How often an object is looked at again that moved between check and deletion.
 const TRIES: u32 = 5;
 
-/// Deletes and lets go.
+/// Deletes and lets go: each step is gone before the next one begins.
 pub async fn run(
     removals: &[Removal],
+    steps: &[Step],
     target: &Target,
     field_manager: &str,
     timeout: Duration,
@@ -45,17 +47,12 @@ pub async fn run(
 ) -> Removed {
     let mut removed = Removed { results: vec![ApplyResult::NotReached; removals.len()], ..Removed::default() };
     let deadline = Instant::now() + timeout;
-    for of_stage in 0..=5 {
-        let indices: Vec<usize> =
-            (0..removals.len()).filter(|index| stage(&removals[*index].object) == of_stage).collect();
-        if indices.is_empty() {
-            continue;
-        }
+    for Step { members, .. } in steps {
         if *stop.borrow() || !removed.problems.is_empty() || !removed.stuck.is_empty() {
             break;
         }
         let one = async |index: usize| (index, remove(&removals[index], target, field_manager).await);
-        let mut answers = stream::iter(indices.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
+        let mut answers = stream::iter(members.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
         while let Some((index, answer)) = answers.next().await {
             match answer {
                 Ok(()) if removals[index].action == Action::Delete => removed.results[index] = ApplyResult::Deleted,
@@ -67,8 +64,8 @@ pub async fn run(
             }
         }
         drop(answers);
-        let going = indices.into_iter().filter(|index| removed.results[*index] == ApplyResult::Deleted);
-        let going = going.map(|index| (index, &removals[index])).collect();
+        let going = members.iter().filter(|index| removed.results[**index] == ApplyResult::Deleted);
+        let going = going.map(|index| (*index, &removals[*index])).collect();
         for (index, problem) in gone(going, target, deadline, stop).await {
             removed.results[index] = ApplyResult::Deleting;
             removed.stuck.push(problem);

@@ -1,25 +1,31 @@
-//! Writes the plan, in its order: namespaces, then CRDs, then (once every CRD is served) the rest.
+//! Writes the plan, step after step of its graph: by default namespaces, then CRDs, then (once every CRD is served) the rest.
 //!
 //! What was checked is what is applied: each request carries the uid and resourceVersion that the checks saw, and the
 //! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
 pub mod delete;
+mod schedule;
+mod served;
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
-use crate::cluster::{ApplyError, Established, FieldConflict, IN_FLIGHT, Pin, Target, Unmark};
+use crate::cluster::{ApplyError, FieldConflict, IN_FLIGHT, Pin, Target, Unmark};
 use crate::finding::ApplyResult;
+use crate::plan::graph::Step;
 use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
 use crate::resource::Live;
+use schedule::Schedule;
+use served::Wait;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -81,25 +87,16 @@ pub async fn run(
     stop: watch::Receiver<bool>,
     on_event: &(dyn Fn(Event) + Sync),
 ) -> Applied {
-    let mut run =
-        Run { target, options, stop, failed: false, done: 0, total: 0, on_event, outcome: Applied::default() };
-    run.outcome = Applied::not_reached(plan);
+    let mut outcome = Applied::not_reached(plan);
     if let Some((index, uid)) = &options.written {
-        run.outcome.results[*index] = ApplyResult::Applied;
-        run.outcome.uids[*index] = Some(uid.clone());
+        outcome.results[*index] = ApplyResult::Applied;
+        outcome.uids[*index] = Some(uid.clone());
     }
-    run.total = plan.changes.iter().filter(|change| !change.action.leaves_alone()).count();
-
-    let mut start = 0;
-    while start < plan.changes.len() && run.may_go_on() {
-        let rank = plan.changes[start].rank();
-        let end = start + plan.changes[start..].iter().take_while(|change| change.rank() == rank).count();
-        run.stage(&plan.changes, start..end).await;
-        if plan.changes[start].desired.object.is_crd() && run.may_go_on() {
-            run.wait_established(&plan.changes[start..end]).await;
-        }
-        start = end;
-    }
+    let total = plan.changes.iter().filter(|change| !change.action.leaves_alone()).count();
+    let halted = AtomicBool::new(false);
+    let mut run = Run { plan, target, options, stop, halted: &halted, done: 0, total, on_event, outcome };
+    run.follow(&plan.graph.changes).await;
+    run.outcome.problems.sort();
     run.outcome.interrupted = run.outcome.problems.is_empty() && *run.stop.borrow() && {
         run.outcome.results.contains(&ApplyResult::NotReached)
     };
@@ -107,128 +104,104 @@ pub async fn run(
 }
 
 struct Run<'a> {
+    plan: &'a Plan,
     target: &'a Target,
     options: &'a ApplyOptions,
     stop: watch::Receiver<bool>,
-    failed: bool,
+    /// Something failed: nothing more is begun.
+    halted: &'a AtomicBool,
     done: usize,
     total: usize,
     on_event: &'a (dyn Fn(Event) + Sync),
     outcome: Applied,
 }
 
+/// What is to be done for a step of the graph.
+enum Task {
+    /// Write the change of this index.
+    Write(usize),
+    /// All is written: wait until its CRDs are served.
+    Serve,
+}
+
+enum Answer {
+    Written(usize, Result<(ApplyResult, String), Problem>),
+    Served(Vec<Problem>),
+}
+
 impl Run<'_> {
     fn may_go_on(&self) -> bool {
-        !self.failed && !*self.stop.borrow()
+        !self.halted.load(Ordering::Relaxed) && !*self.stop.borrow()
     }
 
-    /// Applies the changes of one rank, several at a time. Requests under way are always awaited, so that what was
-    /// written is known; after a failure or an interrupt no further one is sent.
-    async fn stage(&mut self, changes: &[Change], range: std::ops::Range<usize>) {
-        let (target, options) = (self.target, self.options);
-        let is_written = |index: usize| options.written.as_ref().is_some_and(|(written, _)| *written == index);
-        let mut waiting = range.filter(|index| !changes[*index].action.leaves_alone() && !is_written(*index));
+    fn fail(&mut self, problems: impl IntoIterator<Item = Problem>) {
+        self.outcome.problems.extend(problems);
+        self.halted.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes step after step, several changes at a time. Requests under way are always awaited, so that what was written is
+    /// known; after a failure or an interrupt no further one is sent.
+    async fn follow(&mut self, steps: &[Step]) {
+        let Run { plan, target, options, halted, on_event, .. } = *self;
+        let written = options.written.as_ref().map(|(index, _)| *index);
+        let to_write = |index: &usize| !plan.changes[*index].action.leaves_alone() && written != Some(*index);
+        let (mut schedule, mut started) = Schedule::new(steps);
+        // Of each step, how many changes are to be written.
+        let mut left = vec![0; steps.len()];
+        let mut ready: VecDeque<(usize, Task)> = VecDeque::new();
         let mut under_way = stream::FuturesUnordered::new();
         loop {
+            for step in std::mem::take(&mut started) {
+                let writes = ready.len();
+                ready.extend(
+                    steps[step].members.iter().filter(|index| to_write(index)).map(|i| (step, Task::Write(*i))),
+                );
+                left[step] = ready.len() - writes;
+                if left[step] == 0 {
+                    ready.push_back((step, Task::Serve));
+                }
+            }
             while under_way.len() < IN_FLIGHT
                 && self.may_go_on()
-                && let Some(index) = waiting.next()
+                && let Some((step, task)) = ready.pop_front()
             {
-                let change = &changes[index];
-                under_way.push(async move { (index, apply_one(change, target, options).await) });
+                let stop = self.stop.clone();
+                under_way.push(async move {
+                    let answer = match task {
+                        Task::Write(index) => {
+                            Answer::Written(index, apply_one(&plan.changes[index], target, options).await)
+                        }
+                        Task::Serve => {
+                            let changes = steps[step].members.iter().map(|index| &plan.changes[*index]);
+                            let crds = changes.filter(|change| change.desired.object.is_crd());
+                            let wait = Wait { target, timeout: options.established_timeout, stop, halted, on_event };
+                            Answer::Served(wait.until_served(crds).await)
+                        }
+                    };
+                    (step, answer)
+                });
             }
-            let Some((index, result)) = under_way.next().await else { break };
-            match result {
-                Ok((result, uid)) => {
+            let Some((step, answer)) = under_way.next().await else { break };
+            match answer {
+                Answer::Written(index, Ok((result, uid))) => {
                     self.outcome.results[index] = result;
                     self.outcome.uids[index] = Some(uid);
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
-                }
-                Err(problem) => {
-                    self.outcome.results[index] = ApplyResult::Failed;
-                    self.outcome.problems.push(problem);
-                    self.failed = true;
-                }
-            }
-        }
-        self.outcome.problems.sort();
-    }
-
-    /// Waits until the target serves every CRD that was applied, or says why it does not.
-    async fn wait_established(&mut self, crds: &[Change]) {
-        let deadline = Instant::now() + self.options.established_timeout;
-        // Also one that an earlier run applied and did not wait for.
-        let is_awaited = |change: &&Change| match change.action {
-            Action::Unchanged => !is_served(change),
-            action => !action.leaves_alone(),
-        };
-        let mut waiting: Vec<&Change> = crds.iter().filter(is_awaited).collect();
-        let total = waiting.len();
-        let mut pause = Duration::from_millis(50);
-        loop {
-            let target = self.target;
-            let answers: Vec<(&Change, _)> = stream::iter(std::mem::take(&mut waiting))
-                .map(|change| async move { (change, target.established(&change.desired.object).await) })
-                .buffered(IN_FLIGHT)
-                .collect()
-                .await;
-            let mut reasons = Vec::new();
-            for (change, answer) in answers {
-                let object = &change.desired.object;
-                let at = change.desired.origin.location();
-                match answer {
-                    Ok(Established::Yes) => {}
-                    Ok(Established::NotYet(reason)) => {
-                        reasons.push((at, object, reason));
-                        waiting.push(change);
+                    left[step] -= 1;
+                    if left[step] == 0 {
+                        ready.push_front((step, Task::Serve));
                     }
-                    Ok(Established::Never(reason)) => self.fail(
-                        Problem::new(format!("{object} was applied, but the server will not serve it: {reason}"))
-                            .at(at)
-                            .help("fix the CRD and run the same command again"),
-                    ),
-                    Err(error) => error.problems().iter().cloned().for_each(|problem| self.fail(problem)),
                 }
-            }
-            (self.on_event)(Event::Established(total - waiting.len(), total));
-            if waiting.is_empty() || !self.may_go_on() {
-                return;
-            }
-            if Instant::now() >= deadline {
-                for (at, object, reason) in reasons {
-                    let seconds = self.options.established_timeout.as_secs();
-                    self.fail(
-                        Problem::new(format!("{object} was applied, but is not served after {seconds}s: {reason}"))
-                            .at(at)
-                            .help("run the same command again to continue, or raise timeouts.established"),
-                    );
+                Answer::Written(index, Err(problem)) => {
+                    self.outcome.results[index] = ApplyResult::Failed;
+                    self.fail([problem]);
                 }
-                return;
+                Answer::Served(problems) if problems.is_empty() => started = schedule.ended(step),
+                Answer::Served(problems) => self.fail(problems),
             }
-            let mut stop = self.stop.clone();
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
-            }
-            pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
-
-    fn fail(&mut self, problem: Problem) {
-        self.outcome.problems.push(problem);
-        self.failed = true;
-    }
-}
-
-/// Whether the live CRD said, when it was read, that the server serves it.
-fn is_served(change: &Change) -> bool {
-    let Some(live) = &change.live else { return false };
-    let live = live.raw.value();
-    let Some(conditions) = live.pointer("/status/conditions").and_then(serde_json::Value::as_array) else {
-        return false;
-    };
-    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 /// Applies one change. Answers what became of it, and the object's uid.

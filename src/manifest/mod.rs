@@ -70,6 +70,22 @@ pub struct Manifest {
     pub origin: Origin,
 }
 
+impl Manifest {
+    /// Whether one of these words may be in it, as a key or in a value: quick, and without making JSON or a tree. The words
+    /// are plain letters, digits, dots and dashes.
+    pub fn may_contain(&self, words: &[&str]) -> bool {
+        // How YAML and JSON may write a plain character otherwise.
+        const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
+        match self.raw.held() {
+            Some(json) => words.iter().any(|word| json.contains(word)),
+            None => {
+                let text = &self.origin.source.text[self.origin.bytes.clone()];
+                words.iter().chain(&ESCAPES).any(|word| text.contains(word))
+            }
+        }
+    }
+}
+
 /// A `kind: Config` document that stood among the manifests. It is configuration and never applied.
 #[derive(Debug, Clone)]
 pub struct ConfigDocument {

@@ -4,6 +4,7 @@ mod built_in;
 pub mod conflicts;
 pub mod filter;
 pub mod foretold;
+pub mod graph;
 mod kinds;
 pub mod only_defaults;
 mod order;
@@ -190,6 +191,8 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Members of the app that leave it.
     pub removals: Vec<removal::Removal>,
+    /// In which order both are written.
+    pub graph: graph::Graph,
     /// The schema of each custom kind that has live objects in the plan, where answers are kept.
     pub schemas: BTreeMap<Resource, RawObject>,
     /// See [`PlanOptions::keeps_answers`].
@@ -313,7 +316,7 @@ pub async fn build(
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
     let keeps_answers = options.keeps_answers;
     let schemas = if keeps_answers { schemas } else { BTreeMap::new() };
-    Ok(Plan { changes, unplaced, removals: Vec::new(), schemas, keeps_answers, assumed_namespace })
+    Ok(Plan { changes, unplaced, schemas, keeps_answers, assumed_namespace, ..Plan::default() })
 }
 
 /// Reads what is not known.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Action, Change, Plan};
-use crate::manifest::{Manifest, Origin, Spans};
+use crate::manifest::{Manifest, Spans};
 use crate::problem::Problem;
 use crate::resource::Step;
 
@@ -24,19 +24,9 @@ pub enum Strategy {
     CreateOnly,
 }
 
-/// Whether a manifest may have annotations of kapp. Most have none, and neither JSON nor a tree is made to see that.
+/// Whether a manifest may have annotations of kapp. Most have none.
 fn may_ask(manifest: &Manifest) -> bool {
-    // How YAML may write a character of the prefix otherwise.
-    const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
-    match manifest.raw.held() {
-        Some(json) => json.contains(PREFIX),
-        None => {
-            let Origin { source, bytes, .. } = &manifest.origin;
-            let text = &source.text[bytes.clone()];
-            // Without its slash, which JSON may escape.
-            text.contains(PREFIX.trim_end_matches('/')) || ESCAPES.iter().any(|escape| text.contains(escape))
-        }
-    }
+    manifest.may_contain(&[PREFIX.trim_end_matches('/')])
 }
 
 /// What the annotations of a manifest ask for; `None` for the usual.
@@ -103,12 +93,6 @@ pub fn not_honoured(plan: &Plan) -> NotHonoured {
 
 /// Whether it blocks, what gantry does instead, and what to do about it.
 fn said(name: &str, value: &Value) -> Option<(bool, &'static str, &'static str)> {
-    const ORDER: &str = "gantry writes namespaces first, then CRDs, then the rest, and does not read this order";
-    // `change-rule.a` is one more `change-rule`.
-    let (family, _) = name.split_once('.').unwrap_or((name, ""));
-    if matches!(family, "change-group" | "change-rule") {
-        return Some((false, ORDER, "deploy in several steps where the order matters"));
-    }
     Some(match name {
         "versioned" | "versioned-keep-original" => (
             true,

@@ -49,6 +49,9 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     pub changes: Vec<ChangeEntry>,
+    /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graph: Vec<StepEntry>,
     pub checks: Vec<CheckReport>,
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,6 +63,17 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<ErrorEntry>,
     pub summary: Summary,
+}
+
+/// Changes that are written side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepEntry {
+    /// Indices into `changes`; what is unchanged is not listed.
+    pub members: Vec<usize>,
+    /// Indices into `graph`: the steps that have to end first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<usize>,
 }
 
 /// One object of the plan and what became of it.
@@ -139,6 +153,7 @@ impl Default for Report {
             outcome: Outcome::Failed,
             target: String::new(),
             changes: Vec::new(),
+            graph: Vec::new(),
             checks: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),

@@ -371,7 +371,8 @@ pub async fn deploy(
     let mut removed = match applied.problems.is_empty() && !applied.interrupted {
         true => {
             let timeout = settings.timeouts.delete;
-            delete::run(&plan.removals, target, &settings.field_manager, timeout, &host.stop).await
+            delete::run(&plan.removals, &plan.graph.removals, target, &settings.field_manager, timeout, &host.stop)
+                .await
         }
         false => Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() },
     };

@@ -1,6 +1,6 @@
 //! Everything from the manifests up to the report; reads only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::app::Managed;
 use super::diffs;
@@ -11,11 +11,13 @@ use crate::finding::{CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
-use crate::plan::{self, Change, Plan, PlanOptions, Prefetch, conflicts, only_defaults, owner, refusals, strategy};
+use crate::plan::{
+    self, Change, Plan, PlanOptions, Prefetch, conflicts, graph, only_defaults, owner, refusals, strategy,
+};
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
-use crate::report::{ChangeEntry, ErrorEntry, Report};
+use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
 use crate::ui::progress::Progress;
 
 /// The checks that run, what they may find, and the app that is deployed.
@@ -65,6 +67,9 @@ pub async fn look(
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
     drop(stage);
+    let (graph, order) = graph::of(&plan.changes, &plan.removals)?;
+    plan.graph = graph;
+    report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
 
     let stage = progress.stage("checking", None);
@@ -83,13 +88,14 @@ pub async fn look(
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
     let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
-    let mut notices: Vec<Problem> = notices.into_iter().chain(left_out).chain(of_app.notices).collect();
+    let mut notices: Vec<Problem> =
+        notices.into_iter().chain(left_out).chain(order.notices).chain(of_app.notices).collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
         notices.push(Problem::new("no object of the manifests matches --filter"));
     }
     let mut foreseen = Foreseen {
         conflicts,
-        not_honoured: blocks,
+        not_honoured: blocks.into_iter().chain(order.blocks).collect(),
         owned: owner::refused(&plan),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
@@ -116,6 +122,26 @@ fn entry(change: &Change) -> ChangeEntry {
         result: None,
         diff: None,
     }
+}
+
+/// The graph of the plan as one list of steps: those of the removals wait for the last ones of the changes.
+fn steps(plan: &Plan) -> Vec<StepEntry> {
+    let changes = &plan.graph.changes;
+    let written = |index: &usize| !plan.changes[*index].action.leaves_alone();
+    let first = changes.iter().map(|step| StepEntry {
+        members: step.members.iter().copied().filter(written).collect(),
+        after: step.after.clone(),
+    });
+    let waited_for: BTreeSet<usize> = changes.iter().flat_map(|step| step.after.iter().copied()).collect();
+    let ends: Vec<usize> = (0..changes.len()).filter(|step| !waited_for.contains(step)).collect();
+    let then = plan.graph.removals.iter().map(|step| StepEntry {
+        members: step.members.iter().map(|index| plan.changes.len() + index).collect(),
+        after: match &step.after[..] {
+            [] => ends.clone(),
+            after => after.iter().map(|step| changes.len() + step).collect(),
+        },
+    });
+    first.chain(then).collect()
 }
 
 fn removed(removal: &Removal) -> ChangeEntry {

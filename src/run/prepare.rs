@@ -12,7 +12,7 @@ use crate::cluster::{Connection, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded};
 use crate::parallel::apart;
-use crate::plan::Prefetch;
+use crate::plan::{Prefetch, graph};
 use crate::problem::{Error, Problem, Result};
 use crate::ui::progress::Progress;
 
@@ -110,7 +110,9 @@ pub async fn open(
     let reading = async {
         let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
         let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
-        complete(read.map_err(Error::Failed)?, configs)
+        let loaded = complete(read.map_err(Error::Failed)?, configs)?;
+        graph::check(&loaded.manifests, settings.namespace.as_deref().unwrap_or("default"))?;
+        Ok(loaded)
     };
     let opening = async {
         let target = Target::open(&settings.target, &connection).await?;

@@ -16,6 +16,7 @@ mod harness;
 mod kube_list;
 mod kube_target;
 mod manifests_config;
+mod order;
 mod owners;
 mod read_ahead;
 mod report;

@@ -70,14 +70,14 @@ fn an_absent_namespace_of_somebody_else_ends_the_deploy_before_it_writes() {
 }
 
 #[test]
-fn a_versioned_object_blocks_and_an_order_is_a_notice() {
+fn a_versioned_object_blocks_and_a_nonce_is_a_notice() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
-    let order = json!({"kapp.k14s.io/change-group": "x.example.com/db", "kapp.k14s.io/change-rule.a": "upsert after upserting x"});
+    let nonce = json!({"kapp.k14s.io/nonce": ""});
     let objects = [
-        config_map(&bed, "plain", "1", &order),
-        config_map(&bed, "other", "1", &order),
+        config_map(&bed, "plain", "1", &nonce),
+        config_map(&bed, "other", "1", &nonce),
         config_map(&bed, "config", "1", &json!({"kapp.k14s.io/versioned": ""})),
     ];
     bed.write("manifests.yaml", &objects.join("\n---\n"));
@@ -86,7 +86,7 @@ fn a_versioned_object_blocks_and_an_order_is_a_notice() {
         let output = bed.gantry(cp.kubeconfig("admin"), &arguments).run();
         output.code(3).stdout_contains("configmap/config").stdout_contains("kapp.k14s.io/versioned: ");
         output.stdout_contains("--> manifests.yaml:5:").stdout_contains("1 error. Nothing was written.");
-        assert_eq!(output.stderr.matches("does not read this order").count(), 1, "{output}");
+        assert_eq!(output.stderr.matches("gantry writes the value as it is").count(), 1, "{output}");
     }
     assert_eq!(live(&bed, "plain"), None);
 }

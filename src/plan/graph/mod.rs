@@ -1,0 +1,292 @@
+//! The order in which a deploy writes and deletes: a graph of steps.
+
+mod steps;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+pub use steps::Step;
+use steps::{Disorder, Edge, Node};
+use written::{Group, Operation, Ordering, Rule, Side, Unreadable};
+
+use super::removal::{self, Removal};
+use super::{Change, order};
+use crate::finding::Action;
+use crate::manifest::{Manifest, Origin, Spans};
+use crate::problem::{Error, Location, Problem, Result};
+use crate::resource::{ObjectRef, Step as PathStep};
+
+const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+
+/// Which changes and removals are under way side by side, and which wait for others.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    /// Their members are indices into the changes of the plan.
+    pub changes: Vec<Step>,
+    /// Their members are indices into the removals of the plan. They start when all changes are written.
+    pub removals: Vec<Step>,
+}
+
+/// What is to be said of the order of a plan.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// Rules that this deploy cannot keep.
+    pub blocks: Vec<Problem>,
+    pub notices: Vec<Problem>,
+}
+
+/// Looks whether the rules of the manifests can be kept, as far as that can be said without the cluster.
+///
+/// # Errors
+/// Annotations that cannot be read; rules that form a cycle.
+pub fn check(manifests: &[Manifest], namespace: &str) -> Result<()> {
+    let object = |manifest| Object { manifest, namespace: manifest.object.namespace.as_deref().unwrap_or(namespace) };
+    let objects: Vec<Object<'_>> = manifests.iter().map(object).collect();
+    let orderings = read(&objects)?;
+    for operation in [Operation::Upsert, Operation::Delete] {
+        let node = |index| Node { rank: 0, ordering: orderings.get(&index) };
+        let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
+        steps::sort(&nodes, operation).map_err(|disorder| {
+            Error::usage(problem(&disorder, |index| (&manifests[index].object, Some(&manifests[index].origin))))
+        })?;
+    }
+    Ok(())
+}
+
+/// Sorts the changes and removals of a plan.
+///
+/// # Errors
+/// As [`check`], with what the cluster says of namespaces.
+pub fn of(changes: &[Change], removals: &[Removal]) -> Result<(Graph, Said)> {
+    let objects: Vec<Object<'_>> = changes
+        .iter()
+        .map(|change| Object {
+            manifest: &change.desired,
+            namespace: change.desired.object.namespace.as_deref().unwrap_or_default(),
+        })
+        .collect();
+    let orderings = read(&objects)?;
+    let mut said = Said { notices: unread_wave(&objects).into_iter().collect(), ..Said::default() };
+    said.notices.extend(unmatched(&objects, &orderings));
+
+    let is_written = |index: &usize| !changes[*index].action.leaves_alone();
+    let node = |index: usize| Node {
+        rank: order::rank(&changes[index].desired.object),
+        ordering: orderings.get(&index).filter(|_| is_written(&index)),
+    };
+    let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
+    let sorted = steps::sort(&nodes, Operation::Upsert).map_err(|disorder| {
+        Error::usage(problem(&disorder, |index| {
+            let Manifest { object, origin, .. } = objects[index].manifest;
+            (object, Some(origin))
+        }))
+    })?;
+
+    let (leaving, notices) = of_removals(removals);
+    said.notices.extend(notices);
+    let node = |index: usize| Node {
+        rank: removal::stage(&removals[index].object),
+        ordering: leaving.get(&index).filter(|_| removals[index].action == Action::Delete),
+    };
+    let nodes: Vec<Node<'_>> = (0..removals.len()).map(node).collect();
+    let deletes = steps::sort(&nodes, Operation::Delete).unwrap_or_else(|disorder| {
+        said.blocks.push(problem(&disorder, |index| (&removals[index].object, None)));
+        Vec::new()
+    });
+    let written = orderings.iter().filter(|(index, _)| is_written(index));
+    let written: Vec<Placed<'_>> = written
+        .map(|(index, ordering)| {
+            let Manifest { object, origin, .. } = objects[*index].manifest;
+            Placed { object, origin: Some(origin), ordering }
+        })
+        .collect();
+    let deleted = leaving.iter().filter(|(index, _)| removals[**index].action == Action::Delete);
+    let deleted: Vec<Placed<'_>> =
+        deleted.map(|(index, ordering)| Placed { object: &removals[*index].object, origin: None, ordering }).collect();
+    said.blocks.extend(turned_round(&written, &deleted));
+    Ok((Graph { changes: sorted, removals: deletes }, said))
+}
+
+/// A manifest in its namespace.
+struct Object<'a> {
+    manifest: &'a Manifest,
+    namespace: &'a str,
+}
+
+/// What the annotations of the manifests say, by index. Where rules name groups by kind or single objects, all that are in
+/// one of them have an entry.
+fn read(objects: &[Object<'_>]) -> Result<BTreeMap<usize, Ordering>> {
+    let mut orderings = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.manifest.may_contain(&written::MARKS))
+    {
+        let Manifest { object: name, raw, origin } = object.manifest;
+        let (ordering, unreadable) = written::read(name, object.namespace, &raw.value());
+        problems.extend(unreadable.into_iter().map(|Unreadable { key, message }| {
+            Problem::new(format!("{name}: {key}: {message}")).at(location(origin, &key))
+        }));
+        orderings.insert(index, ordering);
+    }
+    if !problems.is_empty() {
+        problems.sort();
+        return Err(Error::Usage(problems));
+    }
+    let named: BTreeSet<Group> =
+        orderings.values().flat_map(|ordering| &ordering.rules).map(|rule| rule.group.clone()).collect();
+    if named.iter().any(Group::is_by_kind) {
+        for (index, object) in objects.iter().enumerate() {
+            orderings.entry(index).or_insert_with(|| {
+                let Manifest { object: name, raw, .. } = object.manifest;
+                // Of all other kinds the name alone decides.
+                let manifest = if name.is_crd() { raw.value() } else { Value::Null };
+                written::read(name, object.namespace, &manifest).0
+            });
+        }
+    }
+    if named.iter().any(|group| matches!(group, Group::Object(..))) {
+        for (index, object) in objects.iter().enumerate() {
+            let name = &object.manifest.object;
+            let (in_namespace, anywhere) = (
+                Group::of(&ObjectRef { namespace: Some(object.namespace.to_owned()), ..(**name).clone() }),
+                Group::of(&ObjectRef { namespace: None, ..(**name).clone() }),
+            );
+            for group in [in_namespace, anywhere] {
+                if named.contains(&group) {
+                    orderings.entry(index).or_insert_with(Ordering::default).groups.insert(group);
+                }
+            }
+        }
+    }
+    orderings.retain(|_, ordering| *ordering != Ordering::default());
+    Ok(orderings)
+}
+
+/// What the live annotations of removals say, and what of it cannot be read.
+fn of_removals(removals: &[Removal]) -> (BTreeMap<usize, Ordering>, Vec<Problem>) {
+    let (mut orderings, mut notices) = (BTreeMap::new(), Vec::new());
+    for (index, removal) in removals.iter().enumerate() {
+        let Removal { object, facts, .. } = removal;
+        let manifest = json!({"metadata": {"annotations": facts.annotations}});
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        let (mut ordering, unreadable) = written::read(object, namespace, &manifest);
+        ordering.groups.insert(Group::of(object));
+        notices.extend(unreadable.into_iter().map(|Unreadable { key, message }| {
+            Problem::new(format!("{object}: {key} of the live object is ignored: {message}"))
+        }));
+        orderings.insert(index, ordering);
+    }
+    (orderings, notices)
+}
+
+/// An object with what its annotations say.
+struct Placed<'a> {
+    object: &'a ObjectRef,
+    /// Where its manifest is; `None` for an object that is deleted.
+    origin: Option<&'a Origin>,
+    ordering: &'a Ordering,
+}
+
+/// Rules that would have something deleted before something else is written.
+fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> {
+    let sides = [
+        (written, Operation::Upsert, Side::After, deleted, Operation::Delete),
+        (deleted, Operation::Delete, Side::Before, written, Operation::Upsert),
+    ];
+    let mut problems = Vec::new();
+    for (those, operation, side, others, other) in sides {
+        for placed in those {
+            let is_about = |rule: &&Rule| (rule.operation, rule.side, rule.other) == (operation, side, other);
+            for rule in placed.ordering.rules.iter().filter(is_about) {
+                let Some(member) = others.iter().find(|other| other.ordering.groups.contains(&rule.group)) else {
+                    continue;
+                };
+                let (first, then) = match operation {
+                    Operation::Upsert => (member.object, placed.object),
+                    Operation::Delete => (placed.object, member.object),
+                };
+                let message = format!(
+                    "{}: {}: {first} would have to be deleted before {then} is written, and gantry deletes last",
+                    placed.object, rule.key
+                );
+                let problem = Problem::new(message)
+                    .help("deploy in two steps: first with manifests that leave out both, then with all");
+                problems.push(match placed.origin {
+                    Some(origin) => problem.at(location(origin, &rule.key)),
+                    None => problem,
+                });
+            }
+        }
+    }
+    problems
+}
+
+/// Rules about groups that no object of the manifests is in: mostly misspelt names.
+fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> Vec<Problem> {
+    let groups: BTreeSet<&Group> = orderings.values().flat_map(|ordering| &ordering.groups).collect();
+    let mut said = BTreeSet::new();
+    let mut notices = Vec::new();
+    for (index, ordering) in orderings {
+        let Manifest { object, origin, .. } = objects[*index].manifest;
+        for rule in &ordering.rules {
+            // What the manifests no longer have is deleted.
+            let is_here = rule.operation == rule.other;
+            if is_here && !groups.contains(&rule.group) && said.insert(&rule.group) {
+                let message = match &rule.group {
+                    Group::Named(_) => {
+                        format!("{object}: {}: no object of the manifests is in {}", rule.key, rule.group)
+                    }
+                    Group::Object(..) => format!("{object}: {}: the manifests have no {}", rule.key, rule.group),
+                };
+                let problem = Problem::new(message).at(location(origin, &rule.key));
+                notices.push(problem.help("the rule does nothing; check the name"));
+            }
+        }
+    }
+    notices
+}
+
+/// Argo CD's order, which is not read: said once.
+fn unread_wave(objects: &[Object<'_>]) -> Option<Problem> {
+    let wave = objects.iter().find_map(|object| {
+        let Manifest { object: name, raw, origin } = object.manifest;
+        let has_wave = object.manifest.may_contain(&["sync-wave"])
+            && raw.value()["metadata"]["annotations"].get(SYNC_WAVE).is_some_and(|wave| wave != "0");
+        has_wave.then_some((name, origin))
+    });
+    wave.map(|(name, origin)| {
+        Problem::new(format!("{name}: {SYNC_WAVE}: gantry does not read the waves of Argo CD"))
+            .at(location(origin, SYNC_WAVE))
+            .help("where the order matters: gantry.dev/change-group and gantry.dev/change-rule")
+    })
+}
+
+fn location(origin: &Origin, key: &str) -> Location {
+    Spans::of(origin).locate(&[PathStep::from("metadata"), "annotations".into(), key.into()]).location
+}
+
+fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option<&'a Origin>)) -> Problem {
+    let edges = match disorder {
+        Disorder::Cycle(edges) => edges,
+        Disorder::TooMany(most) => {
+            return Problem::new(format!("the change groups and rules sort the objects into more than {most} steps"))
+                .help("use fewer different groups: {name} in the name of a group makes one for each object");
+        }
+    };
+    let place = |edge: &Edge| Some(location(of(edge.of).1?, &edge.key));
+    let said: Vec<String> = edges
+        .iter()
+        .map(|edge| {
+            let (later, earlier) = (of(edge.later).0, of(edge.earlier).0);
+            let place = place(edge).map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
+            format!("{later} goes after {earlier}{place}")
+        })
+        .collect();
+    let problem = Problem::new(format!("the order of the objects is a cycle: {}", said.join(", ")))
+        .help("change or remove one of these rules");
+    match edges.first().and_then(place) {
+        Some(at) => problem.at(at),
+        None => problem,
+    }
+}

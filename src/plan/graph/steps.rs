@@ -1,0 +1,411 @@
+//! Sorts objects into steps: the rules that somebody wrote first, then the default order as far as it does not contradict them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use super::written::{Group, Operation, Ordering, Side};
+
+/// Objects with the same rules share a step; each step is compared with each other one.
+const MAX_STEPS: usize = 1000;
+
+/// An object that is to be sorted.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    /// By default lower ranks come first.
+    pub rank: u8,
+    /// `None` without rules and groups, and for what is not written: nothing waits for it.
+    pub ordering: Option<&'a Ordering>,
+}
+
+/// Objects that are written side by side.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Indices of the objects.
+    pub members: Vec<usize>,
+    /// The steps that have to end before this one starts, by index. All of them come earlier in the list.
+    pub after: Vec<usize>,
+}
+
+/// Why there is no order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Disorder {
+    /// Each edge says that one object goes after the next one.
+    Cycle(Vec<Edge>),
+    /// More different rules than [`MAX_STEPS`].
+    TooMany(usize),
+}
+
+/// One object goes after another one, by a rule of one of the two.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub later: usize,
+    pub earlier: usize,
+    /// Which of the two has the rule, and the annotation that says so.
+    pub of: usize,
+    pub key: String,
+}
+
+/// What objects of one step have in common.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    rank: u8,
+    is_free: bool,
+    groups: Vec<usize>,
+    rules: Vec<(Side, usize)>,
+}
+
+impl Kind {
+    fn has_rules(&self) -> bool {
+        !self.groups.is_empty() || !self.rules.is_empty()
+    }
+}
+
+/// Sorts the nodes by the rules about this operation.
+///
+/// # Errors
+/// The rules form a cycle, or there are too many.
+pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Vec<Step>, Disorder> {
+    let sorting = Sorting::new(nodes, operation);
+    if sorting.kinds.len() > MAX_STEPS {
+        return Err(Disorder::TooMany(MAX_STEPS));
+    }
+    let mut order = Order::new(sorting.kinds.len());
+    for (later, earlier) in sorting.written()? {
+        if !order.add(later, earlier) {
+            return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier)));
+        }
+    }
+    sorting.add_defaults(&mut order);
+    Ok(sorting.steps(&order))
+}
+
+struct Sorting<'a> {
+    nodes: &'a [Node<'a>],
+    operation: Operation,
+    kinds: Vec<(Kind, Vec<usize>)>,
+    /// The kinds in each group that a rule names.
+    members: Vec<Vec<usize>>,
+    groups: BTreeMap<&'a Group, usize>,
+}
+
+impl<'a> Sorting<'a> {
+    fn new(nodes: &'a [Node<'a>], operation: Operation) -> Self {
+        let rules = |ordering: &'a Ordering| {
+            ordering.rules.iter().filter(move |rule| (rule.operation, rule.other) == (operation, operation))
+        };
+        let orderings = || nodes.iter().filter_map(|node| node.ordering);
+        let named: BTreeSet<&Group> = orderings().flat_map(rules).map(|rule| &rule.group).collect();
+        let groups: BTreeMap<&Group, usize> = named.into_iter().enumerate().map(|(id, group)| (group, id)).collect();
+        let mut kinds: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let ordering = node.ordering;
+            let of = ordering.iter().flat_map(|ordering| &ordering.groups);
+            let mut kind = Kind {
+                rank: node.rank,
+                is_free: ordering.is_some_and(|ordering| ordering.is_free),
+                groups: of.filter_map(|group| groups.get(group).copied()).collect(),
+                rules: ordering.into_iter().flat_map(rules).map(|rule| (rule.side, groups[&rule.group])).collect(),
+            };
+            kind.rules.sort_unstable();
+            kind.rules.dedup();
+            kinds.entry(kind).or_default().push(index);
+        }
+        let kinds: Vec<(Kind, Vec<usize>)> = kinds.into_iter().collect();
+        let mut members = vec![Vec::new(); groups.len()];
+        for (index, (kind, _)) in kinds.iter().enumerate() {
+            kind.groups.iter().for_each(|group| members[*group].push(index));
+        }
+        Sorting { nodes, operation, kinds, members, groups }
+    }
+
+    /// What goes after what, by the written rules.
+    fn written(&self) -> Result<Vec<(usize, usize)>, Disorder> {
+        let mut edges = Vec::new();
+        for (index, (kind, of_kind)) in self.kinds.iter().enumerate() {
+            for (side, group) in &kind.rules {
+                for other in &self.members[*group] {
+                    match (side, *other == index) {
+                        (Side::After, false) => edges.push((index, *other)),
+                        (Side::Before, false) => edges.push((*other, index)),
+                        // An object does not wait for itself, and two of a kind cannot wait for each other.
+                        (_, true) => {
+                            if let [first, second, ..] = of_kind[..] {
+                                let edge = |later, earlier| self.edge((later, index), (earlier, index));
+                                return Err(Disorder::Cycle(vec![edge(first, second), edge(second, first)]));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(edges)
+    }
+
+    /// The first kind is later than the second one, which depends on it already.
+    fn cycle(&self, order: &Order, later: usize, earlier: usize) -> Vec<Edge> {
+        let mut path = vec![later];
+        path.extend(order.path(earlier, later));
+        let first = |kind: usize| (self.kinds[kind].1[0], kind);
+        path.windows(2).map(|pair| self.edge(first(pair[0]), first(pair[1]))).collect()
+    }
+
+    /// The rule by which an object of one kind goes after an object of another.
+    fn edge(&self, (later, of_later): (usize, usize), (earlier, of_earlier): (usize, usize)) -> Edge {
+        let key = |node: usize, side: Side, other: usize| {
+            let rules = &self.nodes[node].ordering?.rules;
+            let names_other =
+                |group: &Group| self.groups.get(group).is_some_and(|group| self.members[*group].contains(&other));
+            let rule = rules.iter().find(|rule| {
+                (rule.operation, rule.other, rule.side) == (self.operation, self.operation, side)
+                    && names_other(&rule.group)
+            });
+            rule.map(|rule| (node, rule.key.clone()))
+        };
+        let by_later = || key(later, Side::After, of_earlier);
+        let (of, key) = by_later().or_else(|| key(earlier, Side::Before, of_later)).unwrap_or_default();
+        Edge { later, earlier, of, key }
+    }
+
+    /// Puts lower ranks first: among objects without rules wholly; between those and others, and among others, wherever that
+    /// does not close a cycle. An object with rules keeps its own place behind lower ranks before others get theirs behind it.
+    fn add_defaults(&self, order: &mut Order) {
+        let kinds = |has_rules: bool| {
+            let fits =
+                move |(_, (kind, _)): &(usize, &(Kind, Vec<usize>))| !kind.is_free && kind.has_rules() == has_rules;
+            self.kinds.iter().enumerate().filter(fits).map(|(index, (kind, _))| (index, kind.rank))
+        };
+        let plain: Vec<(usize, u8)> = kinds(false).collect();
+        let others: Vec<(usize, u8)> = kinds(true).collect();
+        for pair in plain.windows(2) {
+            order.add(pair[1].0, pair[0].0);
+        }
+        let all: Vec<(usize, u8)> = kinds(false).chain(kinds(true)).collect();
+        for (those, behind) in [(&others, &all), (&plain, &others)] {
+            for (later, rank) in those {
+                let mut lower: Vec<(usize, u8)> = behind.iter().filter(|(_, other)| other < rank).copied().collect();
+                // The nearest first: most of the rest follows from them.
+                lower.sort_by_key(|(_, rank)| Reverse(*rank));
+                for (earlier, _) in lower {
+                    order.add(*later, earlier);
+                }
+            }
+        }
+    }
+
+    /// The kinds as steps, each behind those that it waits for, lower ranks first.
+    fn steps(&self, order: &Order) -> Vec<Step> {
+        let count = self.kinds.len();
+        let mut missing: Vec<usize> = order.after.iter().map(Vec::len).collect();
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (later, earlier) in order.after.iter().enumerate() {
+            earlier.iter().for_each(|earlier| before[*earlier].push(later));
+        }
+        let key = |kind: usize| Reverse((self.kinds[kind].0.rank, self.kinds[kind].1[0], kind));
+        let mut ready: BinaryHeap<_> = (0..count).filter(|kind| missing[*kind] == 0).map(key).collect();
+        let mut places = vec![0; count];
+        let mut steps: Vec<Step> = Vec::with_capacity(count);
+        while let Some(Reverse((_, _, kind))) = ready.pop() {
+            places[kind] = steps.len();
+            let mut after: Vec<usize> = order.direct(kind).map(|earlier| places[earlier]).collect();
+            after.sort_unstable();
+            steps.push(Step { members: self.kinds[kind].1.clone(), after });
+            for later in &before[kind] {
+                missing[*later] -= 1;
+                if missing[*later] == 0 {
+                    ready.push(key(*later));
+                }
+            }
+        }
+        steps
+    }
+}
+
+/// What goes after what, without cycles.
+struct Order {
+    after: Vec<Vec<usize>>,
+    /// Of each, all that it goes after, one bit each.
+    all: Vec<Vec<u64>>,
+}
+
+impl Order {
+    fn new(count: usize) -> Self {
+        Order { after: vec![Vec::new(); count], all: vec![vec![0; count.div_ceil(64)]; count] }
+    }
+
+    fn goes_after(&self, later: usize, earlier: usize) -> bool {
+        self.all[later][earlier / 64] >> (earlier % 64) & 1 == 1
+    }
+
+    /// Answers false, and adds nothing, where it would close a cycle.
+    fn add(&mut self, later: usize, earlier: usize) -> bool {
+        if later == earlier || self.goes_after(earlier, later) {
+            return false;
+        }
+        if self.goes_after(later, earlier) {
+            return true;
+        }
+        self.after[later].push(earlier);
+        let mut more = self.all[earlier].clone();
+        more[earlier / 64] |= 1 << (earlier % 64);
+        for other in 0..self.all.len() {
+            if other == later || self.goes_after(other, later) {
+                self.all[other].iter_mut().zip(&more).for_each(|(bits, more)| *bits |= more);
+            }
+        }
+        true
+    }
+
+    /// What it waits for, without what follows from that.
+    fn direct(&self, later: usize) -> impl Iterator<Item = usize> {
+        let after = &self.after[later];
+        after.iter().copied().filter(move |earlier| !after.iter().any(|other| self.goes_after(*other, *earlier)))
+    }
+
+    /// From one to another that it goes after, both ends included.
+    fn path(&self, from: usize, to: usize) -> Vec<usize> {
+        let mut path = vec![from];
+        while let Some(&last) = path.last().filter(|last| **last != to) {
+            let Some(next) = self.after[last].iter().find(|next| **next == to || self.goes_after(**next, to)) else {
+                break;
+            };
+            path.push(*next);
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::graph::written::Rule;
+
+    fn named(name: &str) -> Group {
+        Group::Named(name.to_owned())
+    }
+
+    /// `groups | rules`, as in `a b | after c, before d`.
+    fn ordering(text: &str) -> Ordering {
+        let (groups, rules) = text.split_once('|').unwrap_or((text, ""));
+        let rule = |text: &str| {
+            let (side, group) = text.trim().split_once(' ').unwrap();
+            let side = if side == "after" { Side::After } else { Side::Before };
+            let operation = Operation::Upsert;
+            Rule { operation, side, other: operation, group: named(group), key: text.trim().to_owned() }
+        };
+        Ordering {
+            groups: groups.split_whitespace().map(named).collect(),
+            rules: rules.split(',').filter(|text| !text.trim().is_empty()).map(rule).collect(),
+            is_free: false,
+        }
+    }
+
+    fn sorted(nodes: &[(u8, &str)]) -> Result<Vec<Step>, Disorder> {
+        let orderings: Vec<Ordering> = nodes.iter().map(|(_, text)| ordering(text)).collect();
+        let nodes: Vec<Node<'_>> = nodes
+            .iter()
+            .zip(&orderings)
+            .map(|((rank, _), ordering)| Node { rank: *rank, ordering: Some(ordering) })
+            .collect();
+        sort(&nodes, Operation::Upsert)
+    }
+
+    /// Steps as `members < steps that it waits for`.
+    fn shown(nodes: &[(u8, &str)]) -> Vec<String> {
+        let step = |step: Step| match step.after[..] {
+            [] => format!("{:?}", step.members),
+            _ => format!("{:?} < {:?}", step.members, step.after),
+        };
+        sorted(nodes).unwrap().into_iter().map(step).collect()
+    }
+
+    fn cycle(nodes: &[(u8, &str)]) -> Vec<(usize, usize, usize, String)> {
+        match sorted(nodes) {
+            Err(Disorder::Cycle(edges)) => {
+                edges.into_iter().map(|edge| (edge.later, edge.earlier, edge.of, edge.key)).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_rules_lower_ranks_come_first() {
+        assert_eq!(shown(&[]), [""; 0]);
+        assert_eq!(shown(&[(5, ""), (1, ""), (5, ""), (3, "")]), ["[1]", "[3] < [0]", "[0, 2] < [1]"]);
+        // A group that no rule names changes nothing.
+        assert_eq!(shown(&[(5, "a"), (5, "")]), ["[0, 1]"]);
+    }
+
+    #[test]
+    fn rules_order_objects_of_one_rank() {
+        assert_eq!(shown(&[(5, "| after db"), (5, ""), (5, "db")]), ["[1]", "[2]", "[0] < [1]"]);
+        assert_eq!(shown(&[(5, "db"), (5, "| before db")]), ["[1]", "[0] < [0]"]);
+        // All members of a group, also those with rules of their own.
+        let nodes = [(5, "x | after y"), (5, "x"), (5, "| after x"), (5, "y")];
+        assert_eq!(shown(&nodes), ["[1]", "[3]", "[0] < [1]", "[2] < [0, 2]"]);
+    }
+
+    #[test]
+    fn a_written_rule_is_stronger_than_the_default_order_and_the_rest_of_it_stays() {
+        // The object of rank 2 waits for one of rank 5, which waits for all other lower ranks.
+        let nodes = [(1, ""), (2, "| after late"), (3, ""), (5, "late"), (6, "")];
+        assert_eq!(shown(&nodes), ["[0]", "[2] < [0]", "[3] < [1]", "[1] < [2]", "[4] < [3]"]);
+    }
+
+    #[test]
+    fn a_free_object_waits_for_nothing_by_default() {
+        let free = Ordering { is_free: true, ..ordering("a") };
+        let waits = ordering("| after a");
+        let node = |rank, ordering| Node { rank, ordering };
+        let steps = sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], Operation::Upsert).unwrap();
+        let after = |member: usize| {
+            let step = steps.iter().find(|step| step.members == [member]).unwrap();
+            step.after.iter().flat_map(|after| steps[*after].members.clone()).collect::<Vec<usize>>()
+        };
+        assert_eq!((after(0), after(1), after(2)), (vec![], vec![], vec![0]));
+    }
+
+    #[test]
+    fn a_cycle_names_each_edge_and_the_rule_behind_it() {
+        let key = str::to_owned;
+        assert_eq!(
+            cycle(&[(5, "a | after b"), (5, "b | after a")]),
+            [(1, 0, 1, key("after a")), (0, 1, 0, key("after b"))]
+        );
+        // By a rule of the earlier one.
+        let found = cycle(&[(5, "a | before b, after c"), (5, "b"), (5, "c | after b")]);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found.contains(&(1, 0, 0, key("before b"))), "{found:?}");
+        // Two of a kind.
+        assert_eq!(
+            cycle(&[(5, "a | after a"), (5, "a | after a")]),
+            [(0, 1, 0, key("after a")), (1, 0, 1, key("after a"))]
+        );
+        assert_eq!(shown(&[(5, "a | after a")]), ["[0]"]);
+    }
+
+    #[test]
+    fn only_rules_about_the_operation_count() {
+        let mut later = ordering("| after a");
+        later.rules[0].operation = Operation::Delete;
+        let group = ordering("a");
+        let nodes = [Node { rank: 1, ordering: Some(&later) }, Node { rank: 1, ordering: Some(&group) }];
+        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().len(), 1);
+        assert_eq!(sort(&nodes, Operation::Delete).unwrap().len(), 1, "deleted after what is written");
+        later.rules[0].other = Operation::Delete;
+        let nodes = [Node { rank: 1, ordering: Some(&later) }, Node { rank: 1, ordering: Some(&group) }];
+        assert_eq!(sort(&nodes, Operation::Delete).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn very_many_objects_are_few_steps_and_too_many_rules_are_refused() {
+        let (one, other) = (ordering("a"), ordering("| after a"));
+        let node = |ordering| Node { rank: 1, ordering: Some(ordering) };
+        let nodes: Vec<Node<'_>> = (0..50_000).map(|index| node(if index % 2 == 0 { &one } else { &other })).collect();
+        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().len(), 2);
+        let many: Vec<Ordering> =
+            (0..=MAX_STEPS).map(|index| ordering(&format!("g{index} | after g{}", index + 1))).collect();
+        let nodes: Vec<Node<'_>> = many.iter().map(node).collect();
+        assert_eq!(sort(&nodes, Operation::Upsert), Err(Disorder::TooMany(MAX_STEPS)));
+        assert_eq!(sort(&nodes[1..], Operation::Upsert).unwrap().len(), MAX_STEPS);
+    }
+}

@@ -1,0 +1,210 @@
+//! The order in which a deploy writes and deletes: what annotations ask for, before the default one.
+
+use crate::support::{Bed, Proxy, Recorded, When, closed_port, control_plane, results};
+use serde_json::{Value, json};
+
+const GROUP: &str = "kapp.k14s.io/change-group";
+const RULE: &str = "kapp.k14s.io/change-rule";
+const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
+
+/// An object of a core kind.
+fn object(bed: &Bed, kind: &str, name: &str, annotations: &Value) -> Value {
+    let metadata = json!({"name": name, "namespace": bed.names.namespace, "annotations": annotations});
+    json!({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+}
+
+fn config_map(bed: &Bed, name: &str, annotations: Value) -> Value {
+    object(bed, "ConfigMap", name, &annotations)
+}
+
+/// Each object on a line of its own, the separators between them.
+fn write(bed: &Bed, objects: &[Value]) {
+    let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+    bed.write("manifests.yaml", &texts.join("\n---\n"));
+}
+
+fn prepared() -> Bed {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    bed
+}
+
+/// The names of the objects of these kinds in the order in which they were written or deleted.
+fn written(proxy: &Proxy, method: &str) -> Vec<String> {
+    let is_one = |request: &Recorded| {
+        request.method == method
+            && !request.query.contains("dryRun")
+            && ["configmaps", "secrets", "serviceaccounts"].iter().any(|kind| request.path.contains(kind))
+            && !request.path.ends_with(".gantry")
+    };
+    let name = |request: Recorded| request.path.rsplit('/').next().unwrap_or_default().to_owned();
+    proxy.requests().into_iter().filter(is_one).map(name).collect()
+}
+
+#[test]
+fn objects_are_written_after_those_that_their_annotations_name() {
+    let bed = prepared();
+    let proxy = Proxy::start(control_plane());
+    let namespace = &bed.names.namespace;
+    // By default in the order of the file, secrets before configmaps.
+    let objects = [
+        config_map(&bed, "f", json!({DEPENDS_ON: format!("/namespaces/{namespace}/ConfigMap/e")})),
+        config_map(
+            &bed,
+            "e",
+            json!({"gantry.dev/change-rule.x": "upsert after upserting x.example.com/{namespace}-d"}),
+        ),
+        config_map(&bed, "d", json!({"gantry.dev/change-group": "x.example.com/{namespace}-{name}"})),
+        config_map(&bed, "c", json!({RULE: "upsert before upserting x.example.com/{namespace}-d", GROUP: "y"})),
+        object(
+            &bed,
+            "Secret",
+            "b",
+            &json!({RULE: "upsert before upserting y", (format!("{RULE}.1")): "upsert after upserting z"}),
+        ),
+        object(&bed, "ServiceAccount", "a", &json!({(format!("{GROUP}.1")): "z", RULE: "delete after deleting y"})),
+        config_map(&bed, "plain", json!({})),
+    ];
+    write(&bed, &objects);
+    let output = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
+    output.code(0);
+    let order = written(&proxy, "PATCH");
+    let order: Vec<&str> = order.iter().map(String::as_str).filter(|name| *name != "plain").collect();
+    assert_eq!(order, ["a", "b", "c", "d", "e", "f"]);
+
+    // The report has the steps.
+    let report = output.report();
+    let name = |index: &Value| {
+        report["changes"][index.as_u64().expect("an index") as usize]["object"]["name"]
+            .as_str()
+            .expect("a name")
+            .to_owned()
+    };
+    let steps = report["graph"].as_array().expect("steps");
+    let step = |wanted: &str| {
+        let has =
+            |step: &&Value| step["members"].as_array().expect("members").iter().any(|index| name(index) == wanted);
+        steps.iter().find(has).unwrap_or_else(|| panic!("{wanted} in {steps:#?}"))
+    };
+    let after = |wanted: &str| -> Vec<String> {
+        let after = step(wanted)["after"].as_array().into_iter().flatten();
+        after
+            .flat_map(|earlier| steps[earlier.as_u64().unwrap() as usize]["members"].as_array().unwrap())
+            .map(name)
+            .collect()
+    };
+    assert_eq!(after("f"), ["e"]);
+    assert_eq!(after("e"), ["d"]);
+
+    // Nothing is left to do, and nobody waits for what is not written.
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0).stdout_contains("7 objects unchanged");
+}
+
+#[test]
+fn what_waits_for_an_object_that_fails_is_not_written() {
+    let bed = prepared();
+    let proxy = Proxy::start(control_plane());
+    let objects = [
+        config_map(&bed, "second", json!({RULE: "upsert after upserting first"})),
+        config_map(&bed, "first", json!({GROUP: "first"})),
+    ];
+    write(&bed, &objects);
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid",
+        "message": "no"});
+    proxy.answer(When::new("PATCH", "/configmaps/first"), 422, refusal);
+    let output = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
+    output.code(1);
+    let mut found = results(&output.report());
+    found.sort();
+    let result = |(_, result): &(String, String)| result.clone();
+    assert_eq!(found.iter().map(result).collect::<Vec<_>>(), ["failed", "notReached"], "{output}");
+    assert_eq!(control_plane().get(&bed.config_map_path("second")).0, 404);
+}
+
+#[test]
+fn rules_that_cannot_be_kept_end_the_run_before_any_request() {
+    let bed = Bed::new();
+    let nowhere = || closed_port(bed.folder.path());
+    let in_turn = |name: &str, after: &str| {
+        config_map(&bed, name, json!({GROUP: format!("g/{name}"), RULE: format!("upsert after upserting g/{after}")}))
+    };
+    write(&bed, &[in_turn("a", "b"), in_turn("b", "c"), in_turn("c", "a")]);
+    for command in ["deploy", "check", "diff"] {
+        let output = bed.gantry(nowhere(), &[command, "-f", "manifests.yaml"]).run();
+        output.code(2);
+        let text = output.to_string();
+        assert!(text.contains("the order of the objects is a cycle: "), "{text}");
+        for (later, earlier, line) in [("a", "b", 1), ("b", "c", 3), ("c", "a", 5)] {
+            let namespace = &bed.names.namespace;
+            let edge = format!(
+                "configmap/{later} -n {namespace} goes after configmap/{earlier} -n {namespace} (manifests.yaml:{line})"
+            );
+            assert!(text.contains(&edge), "{edge}\n{text}");
+        }
+    }
+    // Also one that only a later deletion would meet.
+    let deleted = |name: &str, before: &str| {
+        config_map(&bed, name, json!({GROUP: name, RULE: format!("delete before deleting {before}")}))
+    };
+    write(&bed, &[deleted("a", "b"), deleted("b", "a")]);
+    bed.deploy(nowhere(), &[]).run().code(2).stderr_contains("the order of the objects is a cycle");
+
+    let yaml = |rule: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    {RULE}: \"{rule}\"\n")
+    };
+    let wrong = [
+        ("upsert after x", "a rule is like \"upsert after upserting apps.example.com/database\""),
+        ("upsert after upserting {crd-kind}", "{crd-kind} has no value for this object"),
+        ("upsert after upserting {uid}", "unknown placeholder {uid}"),
+    ];
+    for (rule, message) in wrong {
+        bed.write("manifests.yaml", &yaml(rule));
+        let output = bed.deploy(nowhere(), &[]).run();
+        output.code(2).stderr_contains(message).stderr_contains("--> manifests.yaml:6:5");
+    }
+}
+
+#[test]
+fn a_rule_about_nothing_and_an_order_of_another_tool_are_notices() {
+    let bed = prepared();
+    let objects = [
+        config_map(&bed, "a", json!({RULE: "upsert after upserting databse"})),
+        config_map(&bed, "b", json!({GROUP: "database", DEPENDS_ON: "apps/namespaces/x/Deployment/web"})),
+        config_map(&bed, "c", json!({"argocd.argoproj.io/sync-wave": "-1"})),
+        config_map(&bed, "d", json!({"argocd.argoproj.io/sync-wave": "2"})),
+    ];
+    write(&bed, &objects);
+    let output = bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
+    output.code(0).stderr_contains("no object of the manifests is in the change group databse");
+    output.stderr_contains("the manifests have no deployment.apps/web -n x");
+    assert_eq!(output.stderr.matches("gantry does not read the waves of Argo CD").count(), 1, "{output}");
+}
+
+#[test]
+fn members_are_deleted_in_the_order_of_their_live_annotations() {
+    let bed = prepared();
+    let proxy = Proxy::start(control_plane());
+    let app = |objects: &[Value], flags: &[&str]| {
+        write(&bed, objects);
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &bed.names.namespace, "--prune-max=9"];
+        bed.gantry(proxy.kubeconfig("admin"), &[&arguments, flags].concat()).run()
+    };
+    let kept = || config_map(&bed, "kept", json!({}));
+    let leaving = [
+        kept(),
+        config_map(&bed, "one", json!({GROUP: "first"})),
+        config_map(&bed, "three", json!({RULE: "delete after deleting second"})),
+        config_map(&bed, "two", json!({GROUP: "second", RULE: "delete after deleting first"})),
+    ];
+    app(&leaving, &[]).code(0);
+    app(&[kept()], &["--prune=yes"]).code(0).stdout_contains("3 deleted");
+    assert_eq!(written(&proxy, "DELETE"), ["one", "two", "three"]);
+
+    // What has to be deleted before something is written is refused.
+    app(&[kept(), config_map(&bed, "old", json!({GROUP: "old"}))], &[]).code(0);
+    let new = config_map(&bed, "new", json!({RULE: "upsert after deleting old"}));
+    let output = app(&[kept(), new], &["--prune=yes"]);
+    output.code(3).stdout_contains("gantry deletes last").stdout_contains("--> manifests.yaml:3:");
+    assert_eq!(control_plane().get(&bed.config_map_path("new")).0, 404);
+    assert_eq!(control_plane().get(&bed.config_map_path("old")).0, 200);
+}
