@@ -144,7 +144,6 @@ pub fn judge(group: &str, kind: &str, object: &Value) -> State {
         ("apps", "DaemonSet") => workloads::daemon_set(view),
         ("apps", "ReplicaSet") | ("", "ReplicationController") => workloads::replica_set(view),
         ("batch", "Job") => workloads::job(view),
-        ("batch", "CronJob") => State::READY,
         ("", "Pod") => pods::pod(view),
         ("", "PersistentVolumeClaim") => resources::claim(view),
         ("", "PersistentVolume") => resources::volume(view),
@@ -155,7 +154,7 @@ pub fn judge(group: &str, kind: &str, object: &Value) -> State {
         ("autoscaling", "HorizontalPodAutoscaler") => resources::autoscaler(view),
         ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
-        // ConfigMaps, roles and the like have no status, so they are ready at once.
+        // ConfigMaps, roles, CronJobs and the like have no conditions, so they are ready at once.
         _ => custom::resource(view),
     }
 }

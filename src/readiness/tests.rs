@@ -109,6 +109,7 @@ fn stateful_sets_and_daemon_sets() {
         (kind, with(status(3, 3, 3, "a")), "no", "moving from revision a to b"),
         (kind, partition(2, status(3, 1, 3, "a")), "yes", "partition 2: Pods below it are not updated"),
         (kind, partition(2, status(3, 0, 3, "a")), "no", "0 of 1 replica updated"),
+        (kind, partition(1, status(3, 2, 3, "a")), "yes", "partition 1: Pods below it are not updated"),
         (kind, partition(9, status(3, 0, 2, "a")), "no", "2 of 3 replicas ready"),
         (kind, seen(on_delete.clone(), json!({})), "yes", by_hand),
         (kind, json!({"metadata": {"generation": 1}, "spec": on_delete}), "no", "its controller has not seen it yet"),
@@ -119,6 +120,7 @@ fn stateful_sets_and_daemon_sets() {
         (kind, seen(json!({}), with(2, 2, 0)), "yes", ""),
         (kind, seen(json!({}), with(0, 0, 0)), "yes", "no node to run on"),
         (kind, seen(json!({}), with(2, 1, 0)), "no", "1 of 2 Pods updated"),
+        (kind, json!({"metadata": {"generation": 1}}), "no", "its controller has not seen it yet"),
         (kind, seen(json!({}), with(2, 2, 1)), "no", "1 of 2 Pods not available"),
         (kind, seen(json!({}), json!({})), "no", "its controller has not counted nodes yet"),
         (kind, seen(json!({"updateStrategy": {"type": "OnDelete"}}), with(2, 0, 2)), "yes", by_hand),
@@ -134,7 +136,9 @@ fn replica_sets_and_jobs() {
             (kind, with(json!({"availableReplicas": 2})), "yes", ""),
             (kind, with(json!({"availableReplicas": 1})), "no", "1 of 2 replicas available"),
             (kind, with(json!({"conditions": quota})), "no", "FailedCreate: exceeded quota"),
+            (kind, with(json!({"availableReplicas": -1})), "no", "0 of 2 replicas available"),
             (kind, seen(json!({"replicas": 0}), json!({})), "yes", "scaled to 0"),
+            (kind, json!({"metadata": {"generation": 1}}), "no", "its controller has not seen it yet"),
         ]);
     }
     let kind = "Job.batch";
@@ -173,8 +177,8 @@ fn pods() {
     let mut never = running(ready.clone(), ended.clone());
     never["spec"]["restartPolicy"] = "Never".into();
     let evicted = json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}});
-    let mut init =
-        running(unready.clone(), json!({"name": "web", "state": {"waiting": {"reason": "PodInitializing"}}}));
+    let begun = json!({"name": "web", "state": {"waiting": {"reason": "PodInitializing"}}});
+    let mut init = running(unready.clone(), begun.clone());
     init["status"]["initContainerStatuses"] = json!([crash.clone()]);
     check(&[
         (kind, phase("Succeeded"), "yes", ""),
@@ -192,6 +196,7 @@ fn pods() {
             "no",
             "Unschedulable: 0/3 nodes are available: 3 too small",
         ),
+        (kind, pending(json!({"phase": "Pending", "containerStatuses": [begun]})), "no", "Pending, not Ready"),
         (kind, phase("Unknown"), "no", "its node does not answer"),
         (kind, json!({}), "no", "no node has taken it yet"),
         (kind, never, "failed", "container web: Error (exit code 2)"),
@@ -272,6 +277,7 @@ fn volumes_namespaces_services_and_what_is_ready_at_once() {
         ("PersistentVolume", phase("Available"), "yes", ""),
         ("PersistentVolume", phase("Bound"), "yes", ""),
         ("PersistentVolume", phase("Pending"), "no", "Pending"),
+        ("PersistentVolume", json!({}), "no", "Pending"),
         ("PersistentVolume", phase("Failed"), "failed", "Failed"),
         (
             "PersistentVolume",
@@ -281,6 +287,7 @@ fn volumes_namespaces_services_and_what_is_ready_at_once() {
         ),
         ("Namespace", phase("Active"), "yes", ""),
         ("Namespace", phase("Terminating"), "no", "Terminating"),
+        ("Namespace", json!({}), "no", "not Active yet"),
         ("Namespace", namespace.clone(), "no", "terminating, finalizers: kubernetes"),
         // Elsewhere `spec.finalizers` is the maker's own field.
         ("Sample.example.com", namespace, "no", "terminating"),
@@ -324,6 +331,7 @@ fn custom_resources_follow_kstatus() {
         (kind, conditions([condition("Available", "True", "", ""), ready("False")]), "no", "Why: text"),
         (kind, conditions([condition("Available", "False", "", "")]), "no", "Available is False"),
         (kind, conditions([condition("Succeeded", "True", "", "")]), "yes", ""),
+        (kind, conditions([condition("Succeeded", "False", "", "")]), "no", "Succeeded is False"),
         (kind, conditions([condition("Synced", "False", "", "")]), "yes", ""),
         (kind, json!({"metadata": {"generation": 2}}), "yes", ""),
         (kind, old, "no", "its controller has seen generation 1 of 2"),

@@ -57,7 +57,7 @@ pub fn stateful_set(view: View<'_>) -> State {
     }
     let wanted = view.replicas();
     let partition = view.count("/spec/updateStrategy/rollingUpdate/partition");
-    let to_update = wanted.saturating_sub(partition).max(0);
+    let to_update = wanted.saturating_sub(partition);
     let (all, updated) = (view.count("/status/replicas"), view.count("/status/updatedReplicas"));
     let ready = view.count("/status/readyReplicas");
     let revisions = (view.text("/status/currentRevision"), view.text("/status/updateRevision"));
