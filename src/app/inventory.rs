@@ -17,6 +17,9 @@ const MOST: usize = 900 << 10;
 /// Nobody's lines come to more; a text that unpacks to more is no inventory.
 const MOST_UNPACKED: u64 = 64 << 20;
 
+/// A space in a name, as those of RBAC may have: no name has a percent sign.
+const SPACE: &str = "%20";
+
 /// One object of an app.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
@@ -73,6 +76,7 @@ pub fn encode(members: &BTreeSet<Member>) -> Result<Encoded, String> {
         let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
         let namespace = or_dash(namespace.as_deref().unwrap_or_default());
         let adopted = if *adopted { " adopted" } else { "" };
+        let name = name.replace(' ', SPACE);
         text.push_str(&format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group)));
     }
     if text.len() < PACKED {
@@ -97,15 +101,18 @@ pub fn decode(text: &str, packed: bool) -> Result<BTreeSet<Member>, String> {
         true => {
             let bytes = STANDARD.decode(text.trim()).map_err(|_| "the inventory is not base64".to_owned())?;
             let mut out = String::new();
-            let read = GzDecoder::new(&bytes[..]).take(MOST_UNPACKED).read_to_string(&mut out);
-            read.map_err(|_| "the inventory cannot be unpacked".to_owned())?;
+            let read = GzDecoder::new(&bytes[..]).take(MOST_UNPACKED + 1).read_to_string(&mut out);
+            let read = read.map_err(|_| "the inventory cannot be unpacked".to_owned())?;
+            if read as u64 > MOST_UNPACKED {
+                return Err("the inventory is too long".to_owned());
+            }
             unpacked = out;
             &unpacked
         }
     };
     text.lines()
         .enumerate()
-        .map(|(index, line)| member(line).ok_or(format!("line {} of the inventory", index + 1)))
+        .map(|(index, line)| member(line).ok_or_else(|| format!("line {} of the inventory", index + 1)))
         .collect()
 }
 
@@ -121,7 +128,7 @@ fn member(line: &str) -> Option<Member> {
         group: dash(group).unwrap_or_default(),
         kind: kind.to_owned(),
         namespace: dash(namespace),
-        name: name.to_owned(),
+        name: name.replace(SPACE, " "),
         uid: uid.to_owned(),
         adopted,
     })
@@ -136,7 +143,7 @@ mod tests {
             group: if index.is_multiple_of(2) { String::new() } else { "apps".into() },
             kind: "Deployment".into(),
             namespace: (!index.is_multiple_of(3)).then(|| "prod".into()),
-            name: format!("web:{index}.x"),
+            name: format!("web:{index} x"),
             uid: format!("{index:08x}-0000-4000-8000-{index:012x}"),
             adopted: index.is_multiple_of(5),
         };

@@ -10,9 +10,6 @@ use crate::manifest::{Manifest, Spans};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{RawObject, Step};
 
-/// From so many bytes of JSON on, it is made again whenever it is asked for, as that of the manifest is.
-const HELD: usize = 64 << 10;
-
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]
@@ -38,7 +35,7 @@ fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> std::result::Resul
 pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
     let mut problems = Vec::new();
     for manifest in manifests {
-        if has_label(&manifest.raw.json()) {
+        if manifest.may_contain(&["applyset.kubernetes.io"]) && has_label(&manifest.raw.json()) {
             let at = Spans::of(&manifest.origin).locate(&[Step::from("metadata"), "labels".into(), PART_OF.into()]);
             let message = format!("{}: the label {PART_OF} is set by the tool that keeps an ApplySet", manifest.object);
             problems.push(Problem::new(message).at(at.location).help("remove the label from the manifest"));
@@ -48,11 +45,7 @@ pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
             Some(json) => RawObject::new(labelled(json, id)),
             None => {
                 let (raw, id) = (manifest.raw.clone(), id.to_owned());
-                let json = labelled(&raw.json(), &id);
-                match json.len() < HELD {
-                    true => RawObject::new(json),
-                    false => RawObject::made_when_asked(move || labelled(&raw.json(), &id)),
-                }
+                RawObject::made_when_asked(move || labelled(&raw.json(), &id))
             }
         };
     }

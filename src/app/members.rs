@@ -190,12 +190,10 @@ async fn search(
             let content = wanted(&found.object).then(|| cluster::listed(json, &resource)).flatten();
             all.push((found, content));
         };
-        let found = pages.gather(gather).await;
-        (resource.clone(), namespace.map(str::to_owned), found)
+        pages.gather(gather).await
     };
     let mut answers = stream::iter(lists).map(list).buffer_unordered(AT_ONCE);
-    let mut unlisted: BTreeSet<(String, Option<String>)> = BTreeSet::new();
-    while let Some((resource, namespace, found)) = answers.next().await {
+    while let Some(found) = answers.next().await {
         match found {
             Ok(all) => {
                 for (found, content) in all {
@@ -207,7 +205,6 @@ async fn search(
             }
             Err(ListError::NotServed(_)) => {}
             Err(error) => {
-                unlisted.insert((group_kind(&resource.group, &resource.kind), namespace));
                 let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
                 let message = format!("could not look for members of the app {}: {}", parent.app.name, what.message);
                 live.unread.push(Problem { message, ..what });
@@ -230,25 +227,20 @@ async fn missing(
     target: &Target,
     read: Read,
 ) -> Result<()> {
-    let listed: BTreeSet<(String, String, Option<String>, String)> = live
-        .found
-        .iter()
-        .map(|found| {
-            let (group, kind, namespace, name) = found.object.identity();
-            (group.to_owned(), kind.to_owned(), namespace.map(str::to_owned), name.to_owned())
-        })
-        .collect();
-    let is_listed = |member: &Member| {
-        let (group, kind, namespace, name) = member.identity();
-        listed.contains(&(group.to_owned(), kind.to_owned(), namespace.map(str::to_owned), name.to_owned()))
+    let listed: BTreeSet<_> = live.found.iter().map(|found| found.object.identity()).collect();
+    let unseen: Vec<&Member> = parent.members.iter().filter(|member| !listed.contains(&member.identity())).collect();
+    let is_served = |member: &&Member| resources.contains_key(&member.group_kind());
+    let aggregated = match unseen.iter().all(is_served) {
+        true => Ok(BTreeSet::new()),
+        false => aggregated(target).await,
     };
     let mut wanted = Vec::new();
     let mut asked = Vec::new();
-    for member in parent.members.iter().filter(|member| !is_listed(member)) {
+    for member in unseen {
         let Some(resource) = resources.get(&member.group_kind()) else {
-            match is_aggregated(&member.group, target).await {
+            match &aggregated {
                 // The CRD is gone, and the object with it.
-                Ok(false) => live.gone.push(member.clone()),
+                Ok(groups) if !groups.contains(&member.group) => live.gone.push(member.clone()),
                 _ => live.unread.push(
                     Problem::new(format!("{} is not served, so nobody knows of {}", member.group_kind(), member.name))
                         .help("is an aggregated API down? kubectl get apiservices"),
@@ -279,8 +271,8 @@ async fn missing(
     Ok(())
 }
 
-/// Whether another server answers for the group, through an APIService: where that is down, its objects come back with it.
-async fn is_aggregated(group: &str, target: &Target) -> std::result::Result<bool, ListError> {
+/// The groups for which another server answers, through an APIService: where that is down, its objects come back with it.
+async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, ListError> {
     #[derive(Deserialize)]
     struct ApiService {
         spec: Spec,
@@ -300,11 +292,11 @@ async fn is_aggregated(group: &str, target: &Target) -> std::result::Result<bool
         namespaced: false,
     };
     let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
-    let is_of_group = |found: &mut bool, json: &str| {
-        let service = serde_json::from_str::<ApiService>(json).ok();
-        *found |= service.is_none_or(|service| service.spec.group == group && service.spec.service.is_some());
+    let gather = |groups: &mut BTreeSet<String>, json: &str| {
+        let Ok(ApiService { spec }) = serde_json::from_str(json) else { return };
+        groups.extend(spec.service.is_some().then_some(spec.group));
     };
-    target.list(&request).gather(is_of_group).await
+    target.list(&request).gather(gather).await
 }
 
 /// Each kind at the highest of its versions, by `Kind.group`.

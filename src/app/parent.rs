@@ -131,9 +131,31 @@ impl Parent {
     /// # Errors
     /// It cannot be read, or is not a parent of gantry's.
     pub async fn read(app: &App, target: &Target) -> Result<Option<Self>> {
-        let wanted = Wanted { resource: config_maps().into(), object: app.parent().into() };
-        let live = target.read(&[wanted], &|_, _| ()).await?.pop().flatten();
+        let live = Self::live(app, target).await?;
         live.map(|live| Self::of(app, live).map_err(Error::failed)).transpose()
+    }
+
+    /// Reads the parent of an app that is given up. A record that cannot be read is taken for an empty one: the label alone
+    /// tells its members.
+    ///
+    /// # Errors
+    /// It cannot be read at all, or is not a parent of gantry's.
+    pub async fn read_to_forget(app: &App, target: &Target) -> Result<Option<Self>> {
+        let Some(live) = Self::live(app, target).await? else { return Ok(None) };
+        match Self::of(app, live.clone()) {
+            Err(_) => {
+                let mut value = live.raw.value();
+                value["data"] = json!({});
+                let live = Live { raw: RawObject::from_value(&value), ..live };
+                Self::of(app, live).map(Some).map_err(Error::failed)
+            }
+            parent => parent.map(Some).map_err(Error::failed),
+        }
+    }
+
+    async fn live(app: &App, target: &Target) -> Result<Option<Live>> {
+        let wanted = Wanted { resource: config_maps().into(), object: app.parent().into() };
+        Ok(target.read(&[wanted], &|_, _| ()).await?.pop().flatten())
     }
 
     /// # Errors

@@ -36,7 +36,7 @@ impl Removed {
 /// How often an object is looked at again that moved between check and deletion.
 const TRIES: u32 = 5;
 
-/// Deletes and lets go: each step is gone before the next one begins.
+/// Deletes and lets go: each step is gone before the next one begins. Says after each request how many have been made.
 pub async fn run(
     removals: &[Removal],
     steps: &[Step],
@@ -44,9 +44,11 @@ pub async fn run(
     field_manager: &str,
     timeout: Duration,
     stop: &watch::Receiver<bool>,
+    on_removed: &(dyn Fn(usize) + Sync),
 ) -> Removed {
     let mut removed = Removed { results: vec![ApplyResult::NotReached; removals.len()], ..Removed::default() };
     let deadline = Instant::now() + timeout;
+    let mut done = 0;
     for Step { members, .. } in steps {
         if *stop.borrow() || !removed.problems.is_empty() || !removed.stuck.is_empty() {
             break;
@@ -54,6 +56,8 @@ pub async fn run(
         let one = async |index: usize| (index, remove(&removals[index], target, field_manager).await);
         let mut answers = stream::iter(members.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
         while let Some((index, answer)) = answers.next().await {
+            done += usize::from(answer.is_ok() && !removals[index].is_done);
+            on_removed(done);
             match answer {
                 Ok(()) if removals[index].action == Action::Delete => removed.results[index] = ApplyResult::Deleted,
                 Ok(()) => removed.results[index] = ApplyResult::Applied,
@@ -81,42 +85,48 @@ async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Resu
     }
     let mut resource_version = facts.resource_version.clone();
     for _ in 0..TRIES {
-        let changed = match action {
+        match action {
             Action::Delete => {
                 let foreground = matches!(object.group(), "apps" | "batch");
                 let uid = &facts.uid;
                 let delete = Delete { resource, object, uid, resource_version: &resource_version, foreground };
                 match target.delete(&delete).await {
                     Ok(()) => return Ok(()),
-                    Err(DeleteError::Changed) => true,
+                    Err(DeleteError::Changed) => {}
                     Err(DeleteError::Refused(problem)) => return Err(not_removed(removal, "deleted", problem)),
                 }
             }
             _ => {
-                let Some(live) = now(removal, target).await? else { return Ok(()) };
+                let Some(live) = as_checked(removal, target).await? else { return Ok(()) };
                 let unmark =
                     Unmark { resource, object, live: &live, labels: &[PART_OF], annotations: &[], field_manager };
                 match target.unmark(&unmark).await {
                     Ok(_) => return Ok(()),
                     Err(ApplyError::Refused(problem)) => return Err(not_removed(removal, "let go", problem)),
-                    Err(_) => true,
+                    Err(_) => continue,
                 }
             }
-        };
-        debug_assert!(changed);
-        match now(removal, target).await? {
+        }
+        match as_checked(removal, target).await? {
             None => return Ok(()),
-            Some(live) if live.uid != facts.uid => {
-                return Err(changed_since(removal, "was deleted and created again after it was checked"));
-            }
-            // Its labels and annotations say whether it goes.
-            Some(live) if !is_as_checked(&live, removal) => {
-                return Err(changed_since(removal, "changed after it was checked"));
-            }
             Some(live) => resource_version = live.resource_version,
         }
     }
-    Err(changed_since(removal, "kept changing while gantry tried to delete it"))
+    Err(changed_since(removal, "kept changing"))
+}
+
+/// The live object, `None` where it is gone.
+///
+/// # Errors
+/// It is not the one that was checked, or what decided its fate has changed.
+async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, Problem> {
+    match now(removal, target).await? {
+        Some(live) if live.uid != removal.facts.uid => {
+            Err(changed_since(removal, "was deleted and created again after it was checked"))
+        }
+        Some(live) if !is_as_checked(&live, removal) => Err(changed_since(removal, "changed after it was checked")),
+        live => Ok(live),
+    }
 }
 
 /// Whether what decided its fate is still so: labels, annotations, owners.
@@ -136,7 +146,8 @@ async fn now(removal: &Removal, target: &Target) -> Result<Option<Live>, Problem
 }
 
 fn changed_since(removal: &Removal, what: &str) -> Problem {
-    Problem::new(format!("{} {what}; it was not deleted", removal.object))
+    let left = if removal.action == Action::Delete { "was not deleted" } else { "keeps the label of the app" };
+    Problem::new(format!("{} {what}; it {left}", removal.object))
         .help("run the same command again: it checks what is live now")
 }
 
@@ -153,6 +164,8 @@ async fn gone(
     stop: &watch::Receiver<bool>,
 ) -> Vec<(usize, Problem)> {
     let mut pause = Duration::from_millis(50);
+    // What could not be read is not asked for again; nobody knows whether it is gone.
+    let mut unread = Vec::new();
     loop {
         let wanted: Vec<Wanted> = going
             .iter()
@@ -164,31 +177,30 @@ async fn gone(
                 let why = |(index, removal): (usize, &Removal)| {
                     (index, not_removed(removal, "seen to go", Problem::new(error.to_string())))
                 };
-                return going.into_iter().map(why).collect();
+                return unread.into_iter().chain(going.into_iter().map(why)).collect();
             }
         };
-        let mut left = Vec::new();
         let mut still = Vec::new();
         for ((index, removal), read) in going.into_iter().zip(read) {
             match read {
-                Ok(Some(live)) if live.uid == removal.facts.uid => {
-                    left.push((index, stuck(removal, &live)));
-                    still.push((index, removal));
-                }
+                Ok(Some(live)) if live.uid == removal.facts.uid => still.push((index, removal, live)),
                 // Gone, or another object by that name.
                 Ok(_) => {}
-                Err(problem) => left.push((index, not_removed(removal, "seen to go", problem))),
+                Err(problem) => unread.push((index, not_removed(removal, "seen to go", problem))),
             }
         }
-        going = still;
-        if going.is_empty() || Instant::now() >= deadline {
-            return left;
-        }
         let mut stop = stop.clone();
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            _ = stop.wait_for(|stop| *stop) => return left,
+        let is_over = still.is_empty()
+            || Instant::now() >= deadline
+            || tokio::select! {
+                () = tokio::time::sleep(pause) => false,
+                _ = stop.wait_for(|stop| *stop) => true,
+            };
+        if is_over {
+            let stuck = still.iter().map(|(index, removal, live)| (*index, stuck(removal, live)));
+            return unread.into_iter().chain(stuck).collect();
         }
+        going = still.into_iter().map(|(index, removal, _)| (index, removal)).collect();
         pause = (pause * 2).min(Duration::from_secs(1));
     }
 }

@@ -16,7 +16,7 @@ use futures::StreamExt;
 use futures::stream;
 use tokio::sync::watch;
 
-use crate::cluster::{ApplyError, FieldConflict, IN_FLIGHT, Pin, Target, Unmark};
+use crate::cluster::{ApplyError, FieldConflict, IN_FLIGHT, Pin, Target, Unmark, Wanted};
 use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
 use crate::plan::owner::{Marks, Owner};
@@ -71,6 +71,16 @@ impl Applied {
         let results: Vec<ApplyResult> = plan.changes.iter().map(result).collect();
         Applied { uids: vec![None; results.len()], results, ..Applied::default() }
     }
+
+    /// A deploy that has written at most one object, before all others: see [`ApplyOptions::written`].
+    pub fn begun(plan: &Plan, written: Option<&(usize, String)>) -> Self {
+        let mut applied = Applied::not_reached(plan);
+        if let Some((index, uid)) = written {
+            applied.results[*index] = ApplyResult::Applied;
+            applied.uids[*index] = Some(uid.clone());
+        }
+        applied
+    }
 }
 
 /// How often an object is pinned again that changed in nothing the checks looked at. A controller that writes status at
@@ -87,14 +97,11 @@ pub async fn run(
     stop: watch::Receiver<bool>,
     on_event: &(dyn Fn(Event) + Sync),
 ) -> Applied {
-    let mut outcome = Applied::not_reached(plan);
-    if let Some((index, uid)) = &options.written {
-        outcome.results[*index] = ApplyResult::Applied;
-        outcome.uids[*index] = Some(uid.clone());
-    }
-    let total = plan.changes.iter().filter(|change| !change.action.leaves_alone()).count();
+    let outcome = Applied::begun(plan, options.written.as_ref());
+    let total = plan.changes_written();
     let halted = AtomicBool::new(false);
-    let mut run = Run { plan, target, options, stop, halted: &halted, done: 0, total, on_event, outcome };
+    let done = usize::from(options.written.is_some());
+    let mut run = Run { plan, target, options, stop, halted: &halted, done, total, on_event, outcome };
     run.follow(&plan.graph.changes).await;
     run.outcome.problems.sort();
     run.outcome.interrupted = run.outcome.problems.is_empty() && *run.stop.borrow() && {
@@ -263,17 +270,34 @@ async fn take_over(
     let is_ours = |kind: &str, key: &str| written["metadata"][kind].get(key).is_some();
     let labels: Vec<&str> = labels.into_iter().filter(|key| !is_ours("labels", key)).collect();
     let annotations: Vec<&str> = annotations.into_iter().filter(|key| !is_ours("annotations", key)).collect();
-    let field_manager = &options.field_manager;
-    let unmark =
-        Unmark { resource: &change.resource, object, live, labels: &labels, annotations: &annotations, field_manager };
-    let why = match target.unmark(&unmark).await {
-        Ok(_) => return Ok(ApplyResult::Applied),
-        Err(ApplyError::Refused(problem)) => problem.message,
-        Err(_) => "it has changed since".to_owned(),
+    if labels.is_empty() && annotations.is_empty() {
+        return Ok(ApplyResult::Applied);
+    }
+    let remains = |why: String| {
+        Problem::new(format!("{object} was written, but still carries the marks of {owner}: {why}"))
+            .at(change.desired.origin.location())
+            .help("run the same command again")
     };
-    Err(Problem::new(format!("{object} was written, but still carries the marks of {owner}: {why}"))
-        .at(change.desired.origin.location())
-        .help("run the same command again"))
+    let field_manager = &options.field_manager;
+    let mut live = live.clone();
+    for _ in 0..=REPINS {
+        let resource = &change.resource;
+        let unmark =
+            Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
+        match target.unmark(&unmark).await {
+            Ok(_) => return Ok(ApplyResult::Applied),
+            Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
+            // A controller writes its status at any time.
+            Err(_) => {}
+        }
+        let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+        let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
+        match read.into_iter().flatten().next() {
+            Some(now) if now.uid == live.uid => live = now,
+            _ => break,
+        }
+    }
+    Err(remains("it has changed since".to_owned()))
 }
 
 /// A conflict that came up after the plan was made.

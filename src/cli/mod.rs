@@ -299,11 +299,12 @@ impl DeleteArgs {
             target: None,
             context,
             kubeconfig,
-            namespace,
+            namespace: namespace.clone(),
         };
         let app = AppFlags {
             name: Some(self.name.clone()),
-            namespace: None,
+            // Here the flag names the namespace of the record, whatever the configuration says.
+            namespace,
             prune: Some(Prune::Yes),
             prune_max: Some(PruneMax::Share(100)),
             prune_adopted: self.prune_adopted,

@@ -211,6 +211,16 @@ impl Plan {
         problems
     }
 
+    /// How many changes a deploy writes.
+    pub fn changes_written(&self) -> usize {
+        self.changes.iter().filter(|change| !change.action.leaves_alone()).count()
+    }
+
+    /// How many objects a deploy writes, deletes or lets go.
+    pub fn writes(&self) -> usize {
+        self.changes_written() + self.removals.iter().filter(|removal| !removal.is_done).count()
+    }
+
     /// Whether a deploy of this plan would write anything.
     pub fn is_written(&self) -> bool {
         !self.unplaced.is_empty()

@@ -1,19 +1,22 @@
 //! What a deploy with `-a` does beside the deploy: the app's record before, its removals and its record after.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
 use super::host::Host;
-use crate::app::members::{self, Live};
+use crate::app::members::{self, Found, Live};
 use crate::app::parent::{self, Content, Last, reach};
-use crate::app::{App, Member, Outcome, Parent, label};
+use crate::app::{App, Member, Outcome, Parent, inventory, label};
 use crate::apply::delete::{self, Removed};
 use crate::apply::{self, Applied, ApplyOptions};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::config::Settings;
+use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult};
 use crate::manifest::Manifest;
 use crate::options::{Prune, PruneMax, TargetSpec};
@@ -23,6 +26,7 @@ use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{self, ObjectRef, Resource};
+use crate::text;
 
 /// The app of a run, as it is live.
 pub struct Managed {
@@ -111,6 +115,7 @@ impl Managed {
     /// Puts what leaves the app into the plan.
     pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = Foreseen::default();
+        foreseen.hindrances.extend(self.too_large(plan));
         let Some(parent) = &self.parent else {
             if self.deletes {
                 let App { name, namespace } = &self.app;
@@ -167,6 +172,28 @@ impl Managed {
         foreseen
     }
 
+    /// Why the record could not keep the members that the app will have. Found before the first write: it would have to be
+    /// written after the last.
+    fn too_large(&self, plan: &Plan) -> Option<Problem> {
+        // Uids do not pack. These are as long as real ones, and as random.
+        let uid = |object: &ObjectRef| {
+            let half = |salt: u8| {
+                let mut hasher = DefaultHasher::new();
+                (salt, object.identity()).hash(&mut hasher);
+                hasher.finish()
+            };
+            format!("{:016x}----{:016x}", half(0), half(1))
+        };
+        let to_come = plan.changes.iter().map(|change| {
+            let object = &change.desired.object;
+            let live = change.live.as_ref().map(|live| live.uid.clone());
+            Member::of(object, &live.unwrap_or_else(|| uid(object)), false)
+        });
+        let why = inventory::encode(&to_come.collect()).err()?;
+        let App { name, .. } = &self.app;
+        Some(Problem::new(format!("the app {name} cannot be kept: {why}")).help("deploy it as several apps"))
+    }
+
     /// Deletions that the user may not make: asked before the first write, whatever checks run.
     pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
         let verb = |removal: &Removal| if removal.action == Action::Delete { "delete" } else { "patch" };
@@ -200,10 +227,14 @@ impl Managed {
                 match target.access_review(namespace.as_deref(), &atom).await {
                     Ok(true) => {}
                     Ok(false) => {
-                        problems.push(Problem::new(format!("not permitted to {verb} {object}")).help(format!(
-                            "grant the verb {verb} on {}.{}, or deploy without deleting: --prune=no",
-                            resource.plural, resource.group
-                        )))
+                        let what = match resource.group.as_str() {
+                            "" => resource.plural.clone(),
+                            group => format!("{}.{group}", resource.plural),
+                        };
+                        // What is let go leaves the app without pruning, too.
+                        let others = if verb == "delete" { ", or deploy without deleting: --prune=no" } else { "" };
+                        let help = format!("grant the verb {verb} on {what}{others}");
+                        problems.push(Problem::new(format!("not permitted to {verb} {object}")).help(help));
                     }
                     Err(problem) => problems.push(problem),
                 }
@@ -218,13 +249,10 @@ impl Managed {
     }
 
     /// Whether the app's record says something else than the cluster, though nothing is to be written to members.
-    fn is_stale(&self, plan: &Plan) -> bool {
+    fn is_stale(&self, content: &Content) -> bool {
         let Some(parent) = &self.parent else { return !self.deletes };
-        if self.deletes {
-            return true;
-        }
-        let content = self.record(plan, &Applied::not_reached(plan), &Removed::default(), parent.last.clone());
-        content.members != parent.members || parent.last.as_ref().is_none_or(|last| last.outcome != Outcome::Applied)
+        let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
+        self.deletes || content.members != parent.members || !is_whole
     }
 
     /// Brings the record up to date where nothing else is to be written.
@@ -232,11 +260,11 @@ impl Managed {
     /// # Errors
     /// It cannot be written.
     pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> std::result::Result<(), Problem> {
-        if !self.is_stale(plan) {
+        let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
+        if !self.is_stale(&content) {
             return Ok(());
         }
-        let last = Some(last(Outcome::Applied, target, host).await);
-        let content = self.record(plan, &Applied::not_reached(plan), &Removed::default(), last);
+        content.last = last(Outcome::Applied, target, host).await;
         self.end(self.parent.as_ref(), content, target).await
     }
 
@@ -253,16 +281,15 @@ impl Managed {
         }
     }
 
-    /// What the record says after the run.
-    fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed, last: Option<Last>) -> Content {
-        let old: BTreeMap<_, &Member> =
+    /// What the record says after the run, apart from the run itself.
+    fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed) -> Content {
+        let mut kept: BTreeMap<_, &Member> =
             self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
-        let mut kept = old.clone();
         let mut content = Content {
             kinds: Default::default(),
             namespaces: Default::default(),
             members: Default::default(),
-            last: last.unwrap_or_else(Last::none),
+            last: Last::none(),
         };
         for (index, change) in plan.changes.iter().enumerate() {
             let object = &change.desired.object;
@@ -286,20 +313,22 @@ impl Managed {
                 None => content.members.extend(before.cloned()),
             }
         }
-        let is_out = |object: &ObjectRef| {
-            let at = plan.removals.iter().position(|removal| removal.object.identity() == object.identity());
-            let result = at.and_then(|at| removed.results.get(at));
-            matches!(result, Some(ApplyResult::Deleted | ApplyResult::Applied))
-        };
-        for (_, member) in kept {
-            let gone = self.live.gone.contains(member);
-            let found = self.live.found.iter().find(|found| found.object.identity() == member.identity());
+        let out: BTreeSet<_> = plan
+            .removals
+            .iter()
+            .zip(&removed.results)
+            .filter(|(_, result)| matches!(result, ApplyResult::Deleted | ApplyResult::Applied))
+            .map(|(removal, _)| removal.object.identity())
+            .collect();
+        let gone: BTreeSet<&Member> = self.live.gone.iter().collect();
+        let found: BTreeMap<_, &Found> = self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
+        for (identity, member) in kept {
+            let found = found.get(&identity);
             // Its label or its uid is another: it is no member any more.
             let left = found.is_some_and(|found| {
                 found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
             });
-            let out = found.is_some_and(|found| is_out(&found.object));
-            if !gone && !left && !out {
+            if !gone.contains(member) && !left && !out.contains(&identity) {
                 content.members.insert(member.clone());
             }
         }
@@ -352,37 +381,47 @@ pub async fn deploy(
     host: &mut Host,
     write: impl AsyncFnOnce(&mut Host, Option<(usize, String)>) -> Applied,
 ) -> Deployed {
-    let failed = |problem: Problem| Deployed {
-        applied: Applied { problems: vec![problem], ..Applied::not_reached(plan) },
-        removed: Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() },
+    let not_removed = || Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() };
+    let failed = |problem: Problem, written: Option<&(usize, String)>| {
+        let applied = Applied { problems: vec![problem], ..Applied::begun(plan, written) };
+        Deployed { applied, removed: not_removed() }
     };
+    let writes = Arc::clone(&host.writes);
+    writes.begin(plan.writes());
     let written = match state_namespace(managed, plan, target, settings).await {
         Ok(written) => written,
-        Err(problem) => return failed(problem),
+        Err(problem) => return failed(problem, None),
     };
     let (kinds, namespaces) = managed.reach(plan);
     let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
     let started = Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await };
     let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
         Ok(parent) => parent,
-        Err(problem) => return failed(problem),
+        Err(problem) => return failed(problem, written.as_ref()),
     };
     let mut applied = write(host, written).await;
     let mut removed = match applied.problems.is_empty() && !applied.interrupted {
         true => {
             let timeout = settings.timeouts.delete;
-            delete::run(&plan.removals, &plan.graph.removals, target, &settings.field_manager, timeout, &host.stop)
-                .await
+            let written = plan.changes_written();
+            let on_removed = |removed| writes.done(written + removed);
+            let (removals, steps) = (&plan.removals, &plan.graph.removals);
+            delete::run(removals, steps, target, &settings.field_manager, timeout, &host.stop, &on_removed).await
         }
-        false => Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() },
+        false => not_removed(),
     };
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
     let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).collect();
     let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
     let mut last = parent.last.clone().unwrap_or_else(Last::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
-    last.reasons = problems.iter().take(5).map(|problem| problem.message.clone()).collect();
-    let content = managed.record(plan, &applied, &removed, Some(last));
+    // Everybody who may read the record sees them.
+    let reason = |message: &str| match settings.redact {
+        true => text::cut(&without_values(message), REASON).into_owned(),
+        false => text::cut(message, REASON).into_owned(),
+    };
+    last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
+    let content = Content { last, ..managed.record(plan, &applied, &removed) };
     // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
     let mut answer = managed.end(Some(&parent), content.clone(), target).await;
     if answer.is_err()
@@ -439,6 +478,9 @@ async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
         reasons: Vec::new(),
     }
 }
+
+/// So many characters of each reason for a failure are kept.
+const REASON: usize = 1000;
 
 /// So many objects are named in a sentence.
 const NAMED: usize = 20;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::host::Host;
@@ -12,10 +13,14 @@ use crate::app::PART_OF;
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
+use crate::apply::delete;
 use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
-use crate::cluster::{ApplyError, ListRequest, Target, Unmark, Wanted};
+use crate::cluster::{ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
+use crate::finding::Action;
 use crate::options::{Format, TargetSpec};
+use crate::plan::graph::Step;
+use crate::plan::removal::Removal;
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
 use crate::readiness::State;
@@ -30,6 +35,8 @@ async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)>
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
         namespace: args.namespace.clone(),
+        // Here the flag names the namespace of the record, whatever the configuration says.
+        app_namespace: args.namespace.clone(),
         user: args.identity.user.clone(),
         groups: args.identity.groups.clone(),
         ..Overrides::default()
@@ -45,13 +52,19 @@ async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)>
     Ok((settings, target))
 }
 
-async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<Parent> {
+fn app_of(name: &str, settings: &Settings, target: &Target) -> Result<App> {
     check_name(name).map_err(|why| Error::usage(Problem::new(format!("--app: {why}"))))?;
-    let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
-    Parent::read(&app, target).await?.ok_or_else(|| {
-        let problem = Problem::new(format!("there is no app {name} in namespace {}", app.namespace));
-        Error::failed(problem.help("gantry apps lists those that there are; -n names the namespace of the record"))
-    })
+    Ok(App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target))
+}
+
+fn no_app(App { name, namespace }: &App) -> Error {
+    let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
+    Error::failed(problem.help("gantry apps lists those that there are; -n names the namespace of the record"))
+}
+
+async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<Parent> {
+    let app = app_of(name, settings, target)?;
+    Parent::read(&app, target).await?.ok_or_else(|| no_app(&app))
 }
 
 /// All apps, or what is done with one.
@@ -216,7 +229,9 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;
     let work = async {
-        let parent = parent_of(name, &settings, &target).await?;
+        let app = app_of(name, &settings, &target)?;
+        let parent = Parent::read_to_forget(&app, &target).await?.ok_or_else(|| no_app(&app))?;
+        parent.locked(Timestamp::now()).map_err(Error::failed)?;
         let live = members::find(&parent, &target, &|_| false).await?;
         Ok((parent, live))
     };
@@ -225,40 +240,35 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
         return Err(Error::Failed(live.unread));
     }
     let id = parent.app.id();
-    let labelled: Vec<_> = live.found.iter().filter(|found| found.facts.labels.get(PART_OF) == Some(&id)).collect();
+    let labelled = live.found.into_iter().filter(|found| found.facts.labels.get(PART_OF) == Some(&id));
+    let removals: Vec<Removal> = labelled
+        .map(|members::Found { object, resource, facts }| Removal {
+            object,
+            resource,
+            facts,
+            action: Action::Orphan,
+            is_done: false,
+        })
+        .collect();
+    let objects = text::count(removals.len(), "object");
     if !yes {
         if !(host.stdin_is_terminal && host.stderr_is_terminal) {
             let problem = Problem::new("cannot ask for confirmation: there is no terminal");
             return Err(Error::failed(problem.help("go on without confirmation: --yes")));
         }
-        let objects = text::count(labelled.len(), "object");
         write::confirm(host, &format!("Forget the app {name} and let go of {objects} in {}?", target.describe()))
             .await?;
     }
-    for found in &labelled {
-        let wanted = Wanted { resource: found.resource.clone(), object: found.object.clone() };
-        let Some(now) = target.read(&[wanted], &|_, _| ()).await?.pop().flatten() else { continue };
-        let unmark = Unmark {
-            resource: &found.resource,
-            object: &found.object,
-            live: &now,
-            labels: &[PART_OF],
-            annotations: &[],
-            field_manager: &settings.field_manager,
-        };
-        target.unmark(&unmark).await.map_err(|error| {
-            let why = match error {
-                ApplyError::Refused(problem) => problem.message,
-                _ => "it changed meanwhile".to_owned(),
-            };
-            Error::failed(
-                Problem::new(format!("{} keeps the label of the app: {why}", found.object))
-                    .help("run the same command again: the record is still there"),
-            )
-        })?;
+    let all = Step { members: (0..removals.len()).collect(), after: Vec::new() };
+    let timeout = settings.timeouts.delete;
+    let removed = delete::run(&removals, &[all], &target, &settings.field_manager, timeout, &stop, &|_| ()).await;
+    if !removed.problems.is_empty() {
+        let help = "run the same command again: the record is still there";
+        let problems = removed.problems.into_iter();
+        return Err(Error::Failed(problems.map(|problem| problem.help(help)).collect()));
     }
     parent.delete(&target).await.map_err(Error::failed)?;
-    Ok(format!("Forgot the app {name}; {} stay in the cluster\n", text::count(labelled.len(), "object")))
+    Ok(format!("Forgot the app {name}; {objects} stay in the cluster\n"))
 }
 
 /// Columns as wide as their widest text, two spaces between them.

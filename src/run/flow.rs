@@ -267,7 +267,7 @@ fn configure(
     }
     tell(&loaded.notices, host, output, report);
     let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
-    let enabled = settings
+    let mut enabled = settings
         .checks
         .iter()
         .filter_map(|SelectedCheck { name, mode, definition, config }| {
@@ -278,7 +278,6 @@ fn configure(
             Some(Enabled { name: name.clone(), mode: *mode, check })
         })
         .collect::<Vec<Enabled>>();
-    let mut enabled = enabled;
     // What an app loses is looked at whatever else runs; where the configuration names the check, in its mode.
     if settings.app.is_some() && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
         let check = Box::new(deletion_safety::DeletionSafety);

@@ -38,7 +38,7 @@ pub struct Host {
     pub writes: Arc<Writes>,
 }
 
-/// How many objects of a deploy are written.
+/// How many changes of a deploy are made: objects written, deleted, let go.
 #[derive(Debug, Default)]
 pub struct Writes {
     total: AtomicUsize,
@@ -46,12 +46,12 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// So many objects are going to be written.
+    /// So many changes are going to be made.
     pub(crate) fn begin(&self, total: usize) {
         self.total.store(total, Ordering::SeqCst);
     }
 
-    /// So many objects are written.
+    /// So many changes are made.
     pub(crate) fn done(&self, done: usize) {
         self.done.store(done, Ordering::SeqCst);
     }
@@ -63,12 +63,12 @@ impl fmt::Display for Writes {
         let (done, total) = (self.done.load(Ordering::SeqCst), self.total.load(Ordering::SeqCst));
         match total {
             0 => f.write_str("interrupted; nothing was written"),
-            total if done == total => write!(f, "interrupted; all {} were applied", text::count(total, "object")),
+            total if done == total => write!(f, "interrupted; all {} were made", text::count(total, "change")),
             total => write!(
                 f,
-                "interrupted; {done} of {} {} applied, and those in flight may have been too; run the same command \
+                "interrupted; {done} of {} {} made, and those in flight may have been too; run the same command \
                     again to continue",
-                text::count(total, "object"),
+                text::count(total, "change"),
                 if done == 1 { "was" } else { "were" }
             ),
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
-use crate::app::{App, check_name, config_maps};
+use crate::app::{App, config_maps};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
@@ -59,9 +59,6 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             known: &BTreeMap::new(),
             keeps_answers: false,
         };
-        if let Some(app) = &settings.app {
-            check_name(app).map_err(|why| Error::usage(Problem::new(format!("app: {why}"))))?;
-        }
         let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
         let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
         Ok((text, plan.unread()))

@@ -59,7 +59,7 @@ pub async fn write(
 ) -> Applied {
     let stage = progress.stage("applying", None);
     let writes = Arc::clone(&host.writes);
-    writes.begin(plan.changes.iter().filter(|change| !change.action.leaves_alone()).count());
+    writes.begin(plan.writes());
     let on_event = |event| match event {
         Event::Applied(done, total) => {
             writes.done(done);

@@ -450,3 +450,89 @@ fn members_are_read_by_lists_and_not_one_by_one() {
     output.code(1).stdout_contains(".data.a");
     assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
 }
+
+#[test]
+fn a_name_with_a_space_is_a_member_like_others() {
+    let shop = Shop::new();
+    let name = format!("reader of {}", shop.bed.names.group);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": []});
+    shop.write(&[shop.config_map("a", "1"), role]);
+    shop.deploy(&[]).code(0).stdout_contains("2 created");
+    shop.deploy(&[]).code(0).stdout_contains("2 objects unchanged");
+    shop.config_maps(&["a"]);
+    shop.deploy(&["--prune=yes", "--prune-max=9"]).code(0).stdout_contains("1 deleted");
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}", name.replace(' ', "%20"));
+    assert_eq!(control_plane().get(&path).0, 404);
+}
+
+#[test]
+fn an_app_whose_record_cannot_be_read_is_forgotten_by_its_label() {
+    let shop = Shop::new();
+    let forget = || {
+        let arguments = ["apps", "forget", "-a", "shop", "--yes", "-n", &shop.bed.names.namespace];
+        shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run()
+    };
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+
+    // Not while a deploy is running.
+    let whole = shop.parent()["data"].clone();
+    let mut last = shop.last();
+    last["outcome"] = "started".into();
+    last["holder"] = "elsewhere|x|1|2".into();
+    last["time"] = json!(jiff::Timestamp::now().to_string());
+    shop.patch("shop.gantry", &json!({"data": {"last": last.to_string()}}));
+    forget().code(1).stderr_contains("another deploy of the app shop is running");
+    assert_eq!(
+        shop.get("a").expect("it is there")["metadata"]["labels"].as_object().map(serde_json::Map::len),
+        Some(1)
+    );
+
+    shop.patch("shop.gantry", &json!({"data": {"last": whole["last"], "inventory": "no inventory\n"}}));
+    shop.deploy(&[]).code(1).stderr_contains("cannot be read").stderr_contains("gantry apps forget");
+    forget().code(0).stdout_contains("Forgot the app shop; 2 objects");
+    assert!(shop.get("shop.gantry").is_none());
+    for name in ["a", "b"] {
+        assert_eq!(shop.get(name).expect("it stays")["metadata"]["labels"], Value::Null, "{name}");
+    }
+}
+
+#[test]
+fn the_namespace_of_a_record_is_the_one_that_the_flag_names() {
+    let (shop, other) = (Shop::new(), Shop::new());
+    for shop in [&shop, &other] {
+        shop.config_maps(&["a"]);
+        shop.deploy(&[]).code(0);
+    }
+    let config =
+        format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\nappNamespace: {}\n", other.bed.names.namespace);
+    shop.bed.write("config.yaml", &config);
+    let run = |arguments: &[&str]| {
+        let more = ["-c", "config.yaml", "-n", &shop.bed.names.namespace];
+        shop.bed.gantry(control_plane().kubeconfig("admin"), &[arguments, &more].concat()).run()
+    };
+    run(&["inspect", "-a", "shop"]).code(0).stdout_contains(&format!("in namespace {}", shop.bed.names.namespace));
+    run(&["delete", "-a", "shop", "--yes"]).code(0).stdout_contains("1 deleted");
+    assert!(shop.get("a").is_none() && other.get("a").is_some() && other.get("shop.gantry").is_some());
+}
+
+#[test]
+fn an_app_that_no_record_can_hold_ends_before_the_first_write() {
+    let shop = Shop::new();
+    let namespace = &shop.bed.names.namespace;
+    // Names that nothing packs: a few thousand of them are too many.
+    let mut seed: u64 = 1;
+    let mut letter = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[(seed >> 33) as usize % 36])
+    };
+    let names: Vec<String> = (0..4_200).map(|_| (0..250).map(|_| letter()).collect()).collect();
+    let object = |name: &String| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+    };
+    shop.bed.write("manifests.yaml", &names.iter().map(object).collect::<Vec<_>>().join("---\n"));
+    let output = shop.deploy(&["--yes"]);
+    output.code(1).stdout_contains("does not fit into one ConfigMap");
+    assert!(shop.get(&names[0]).is_none() && shop.get("shop.gantry").is_none());
+}

@@ -1,6 +1,8 @@
 //! Objects that another tool owns: they are not written unless the user takes them over.
 
-use crate::support::{Bed, control_plane};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::{Bed, Proxy, When, control_plane};
 use serde_json::{Value, json};
 
 /// Labels and annotations as the tools write them on the ConfigMap `name`.
@@ -132,4 +134,26 @@ fn a_folder_is_asked_for_owners_too() {
     let text = std::fs::read_to_string(bed.folder.path().join("live/a.yaml")).unwrap();
     assert!(text.contains("new") && !text.contains("meta.helm.sh") && text.contains("managed-by"), "{text}");
     deploy(&[]).code(0).stdout_contains("1 object unchanged");
+}
+
+#[test]
+fn a_controller_that_writes_meanwhile_does_not_keep_the_marks() {
+    let bed = owned("new");
+    let proxy = Proxy::start(control_plane());
+    let path = bed.config_map_path("kapp");
+    let ticked = AtomicBool::new(false);
+    // Between the write and the removal of the marks.
+    proxy.before(When::new("PATCH", "/configmaps/kapp"), {
+        let path = path.clone();
+        move || {
+            if control_plane().get(&path).1["data"]["a"] == "new" && !ticked.swap(true, Ordering::SeqCst) {
+                let tick = json!({"metadata": {"annotations": {"example.com/tick": "1"}}});
+                assert_eq!(control_plane().patch(&path, &tick).0, 200);
+            }
+        }
+    });
+    let flags = ["--take-ownership=configmap/*", "--force-conflicts"];
+    bed.deploy(proxy.kubeconfig("admin"), &flags).run().code(0);
+    let metadata = control_plane().get(&path).1["metadata"].clone();
+    assert_eq!((&metadata["labels"], &metadata["annotations"]), (&Value::Null, &json!({"example.com/tick": "1"})));
 }

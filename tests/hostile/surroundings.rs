@@ -88,7 +88,7 @@ fn a_second_interrupt_says_how_much_was_applied() {
     assert!(count.parse::<usize>().is_ok_and(|count| (12..=19).contains(&count)), "{out}");
     assert_eq!(
         rest,
-        "of 20 objects were applied, and those in flight may have been too; run the same command again to continue"
+        "of 20 changes were made, and those in flight may have been too; run the same command again to continue"
     );
 }
 
