@@ -5,6 +5,7 @@
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
 pub mod delete;
+mod ready;
 mod schedule;
 mod served;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::cluster::{ApplyError, FieldConflict, IN_FLIGHT, Pin, Target, Unmark, Wanted};
 use crate::finding::ApplyResult;
@@ -24,8 +26,8 @@ use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
 use crate::resource::Live;
+use ready::{Awaited, Waited};
 use schedule::Schedule;
-use served::Wait;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ pub struct ApplyOptions {
     pub force_conflicts: bool,
     /// How long to wait until the applied CRDs are served.
     pub established_timeout: Duration,
+    /// How long to wait until what was written is ready; `None` not to wait.
+    pub ready_timeout: Option<Duration>,
     /// A change that was written before all others, by its index, with its uid.
     pub written: Option<(usize, String)>,
 }
@@ -45,6 +49,8 @@ pub enum Event {
     Applied(usize, usize),
     /// So many of so many CRDs are served.
     Established(usize, usize),
+    /// So many of so many objects are ready.
+    Ready(usize, usize),
 }
 
 /// How far a deploy came.
@@ -56,7 +62,11 @@ pub struct Applied {
     pub uids: Vec<Option<String>>,
     /// Why the deploy stopped; empty when it did not.
     pub problems: Vec<Problem>,
-    /// Stopped by the user between two objects.
+    /// What was written and has failed, or was not ready in time.
+    pub unready: Vec<Problem>,
+    /// What is worth knowing of what was written.
+    pub notices: Vec<Problem>,
+    /// Stopped by the user between two objects, or while objects were awaited.
     pub interrupted: bool,
 }
 
@@ -101,13 +111,29 @@ pub async fn run(
     let total = plan.changes_written();
     let halted = AtomicBool::new(false);
     let done = usize::from(options.written.is_some());
-    let mut run = Run { plan, target, options, stop, halted: &halted, done, total, on_event, outcome };
+    let deadline = deadline(options);
+    let mut run = Run { plan, target, options, stop, halted: &halted, deadline, done, total, on_event, outcome };
     run.follow(&plan.graph.changes).await;
-    run.outcome.problems.sort();
-    run.outcome.interrupted = run.outcome.problems.is_empty() && *run.stop.borrow() && {
-        run.outcome.results.contains(&ApplyResult::NotReached)
-    };
-    run.outcome
+    run.end().await
+}
+
+/// Waits for what an earlier run wrote and did not see ready: of a plan in which nothing is to be written.
+pub async fn resume(
+    plan: &Plan,
+    target: &Target,
+    options: &ApplyOptions,
+    stop: watch::Receiver<bool>,
+    on_event: &(dyn Fn(Event) + Sync),
+) -> Applied {
+    let (halted, deadline) = (AtomicBool::new(false), deadline(options));
+    let outcome = Applied::not_reached(plan);
+    let run = Run { plan, target, options, stop, halted: &halted, deadline, done: 0, total: 0, on_event, outcome };
+    run.end().await
+}
+
+/// When the waits of a run are over.
+fn deadline(options: &ApplyOptions) -> Option<Instant> {
+    options.ready_timeout.map(|timeout| Instant::now() + timeout)
 }
 
 struct Run<'a> {
@@ -117,6 +143,8 @@ struct Run<'a> {
     stop: watch::Receiver<bool>,
     /// Something failed: nothing more is begun.
     halted: &'a AtomicBool,
+    /// `None` where nothing is awaited.
+    deadline: Option<Instant>,
     done: usize,
     total: usize,
     on_event: &'a (dyn Fn(Event) + Sync),
@@ -127,16 +155,16 @@ struct Run<'a> {
 enum Task {
     /// Write the change of this index.
     Write(usize),
-    /// All is written: wait until its CRDs are served.
-    Serve,
+    /// All is written: wait until its CRDs are served, and until it is ready if a rule has others wait for that.
+    Wait,
 }
 
 enum Answer {
     Written(usize, Result<(ApplyResult, String), Problem>),
-    Served(Vec<Problem>),
+    Ended(Vec<Problem>, Waited),
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     fn may_go_on(&self) -> bool {
         !self.halted.load(Ordering::Relaxed) && !*self.stop.borrow()
     }
@@ -149,7 +177,7 @@ impl Run<'_> {
     /// Writes step after step, several changes at a time. Requests under way are always awaited, so that what was written is
     /// known; after a failure or an interrupt no further one is sent.
     async fn follow(&mut self, steps: &[Step]) {
-        let Run { plan, target, options, halted, on_event, .. } = *self;
+        let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
         let written = options.written.as_ref().map(|(index, _)| *index);
         let to_write = |index: &usize| !plan.changes[*index].action.leaves_alone() && written != Some(*index);
         let (mut schedule, mut started) = Schedule::new(steps);
@@ -165,7 +193,7 @@ impl Run<'_> {
                 );
                 left[step] = ready.len() - writes;
                 if left[step] == 0 {
-                    ready.push_back((step, Task::Serve));
+                    ready.push_back((step, Task::Wait));
                 }
             }
             while under_way.len() < IN_FLIGHT
@@ -173,16 +201,33 @@ impl Run<'_> {
                 && let Some((step, task)) = ready.pop_front()
             {
                 let stop = self.stop.clone();
+                let awaited = match (&task, deadline) {
+                    (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
+                        let written = steps[step].members.iter().copied().filter(|index| to_write(index));
+                        Some((deadline, written.map(|index| self.awaited(index)).collect()))
+                    }
+                    _ => None,
+                };
                 under_way.push(async move {
                     let answer = match task {
                         Task::Write(index) => {
                             Answer::Written(index, apply_one(&plan.changes[index], target, options).await)
                         }
-                        Task::Serve => {
+                        Task::Wait => {
                             let changes = steps[step].members.iter().map(|index| &plan.changes[*index]);
                             let crds = changes.filter(|change| change.desired.object.is_crd());
-                            let wait = Wait { target, timeout: options.established_timeout, stop, halted, on_event };
-                            Answer::Served(wait.until_served(crds).await)
+                            let timeout = options.established_timeout;
+                            let wait = served::Wait { target, timeout, stop: stop.clone(), halted, on_event };
+                            let problems = wait.until_served(crds).await;
+                            let waited = match awaited.filter(|_| problems.is_empty()) {
+                                Some((deadline, objects)) => {
+                                    let timeout = options.ready_timeout.unwrap_or_default();
+                                    let wait = ready::Wait { target, deadline, timeout, stop, halted, on_event };
+                                    wait.until_ready(objects).await
+                                }
+                                None => Waited::default(),
+                            };
+                            Answer::Ended(problems, waited)
                         }
                     };
                     (step, answer)
@@ -197,17 +242,59 @@ impl Run<'_> {
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
                     if left[step] == 0 {
-                        ready.push_front((step, Task::Serve));
+                        ready.push_front((step, Task::Wait));
                     }
                 }
                 Answer::Written(index, Err(problem)) => {
                     self.outcome.results[index] = ApplyResult::Failed;
                     self.fail([problem]);
                 }
-                Answer::Served(problems) if problems.is_empty() => started = schedule.ended(step),
-                Answer::Served(problems) => self.fail(problems),
+                Answer::Ended(problems, waited) => match problems.is_empty() && self.is_ready(waited) {
+                    true => started = schedule.ended(step),
+                    false => self.fail(problems),
+                },
             }
         }
+    }
+
+    /// Waits for all that was written, and for what an earlier run did not see ready.
+    async fn end(mut self) -> Applied {
+        if let Some(deadline) = self.deadline.filter(|_| self.may_go_on()) {
+            let is_written = |index: &usize| self.outcome.uids[*index].is_some();
+            let is_left = |index: &usize| {
+                let change = &self.plan.changes[*index];
+                change.action == Action::Unchanged && ready::is_unready(change)
+            };
+            let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
+            let objects = indices.map(|index| self.awaited(index)).collect();
+            let Run { target, options, halted, on_event, .. } = self;
+            let (timeout, stop) = (options.ready_timeout.unwrap_or_default(), self.stop.clone());
+            let wait = ready::Wait { target, deadline, timeout, stop, halted, on_event };
+            let waited = wait.until_ready(objects).await;
+            self.is_ready(waited);
+        }
+        let mut outcome = self.outcome;
+        outcome.problems.sort();
+        outcome.unready.sort();
+        let is_cut = outcome.results.contains(&ApplyResult::NotReached) || self.deadline.is_some();
+        outcome.interrupted =
+            outcome.problems.is_empty() && outcome.unready.is_empty() && *self.stop.borrow() && is_cut;
+        outcome
+    }
+
+    fn awaited(&self, index: usize) -> Awaited<'a> {
+        Awaited { change: &self.plan.changes[index], uid: self.outcome.uids[index].clone() }
+    }
+
+    /// Takes in what came of a wait. Answers whether everything is ready.
+    fn is_ready(&mut self, Waited { unready, notices }: Waited) -> bool {
+        let is_ready = unready.is_empty();
+        if !is_ready {
+            self.halted.store(true, Ordering::Relaxed);
+        }
+        self.outcome.unready.extend(unready);
+        self.outcome.notices.extend(notices);
+        is_ready && !*self.stop.borrow()
     }
 }
 

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_step_starts_when_the_last_one_that_it_waits_for_has_ended() {
-        let step = |after: &[usize]| Step { members: Vec::new(), after: after.to_vec() };
+        let step = |after: &[usize]| Step { after: after.to_vec(), ..Step::default() };
         let (mut schedule, first) = Schedule::new(&[step(&[]), step(&[]), step(&[0, 1]), step(&[0]), step(&[2, 3])]);
         assert_eq!(first, [0, 1]);
         assert_eq!(schedule.ended(0), [3]);

@@ -108,6 +108,14 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub app: AppFlags,
 
+    /// Wait until what a deploy writes is ready; exit code 5 where it is not [default: with --app]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub wait: Option<bool>,
+
+    /// How long to wait, for example 10m [default: 15m]
+    #[arg(long, value_name = "DURATION")]
+    pub wait_timeout: Option<String>,
+
     /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
@@ -317,6 +325,8 @@ impl DeleteArgs {
             take_ownership: Vec::new(),
             field_manager: None,
             app,
+            wait: None,
+            wait_timeout: None,
             warn_only: self.warn_only,
             diff: None,
             filter: Vec::new(),

@@ -37,6 +37,9 @@ pub struct Overrides {
     pub app_namespace: Option<String>,
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
+    pub wait: Option<bool>,
+    /// A duration as text.
+    pub wait_timeout: Option<String>,
     pub allow_exec: bool,
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
@@ -169,6 +172,8 @@ impl Overrides {
                 Some(Some(prune.get_name().into()))
             }
             "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
+            "wait" => self.wait.map(|wait| Some(wait.into())),
+            "timeouts.ready" => text(&self.wait_timeout),
             "namespace" => text(&self.namespace),
             "fieldManager" => text(&self.field_manager),
             "color" => {
@@ -250,6 +255,8 @@ mod tests {
             app_namespace: Some("team".into()),
             prune: Some(Prune::Yes),
             prune_max: Some(PruneMax::Share(50)),
+            wait: Some(true),
+            wait_timeout: Some("1m".into()),
             field_manager: Some("f".into()),
             color: Some(ColorChoice::Never),
             output: vec!["human".parse().unwrap(), "json=a,b.json".parse().unwrap()],

@@ -125,8 +125,10 @@ pub const KEYS: &[Key] = &[
     Key { path: "appNamespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--app-namespace") },
     Key { path: "prune", kind: Kind::Prune, reach: Reach::Files, default: None, flag: Some("--prune") },
     Key { path: "pruneMax", kind: Kind::PruneMax, reach: Reach::Files, default: None, flag: Some("--prune-max") },
+    Key { path: "wait", kind: Kind::Bool, reach: Reach::Files, default: None, flag: Some("--wait") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    Key { path: "timeouts.ready", kind: Kind::Duration, reach: Reach::Files, default: Some("15m"), flag: Some("--wait-timeout") },
     Key { path: "timeouts.delete", kind: Kind::Duration, reach: Reach::Files, default: Some("5m"), flag: None },
     Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "allowExec", kind: Kind::Bool, reach: Reach::OwnFiles, default: Some("false"), flag: Some("--allow-exec") },
@@ -344,7 +346,7 @@ mod tests {
 
     #[test]
     fn names_below_a_parent_are_found_once() {
-        assert_eq!(below("timeouts"), ["request", "established", "delete", "credentials"]);
+        assert_eq!(below("timeouts"), ["request", "established", "ready", "delete", "credentials"]);
         assert_eq!(below("").iter().filter(|name| **name == "timeouts").count(), 1);
     }
 

@@ -65,6 +65,8 @@ pub(super) struct Raw {
     /// The most members that one deploy deletes, as a number or a share: 20, 50%.
     #[schemars(regex(pattern = r"^[0-9]+%?$"))]
     pub prune_max: Option<String>,
+    /// Whether a deploy waits until what it wrote is ready. Without it, a deploy of an app does.
+    pub wait: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
@@ -90,6 +92,9 @@ pub(super) struct RawTimeouts {
     /// How long to wait until an applied CRD is Established.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub established: Option<String>,
+    /// How long to wait until what was written is ready.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub ready: Option<String>,
     /// How long to wait until what was deleted is gone.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub delete: Option<String>,

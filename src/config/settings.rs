@@ -40,6 +40,8 @@ pub struct Settings {
     pub app_namespace: Option<String>,
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
+    /// Whether a deploy waits until what it wrote is ready; without it, with an app.
+    pub wait: Option<bool>,
     /// Programs that the project file names may run.
     pub allow_exec: bool,
     pub timeouts: Timeouts,
@@ -58,6 +60,8 @@ pub struct Timeouts {
     pub request: Duration,
     /// Until an applied CRD is Established.
     pub established: Duration,
+    /// Until what was written is ready, for all waits of a run together.
+    pub ready: Duration,
     /// Until what was deleted is gone.
     pub delete: Duration,
     /// Of a credential plugin that asks nobody.
@@ -105,10 +109,12 @@ impl Settings {
             app_namespace: raw.app_namespace,
             prune: raw.prune.map(|text| keys::prune(&text)).transpose().map_err(|why| wrong("prune", why))?,
             prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
+            wait: raw.wait,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,
+                ready: limit("timeouts.ready", limits.ready)?,
                 delete: limit("timeouts.delete", limits.delete)?,
                 credentials: limit("timeouts.credentials", limits.credentials)?,
             },

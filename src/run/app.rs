@@ -335,6 +335,7 @@ impl Managed {
         (content.kinds, content.namespaces) = reach(&content.members);
         // Where something was not written, not read or not gone, the record reaches as far as the run might have.
         let is_whole = applied.problems.is_empty()
+            && applied.unready.is_empty()
             && !applied.interrupted
             && removed.problems.is_empty()
             && removed.stuck.is_empty()
@@ -400,7 +401,7 @@ pub async fn deploy(
         Err(problem) => return failed(problem, written.as_ref()),
     };
     let mut applied = write(host, written).await;
-    let mut removed = match applied.problems.is_empty() && !applied.interrupted {
+    let mut removed = match applied.problems.is_empty() && applied.unready.is_empty() && !applied.interrupted {
         true => {
             let timeout = settings.timeouts.delete;
             let written = plan.changes_written();
@@ -411,7 +412,7 @@ pub async fn deploy(
         false => not_removed(),
     };
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
-    let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).collect();
+    let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();
     let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
     let mut last = parent.last.clone().unwrap_or_else(Last::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
@@ -460,6 +461,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
         established_timeout: settings.timeouts.established,
+        ready_timeout: settings.wait.unwrap_or(settings.app.is_some()).then_some(settings.timeouts.ready),
         written,
     }
 }

@@ -259,7 +259,7 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
         write::confirm(host, &format!("Forget the app {name} and let go of {objects} in {}?", target.describe()))
             .await?;
     }
-    let all = Step { members: (0..removals.len()).collect(), after: Vec::new() };
+    let all = Step { members: (0..removals.len()).collect(), ..Step::default() };
     let timeout = settings.timeouts.delete;
     let removed = delete::run(&removals, &[all], &target, &settings.field_manager, timeout, &stop, &|_| ()).await;
     if !removed.problems.is_empty() {

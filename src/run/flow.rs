@@ -182,6 +182,17 @@ async fn steps(
         if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
             Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
         }
+        if verdict.outcome == Outcome::Unchanged {
+            let options = app::options(&settings, None);
+            let applied = Box::pin(write::resume(&plan, &target, options, &progress, host)).await;
+            tell(&applied.notices, host, output, report);
+            let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
+            if exit != Exit::Success {
+                report.outcome = outcome;
+                report.errors.extend(errors);
+                return Ok(exit);
+            }
+        }
         return Ok(verdict.exit);
     }
     // Off a terminal nobody can answer: the checks are the gate.
@@ -203,6 +214,7 @@ async fn steps(
         }
     };
     tell_warnings(host, output, &target, settings.redact);
+    tell(&applied.notices, host, output, report);
     for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
     }
@@ -252,6 +264,8 @@ fn configure(
         app_namespace: args.app.namespace.clone(),
         prune: args.app.prune,
         prune_max: args.app.prune_max,
+        wait: args.wait,
+        wait_timeout: args.wait_timeout.clone(),
         output: args.output.clone(),
         color: args.color,
         redact: args.redact,

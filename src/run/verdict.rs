@@ -103,7 +103,8 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
 pub fn after_writing(applied: &Applied, removed: &Removed, redact: bool) -> (Outcome, Exit, Vec<ErrorEntry>) {
     let failed = applied.problems.iter().chain(&removed.problems);
     let is_failed = applied.interrupted || failed.clone().next().is_some();
-    let mut errors = hidden(failed.chain(&removed.stuck).map(ErrorEntry::from).collect(), redact);
+    let mut errors =
+        hidden(failed.chain(&applied.unready).chain(&removed.stuck).map(ErrorEntry::from).collect(), redact);
     if applied.interrupted {
         errors.push((&Problem::new("interrupted").help("run the same command again to continue")).into());
     }

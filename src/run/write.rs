@@ -50,6 +50,17 @@ pub fn question(report: &Report, target: &Target) -> String {
     format!("Create {created}{adopt} and update {updated}{delete} in {}{warned}?", target.describe())
 }
 
+/// Waits for what an earlier run wrote and did not see ready.
+pub async fn resume(plan: &Plan, target: &Target, options: ApplyOptions, progress: &Progress, host: &Host) -> Applied {
+    let stage = progress.stage("waiting until objects are ready", None);
+    let on_event = |event| {
+        if let Event::Ready(done, total) = event {
+            stage.set(done, Some(total));
+        }
+    };
+    apply::resume(plan, target, &options, host.stop.clone(), &on_event).await
+}
+
 pub async fn write(
     plan: &Plan,
     target: &Target,
@@ -66,6 +77,7 @@ pub async fn write(
             stage.set(done, Some(total));
         }
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
+        Event::Ready(done, total) => stage.note(&format!("waiting until objects are ready: {done} of {total}")),
     };
     let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));
     tokio::select! {

@@ -37,7 +37,7 @@ fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
         let bed = Bed::new();
         control_plane().apply_yaml(&bed.namespace());
         bed.write("manifests.yaml", &format!("{}---\n{}", bed.config_map("stays", "x"), own(&bed, left)));
-        app(&bed, &["deploy", "-f", "manifests.yaml"]).code(0);
+        app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0);
         bed.write("manifests.yaml", &bed.config_map("stays", "x"));
         let check = || app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes", "-o", "json"]);
         assert_eq!(rules(check().code(0)), [], "{}", doc.name);
@@ -47,8 +47,8 @@ fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
         let found = rules(output.code(3));
         assert_eq!(found.iter().map(|(rule, _)| rule.as_str()).collect::<Vec<_>>(), [doc.name], "{output}");
         // A deploy that deletes nothing is none of its business.
-        app(&bed, &["deploy", "-f", "manifests.yaml", "--prune=no"]).code(0);
-        app(&bed, &["deploy", "-f", "manifests.yaml", "--prune=yes"]).code(3);
+        app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml", "--prune=no"]).code(0);
+        app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml", "--prune=yes"]).code(3);
         for object in other {
             control_plane().delete(&control_plane().path_of(&object));
         }
@@ -67,12 +67,12 @@ fn a_crd_goes_only_without_objects_of_others() {
     cp.apply_yaml(&bed.namespace());
     let all = [bed.config_map("stays", "x"), bed.crd("first: {type: string}"), bed.sample()].join("---\n");
     bed.write("manifests.yaml", &all);
-    app(&bed, &["deploy", "-f", "manifests.yaml"]).code(0).stdout_contains("3 created");
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("3 created");
     let theirs = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample",
         "metadata": {"name": "theirs", "namespace": "default"}});
     let theirs = cp.path_of(&cp.apply_yaml(&theirs.to_string())[0]);
     bed.write("manifests.yaml", &bed.config_map("stays", "x"));
-    let deploy = || app(&bed, &["deploy", "-f", "manifests.yaml", "--prune=yes"]);
+    let deploy = || app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml", "--prune=yes"]);
 
     let output = deploy();
     output
@@ -96,14 +96,15 @@ fn what_cannot_be_listed_is_no_pass() {
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &[bed.config_map("stays", "x"), bed.crd("first: {type: string}")].join("---\n"));
-    app(&bed, &["deploy", "-f", "manifests.yaml"]).code(0);
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0);
     bed.write("manifests.yaml", &bed.config_map("stays", "x"));
     let user = cp.user(&json!([
         {"apiGroups": ["", "apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]},
     ]));
     let namespace = bed.names.namespace.clone();
     let deploy = |flags: &[&str]| {
-        let arguments = [&["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &namespace], flags].concat();
+        let arguments =
+            [&["deploy", "--wait=false", "-f", "manifests.yaml", "-a", "shop", "-n", &namespace], flags].concat();
         bed.gantry(cp.kubeconfig(&user), &arguments).run()
     };
     deploy(&["--prune=yes"]).code(1).stdout_contains("could not check").stdout_contains("--prune=no");

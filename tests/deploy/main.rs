@@ -23,3 +23,4 @@ mod report;
 mod strategies;
 #[cfg(unix)]
 mod terminal;
+mod waiting;

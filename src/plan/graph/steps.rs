@@ -24,6 +24,8 @@ pub struct Step {
     pub members: Vec<usize>,
     /// The steps that have to end before this one starts, by index. All of them come earlier in the list.
     pub after: Vec<usize>,
+    /// A written rule has something wait for it: not only until it is written, but until it is ready.
+    pub is_awaited: bool,
 }
 
 /// Why there is no order.
@@ -70,13 +72,15 @@ pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Vec<Step>, Disor
         return Err(Disorder::TooMany(MAX_STEPS));
     }
     let mut order = Order::new(sorting.kinds.len());
-    for (later, earlier) in sorting.written()? {
+    let written = sorting.written()?;
+    let awaited: BTreeSet<usize> = written.iter().map(|(_, earlier)| *earlier).collect();
+    for (later, earlier) in written {
         if !order.add(later, earlier) {
             return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier)));
         }
     }
     sorting.add_defaults(&mut order);
-    Ok(sorting.steps(&order))
+    Ok(sorting.steps(&order, &awaited))
 }
 
 struct Sorting<'a> {
@@ -193,7 +197,7 @@ impl<'a> Sorting<'a> {
     }
 
     /// The kinds as steps, each behind those that it waits for, lower ranks first.
-    fn steps(&self, order: &Order) -> Vec<Step> {
+    fn steps(&self, order: &Order, awaited: &BTreeSet<usize>) -> Vec<Step> {
         let count = self.kinds.len();
         let mut missing: Vec<usize> = order.after.iter().map(Vec::len).collect();
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -208,7 +212,7 @@ impl<'a> Sorting<'a> {
             places[kind] = steps.len();
             let mut after: Vec<usize> = order.direct(kind).map(|earlier| places[earlier]).collect();
             after.sort_unstable();
-            steps.push(Step { members: self.kinds[kind].1.clone(), after });
+            steps.push(Step { members: self.kinds[kind].1.clone(), after, is_awaited: awaited.contains(&kind) });
             for later in &before[kind] {
                 missing[*later] -= 1;
                 if missing[*later] == 0 {

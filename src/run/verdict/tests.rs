@@ -148,6 +148,7 @@ fn what_became_of_the_objects_decides_after_writing() {
         uids: vec![None],
         problems: problems(texts),
         interrupted,
+        ..Applied::default()
     };
     let removed = |texts: &[&str], stuck: &[&str]| Removed {
         results: Vec::new(),

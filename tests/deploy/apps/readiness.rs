@@ -36,7 +36,7 @@ impl Stage {
     fn deploy(&self, objects: &[Value], crds: &str) {
         let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
         self.bed.write("manifests.yaml", &format!("{crds}\n---\n{}", texts.join("\n---\n")));
-        self.run(&["deploy", "-f", "manifests.yaml"]).code(0);
+        self.run(&["deploy", "-f", "manifests.yaml", "--wait=false"]).code(0);
     }
 
     fn run(&self, arguments: &[&str]) -> Output {

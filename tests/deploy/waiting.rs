@@ -1,0 +1,180 @@
+//! A deploy of an app waits until what it wrote is ready. The tests play the controllers.
+
+use crate::support::{Bed, Gantry, control_plane, eventually, results};
+use serde_json::{Value, json};
+
+struct Stage {
+    bed: Bed,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let bed = Bed::new();
+        control_plane().apply_yaml(&bed.namespace());
+        Stage { bed }
+    }
+
+    fn object(&self, api_version: &str, kind: &str, name: &str, annotations: Value, spec: Value) -> Value {
+        let metadata = json!({"name": name, "namespace": self.bed.names.namespace, "annotations": annotations});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+    }
+
+    fn config_map(&self, name: &str, annotations: Value) -> Value {
+        let mut object = self.object("v1", "ConfigMap", name, annotations, Value::Null);
+        object.as_object_mut().expect("an object").remove("spec");
+        object
+    }
+
+    fn deployment(&self) -> Value {
+        let spec = json!({"replicas": 2, "selector": {"matchLabels": {"run": "web"}}, "template": pods("Always")});
+        self.object("apps/v1", "Deployment", "web", json!({}), spec)
+    }
+
+    fn job(&self, annotations: Value) -> Value {
+        self.object("batch/v1", "Job", "migrate", annotations, json!({"template": pods("Never")}))
+    }
+
+    fn write(&self, objects: &[&Value]) {
+        let texts: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        self.bed.write("manifests.yaml", &texts.join("\n---\n"));
+    }
+
+    fn deploy(&self, flags: &[&str]) -> Gantry {
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &self.bed.names.namespace];
+        self.bed.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat())
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        control_plane().get(&self.bed.config_map_path(name)).0 == 200
+    }
+
+    /// How the record says that the last run ended.
+    fn last(&self) -> Value {
+        let (_, record) = control_plane().get(&self.bed.config_map_path("shop.gantry"));
+        serde_json::from_str(record["data"]["last"].as_str().expect("a last run")).expect("JSON")
+    }
+}
+
+fn pods(restart: &str) -> Value {
+    let containers = json!([{"name": "web", "image": "web:1"}]);
+    json!({"metadata": {"labels": {"run": "web"}}, "spec": {"restartPolicy": restart, "containers": containers}})
+}
+
+/// Writes the status of an object once it is there.
+fn status(object: &Value, mut status: Value) {
+    let path = control_plane().path_of(object);
+    let live = eventually("the object", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
+    if object["apiVersion"] == "apps/v1" {
+        status["observedGeneration"] = live["metadata"]["generation"].clone();
+    }
+    let (code, answer) = control_plane().patch(&format!("{path}/status"), &json!({ "status": status }));
+    assert_eq!(code, 200, "{answer}");
+}
+
+fn available(number: u32) -> Value {
+    json!({"replicas": 2, "updatedReplicas": 2, "readyReplicas": number, "availableReplicas": number})
+}
+
+fn ended(kind: &str, reason: &str) -> Value {
+    let of = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": "too often",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastProbeTime": "2026-01-01T00:00:00Z"})
+    };
+    match kind {
+        "Failed" => {
+            json!({"startTime": "2026-01-01T00:00:00Z", "active": 0, "failed": 7, "conditions": [of("FailureTarget"), of("Failed")]})
+        }
+        _ => {
+            json!({"startTime": "2026-01-01T00:00:00Z", "active": 0, "completionTime": "2026-01-01T00:00:01Z", "succeeded": 1,
+            "conditions": [of("SuccessCriteriaMet"), of("Complete")]})
+        }
+    }
+}
+
+#[test]
+fn a_deploy_ends_when_what_it_wrote_is_ready_and_deletes_only_then() {
+    let stage = Stage::new();
+    let old = stage.config_map("old", json!({}));
+    stage.write(&[&old]);
+    stage.deploy(&[]).run().code(0);
+    stage.write(&[&stage.deployment()]);
+    let running = stage.deploy(&["--prune=yes"]).spawn();
+    status(&stage.deployment(), available(1));
+    assert!(stage.exists("old"), "it is deleted only when the new one is ready");
+    assert_eq!(stage.last()["outcome"], "started");
+    status(&stage.deployment(), available(2));
+    running.wait().code(0).stdout_contains("1 created, 1 deleted");
+    assert!(!stage.exists("old"));
+    assert_eq!(stage.last()["outcome"], "applied");
+}
+
+#[test]
+fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
+    let stage = Stage::new();
+    let old = stage.config_map("old", json!({}));
+    stage.write(&[&old]);
+    stage.deploy(&[]).run().code(0);
+    stage.write(&[&stage.deployment()]);
+    for flags in [&["--wait-timeout=1s", "--prune=yes"], &["--wait-timeout=1s", "--prune=no"]] {
+        let output = stage.deploy(flags).run();
+        output.code(5).stdout_contains("deployment.apps/web").stdout_contains("is not ready after 1s: ");
+        output
+            .stdout_contains("kubectl describe deployment.apps/web")
+            .stdout_contains("to go on waiting, run the same");
+        assert!(stage.exists("old"), "{output}");
+    }
+    // Nothing is left to write, and it is awaited all the same.
+    let running = stage.deploy(&[]).spawn();
+    status(&stage.deployment(), available(2));
+    running.wait().code(0).stdout_contains("1 object unchanged");
+    // Nobody waits who does not want to.
+    status(&stage.deployment(), available(0));
+    stage.deploy(&["--wait=false"]).run().code(0);
+    stage.deploy(&["--wait-timeout=soon"]).run().code(2).stderr_contains("is not a duration");
+}
+
+#[test]
+fn what_waits_for_a_job_is_written_when_it_has_succeeded_and_not_when_it_fails() {
+    for (state, code) in [("Complete", 0), ("Failed", 5)] {
+        let stage = Stage::new();
+        let job = stage.job(json!({"kapp.k14s.io/change-group": "migrate"}));
+        let then = stage.config_map("then", json!({"kapp.k14s.io/change-rule": "upsert after upserting migrate"}));
+        stage.write(&[&then, &job]);
+        let running = stage.deploy(&["-o", "human", "-o", "json=report.json"]).spawn();
+        // The job runs.
+        status(&job, json!({"active": 1, "startTime": "2026-01-01T00:00:00Z"}));
+        assert!(!stage.exists("then"));
+        status(&job, ended(state, "BackoffLimitExceeded"));
+        let output = running.wait();
+        output.code(code);
+        assert_eq!(stage.exists("then"), code == 0, "{output}");
+        if code == 5 {
+            output.stdout_contains("job.batch/migrate").stdout_contains("BackoffLimitExceeded: too often");
+            output.stdout_contains("configmap/then");
+            let report = std::fs::read_to_string(stage.bed.folder.path().join("report.json")).expect("a report");
+            let mut results = results(&serde_json::from_str(&report).expect("JSON"));
+            results.sort();
+            let results: Vec<&str> = results.iter().map(|(_, result)| result.as_str()).collect();
+            assert_eq!(results, ["notReached", "applied"], "{output}");
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_is_bound_by_its_first_pod_is_not_awaited() {
+    let stage = Stage::new();
+    let class = format!("late-{}", stage.bed.names.namespace);
+    let storage = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": class},
+        "provisioner": "example.com/none", "volumeBindingMode": "WaitForFirstConsumer"});
+    let claim = |name: &str, class: &str| {
+        let spec = json!({"storageClassName": class, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}});
+        stage.object("v1", "PersistentVolumeClaim", name, json!({}), spec)
+    };
+    stage.write(&[&storage, &claim("late", &class)]);
+    stage.deploy(&[]).run().code(0);
+    stage.write(&[&storage, &claim("late", &class), &claim("early", "none")]);
+    let output = stage.deploy(&["--wait-timeout=1s"]).run();
+    output.code(5).stdout_contains("persistentvolumeclaim/early").contains_nowhere("persistentvolumeclaim/late -n");
+    control_plane().delete(&control_plane().path_of(&storage));
+}
