@@ -164,15 +164,18 @@ impl Walk {
                 }
                 None => self.members(at, live, next, schema, place),
             },
-            (Value::Array(live), Value::Array(next)) => match head {
-                Some(head) => {
-                    self.page.enter(at.lead(at.next).line(&head));
-                    // Items are not indented below their key.
-                    self.items(at.rest(), live, next, schema, place);
-                    self.page.leave();
+            (Value::Array(live), Value::Array(items)) => {
+                let shape = schema.shape(next);
+                match head {
+                    Some(head) => {
+                        self.page.enter(at.lead(at.next).line(&head));
+                        // Items are not indented below their key.
+                        self.items(at.rest(), live, items, (schema, shape), place);
+                        self.page.leave();
+                    }
+                    None => self.items(at, live, items, (schema, shape), place),
                 }
-                None => self.items(at, live, next, schema, place),
-            },
+            }
             (Value::String(live), Value::String(next)) if live.contains('\n') && next.contains('\n') => {
                 self.text(at, head, live, next);
             }
@@ -247,8 +250,15 @@ impl Walk {
         }
     }
 
-    fn items(&mut self, at: Sides, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
-        let (item_schema, pairs) = match schema.shape(&Value::Array(next.to_vec())) {
+    fn items(
+        &mut self,
+        at: Sides,
+        live: &[Value],
+        next: &[Value],
+        (schema, shape): (Schema<'_, Value>, Shape<'_, Value>),
+        place: Place,
+    ) {
+        let (item_schema, pairs) = match shape {
             Shape::Keyed(keyed) => {
                 let key = |item: &Value| keyed.key(item).map(|key| format!("{key:?}"));
                 (keyed.items, pairs(live, next, key))
@@ -256,12 +266,15 @@ impl Walk {
             _ => (schema.items(), None),
         };
         let pairs = pairs.or_else(|| {
+            if !live.iter().chain(next).all(Value::is_object) {
+                return None;
+            }
             KEYS.iter().find_map(|keys| {
                 let key = |item: &Value| {
                     item.get(keys[0])?;
                     Some(keys.iter().map(|key| format!("{:?} ", item.get(key))).collect::<String>())
                 };
-                pairs_of_maps(live, next, key)
+                self::pairs(live, next, key)
             })
         });
         match pairs {
@@ -280,7 +293,8 @@ impl Walk {
         schema: Schema<'_, Value>,
         place: Place,
     ) {
-        let stays: Vec<bool> = (0..live.len()).map(|index| pairs.contains(&Some(index))).collect();
+        let mut stays = vec![false; live.len()];
+        pairs.iter().flatten().for_each(|index| stays[*index] = true);
         let matched: Vec<usize> = pairs.iter().flatten().copied().collect();
         if !matched.is_sorted() {
             let names = |items: &mut dyn Iterator<Item = &Value>| {
@@ -405,8 +419,4 @@ fn pairs(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<String>)
     };
     let (live, _) = (index(live)?, index(next)?);
     Some(next.iter().map(|item| live.get(&key(item)?).copied()).collect())
-}
-
-fn pairs_of_maps(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<String>) -> Option<Vec<Option<usize>>> {
-    live.iter().chain(next).all(Value::is_object).then(|| pairs(live, next, key))?
 }

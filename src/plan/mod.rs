@@ -318,7 +318,7 @@ pub async fn build(
     let schemas = kinds.schemas(&changes, target).await;
     let doubtful = decide(&mut changes, &schemas, options.field_manager);
     if options.settles_doubts {
-        settle::settle(&mut changes, &doubtful, target, options.field_manager).await;
+        settle::settle(&mut changes, &doubtful, target, options.field_manager, options.keeps_answers).await;
     }
     owner::find(&mut changes, options.taken, options.app);
     // In place: there may be very many.

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use gantry_schema::json;
 use serde::Deserialize;
 use wildmatch::WildMatch;
 
@@ -105,12 +106,6 @@ impl Owner {
     }
 }
 
-#[derive(Deserialize, Default)]
-struct Head<'a> {
-    #[serde(borrow, default)]
-    metadata: Metadata<'a>,
-}
-
 /// A value that is no string is nobody's mark; the server takes none.
 type Texts<'a> = Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>;
 
@@ -165,18 +160,20 @@ fn tracked<'a>(id: &'a str, object: &ObjectRef) -> Option<&'a str> {
     is_same.then_some(app)
 }
 
-/// Who owns the live object, apart from the set of objects `app`. A mark that the manifest sets itself, too, is nobody
-/// else's.
-fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> Option<Owner> {
-    let read = |raw: &RawObject| serde_json::from_str::<Head<'_>>(&raw.json()).ok()?.metadata.owner(object, app);
-    let owner = read(live)?;
-    (read(desired).as_ref() != Some(&owner)).then_some(owner)
+/// Who owns the live object, apart from the set of objects `app`, and whether it is in that set. A mark that the manifest
+/// sets itself, too, is nobody else's.
+fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> (Option<Owner>, bool) {
+    let json = live.json();
+    let metadata = metadata(&json);
+    let is_member = app.is_some() && metadata.label(PART_OF) == app;
+    let owner = metadata.owner(object, app);
+    let sets_it = |owner: &Owner| self::metadata(&desired.json()).owner(object, app).as_ref() == Some(owner);
+    (owner.filter(|owner| !sets_it(owner)), is_member)
 }
 
-/// Whether the object is one of the set already.
-fn is_member(live: &RawObject, app: &str) -> bool {
-    let json = live.json();
-    serde_json::from_str::<Head<'_>>(&json).is_ok_and(|head| head.metadata.label(PART_OF) == Some(app))
+/// The marks of an object. One that cannot be read has none.
+fn metadata(json: &str) -> Metadata<'_> {
+    json::member(json, "metadata").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` stands for any
@@ -207,9 +204,9 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     let look = |index: &usize| {
         let change = &changes[*index];
         let Some(live) = &change.live else { return (None, false) };
-        let owner = of(&change.desired.object, &live.raw, &change.desired.raw, app);
+        let (owner, is_member) = of(&change.desired.object, &live.raw, &change.desired.raw, app);
         // Without its label an object is never unchanged: the manifest has it.
-        let joins = owner.is_none() && app.is_some_and(|app| !is_member(&live.raw, app));
+        let joins = owner.is_none() && app.is_some() && !is_member;
         (owner, joins && change.action == Action::Update)
     };
     let found = in_parallel(&looked_at, look);
@@ -270,7 +267,7 @@ mod tests {
 
     fn owner(live: serde_json::Value, desired: serde_json::Value, app: Option<&str>) -> Option<Owner> {
         let raw = |metadata| RawObject::from_value(&json!({ "metadata": metadata }));
-        of(&web(), &raw(live), &raw(desired), app)
+        of(&web(), &raw(live), &raw(desired), app).0
     }
 
     #[test]

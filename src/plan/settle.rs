@@ -17,19 +17,26 @@ const AT_ONCE: usize = 8;
 
 /// Asks the server about the doubtful updates, given by their index, and notes those that change nothing. In doubt, or
 /// without an answer, an update stays one.
-pub async fn settle(changes: &mut [Change], doubtful: &[usize], target: &Target, field_manager: &str) {
+pub async fn settle(
+    changes: &mut [Change],
+    doubtful: &[usize],
+    target: &Target,
+    field_manager: &str,
+    keeps_answers: bool,
+) {
     let Target::Kube(server) = target else { return };
     let asked = doubtful.iter().map(|index| {
         let change = &changes[*index];
         async move {
             // Without force: what is not changed is no conflict.
             let answer = server.dry_run(&change.request(&change.pin(), field_manager, false)).await;
+            let live = change.live.as_ref()?;
+            let is_same = answer.as_ref().is_ok_and(|answer| is_same(answer, &live.raw));
             // Without a conflict, force changes nothing.
-            if answer.is_ok() {
+            if keeps_answers && answer.is_ok() && !is_same {
                 change.answer.keep(&answer);
             }
-            let live = change.live.as_ref()?;
-            answer.is_ok_and(|answer| is_same(&answer, &live.raw)).then_some(*index)
+            is_same.then_some(*index)
         }
     });
     let unchanged: Vec<usize> = stream::iter(asked).buffered(AT_ONCE).filter_map(std::future::ready).collect().await;
