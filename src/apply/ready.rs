@@ -65,20 +65,18 @@ impl<'a> Wait<'a> {
         let mut pause = Duration::from_millis(50);
         while !left.is_empty() {
             let wanted: Vec<Wanted> = left.iter().map(|one| wanted(one.awaited.change)).collect();
-            let read = match self.target.read_each(&wanted, &|_, _| ()).await {
-                Ok(read) => read,
-                Err(error) => {
-                    waited.unready.extend(error.problems().iter().cloned());
-                    return waited;
-                }
-            };
+            // A server that does not answer for a moment is asked again.
+            let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
+                let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+                wanted.iter().map(|_| Err(problem())).collect()
+            });
             let mut still = Vec::new();
             for (mut one, read) in left.into_iter().zip(read) {
                 let change = one.awaited.change;
                 let state = match read {
                     Ok(Some(live)) => self.judge(&one.awaited, &live, &mut classes).await,
                     Ok(None) => State::Failed("it was deleted meanwhile".to_owned()),
-                    Err(problem) => State::Failed(problem.message),
+                    Err(problem) => State::InProgress(problem.message),
                 };
                 match state {
                     State::Ready { .. } => {}
@@ -172,9 +170,9 @@ impl<'a> Wait<'a> {
 
 fn failed(change: &Change, reason: &str) -> Problem {
     let object = &change.desired.object;
-    Problem::new(format!("{object} was written and failed: {reason}")).at(change.desired.origin.location()).help(
-        format!("kubectl describe {object}; correct the manifest or what it needs, and run the same command again"),
-    )
+    Problem::new(format!("{object} has failed: {reason}")).at(change.desired.origin.location()).help(format!(
+        "kubectl describe {object}; correct the manifest or what it needs, and run the same command again"
+    ))
 }
 
 fn is_service(change: &Change) -> bool {

@@ -179,9 +179,6 @@ async fn steps(
     }
     output.review(host, report)?;
     if !verdict.goes_on {
-        if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
-            Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
-        }
         if verdict.outcome == Outcome::Unchanged {
             let options = app::options(&settings, None);
             let applied = Box::pin(write::resume(&plan, &target, options, &progress, host)).await;
@@ -191,6 +188,10 @@ async fn steps(
                 report.outcome = outcome;
                 report.errors.extend(errors);
                 return Ok(exit);
+            }
+            // What is not ready leaves the record as the run before did.
+            if let Some(managed) = &managed {
+                Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
             }
         }
         return Ok(verdict.exit);

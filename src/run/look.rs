@@ -126,6 +126,9 @@ fn entry(change: &Change) -> ChangeEntry {
 
 /// The graph of the plan as one list of steps: those of the removals wait for the last ones of the changes.
 fn steps(plan: &Plan) -> Vec<StepEntry> {
+    if !plan.is_written() {
+        return Vec::new();
+    }
     let changes = &plan.graph.changes;
     let written = |index: &usize| !plan.changes[*index].action.leaves_alone();
     let first = changes.iter().map(|step| StepEntry {

@@ -122,11 +122,13 @@ fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
             .stdout_contains("kubectl describe deployment.apps/web")
             .stdout_contains("to go on waiting, run the same");
         assert!(stage.exists("old"), "{output}");
+        assert_eq!(stage.last()["outcome"], "failed", "{output}");
     }
     // Nothing is left to write, and it is awaited all the same.
     let running = stage.deploy(&[]).spawn();
     status(&stage.deployment(), available(2));
     running.wait().code(0).stdout_contains("1 object unchanged");
+    assert_eq!(stage.last()["outcome"], "applied");
     // Nobody waits who does not want to.
     status(&stage.deployment(), available(0));
     stage.deploy(&["--wait=false"]).run().code(0);
