@@ -88,7 +88,7 @@ pub enum Exit {
     Blocked = 3,
     /// There are changes to make, or changes were made; only for who asked to be told.
     Changes = 4,
-    /// Written, but something that was deleted is not gone in time.
+    /// Written, but something has failed or is not ready in time, or what was deleted is not gone.
     NotReady = 5,
 }
 
