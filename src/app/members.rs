@@ -11,7 +11,6 @@ use super::inventory::group_kind;
 use super::{Member, Parent};
 use crate::app::PART_OF;
 use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
-use crate::crd;
 use crate::problem::{Problem, Result};
 use crate::readiness::{self, State};
 use crate::resource::{self, ObjectRef, Resource};
@@ -168,7 +167,9 @@ async fn search(
     if kinds.is_empty() {
         return Ok(Live::default());
     }
-    let resources = highest(target.served().await?);
+    let listable = target.listable().await?.into_iter();
+    let resources: BTreeMap<String, Arc<Resource>> =
+        listable.map(|resource| (group_kind(&resource.group, &resource.kind), resource.into())).collect();
     let mut live = Live::default();
     let mut lists: Vec<(Arc<Resource>, Option<&str>)> = Vec::new();
     for kind in &kinds {
@@ -297,17 +298,4 @@ async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, Li
         groups.extend(spec.service.is_some().then_some(spec.group));
     };
     target.list(&request).gather(gather).await
-}
-
-/// Each kind at the highest of its versions, by `Kind.group`.
-fn highest(served: Vec<Resource>) -> BTreeMap<String, Arc<Resource>> {
-    let mut kinds: BTreeMap<String, Arc<Resource>> = BTreeMap::new();
-    for resource in served.into_iter().filter(|resource| !resource.plural.contains('/')) {
-        let kind = group_kind(&resource.group, &resource.kind);
-        let is_higher = |known: &Arc<Resource>| crd::versions::compare(&known.version, &resource.version).is_lt();
-        if kinds.get(&kind).is_none_or(is_higher) {
-            kinds.insert(kind, resource.into());
-        }
-    }
-    kinds
 }

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::crd::versions;
 use crate::options::TargetSpec;
 use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
@@ -338,6 +339,25 @@ impl Target {
             Target::Kube(target) => target.served().await,
             Target::Dir(target) => Ok(target.served()),
         }
+    }
+
+    /// Each kind whose objects can be listed, at the highest of its versions.
+    ///
+    /// # Errors
+    /// The server does not say.
+    pub async fn listable(&self) -> Result<Vec<Resource>> {
+        let mut kinds: BTreeMap<(String, String), Resource> = BTreeMap::new();
+        let listable = match self {
+            Target::Kube(target) => target.listable().await?,
+            Target::Dir(target) => target.served(),
+        };
+        for resource in listable.into_iter().filter(|resource| !resource.plural.contains('/')) {
+            let key = (resource.group.clone(), resource.kind.clone());
+            if kinds.get(&key).is_none_or(|known| versions::compare(&known.version, &resource.version).is_lt()) {
+                kinds.insert(key, resource);
+            }
+        }
+        Ok(kinds.into_values().collect())
     }
 
     /// The release of Kubernetes that the target is; `None` where it does not say.

@@ -97,7 +97,14 @@ impl KubeTarget {
 
     /// Every kind that the server serves, at each version, sorted. Two requests.
     pub async fn served(&self) -> Result<Vec<Resource>> {
-        served::served(&self.transport).await
+        let served = served::served(&self.transport).await?;
+        Ok(served.into_iter().map(|served| served.resource).collect())
+    }
+
+    /// Those of them whose objects can be listed.
+    pub async fn listable(&self) -> Result<Vec<Resource>> {
+        let served = served::served(&self.transport).await?;
+        Ok(served.into_iter().filter(served::Served::can_list).map(|served| served.resource).collect())
     }
 
     /// The release of Kubernetes that the server says it is.

@@ -53,6 +53,9 @@ struct Entry {
     #[serde(default)]
     response_kind: Option<Kind>,
     scope: String,
+    /// Empty where the server does not say.
+    #[serde(default)]
+    verbs: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,8 +74,21 @@ struct OldVersion {
     version: String,
 }
 
+/// A kind at one version, and what may be done with it.
+pub struct Served {
+    pub resource: Resource,
+    verbs: Vec<String>,
+}
+
+impl Served {
+    /// Whether its objects are kept and can be listed. Some kinds are only ever created, as questions to the server.
+    pub fn can_list(&self) -> bool {
+        self.verbs.is_empty() || self.verbs.iter().any(|verb| verb == "list")
+    }
+}
+
 /// Every kind at each version, sorted. APIs that are down are missing.
-pub async fn served(transport: &Transport) -> Result<Vec<Resource>> {
+pub async fn served(transport: &Transport) -> Result<Vec<Served>> {
     let (core, groups) = futures::try_join!(document(transport, "/api"), document(transport, "/apis"))?;
     let mut resources = Vec::new();
     let mut names = Vec::new();
@@ -81,13 +97,14 @@ pub async fn served(transport: &Transport) -> Result<Vec<Resource>> {
             let name = group.metadata.name;
             for Version { version, resources: entries } in group.versions {
                 resources.extend(entries.into_iter().filter_map(|entry| {
-                    Some(Resource {
+                    let resource = Resource {
                         group: name.clone(),
                         version: version.clone(),
                         kind: entry.response_kind?.kind,
                         plural: entry.resource,
                         namespaced: entry.scope == "Namespaced",
-                    })
+                    };
+                    Some(Served { resource, verbs: entry.verbs })
                 }));
             }
         }
@@ -103,15 +120,18 @@ pub async fn served(transport: &Transport) -> Result<Vec<Resource>> {
         })
         .buffer_unordered(AT_ONCE);
     while let Some((group, version, list)) = lists.next().await {
-        resources.extend(list.into_iter().filter(|entry| !entry.name.contains('/')).map(|entry| Resource {
-            group: group.clone(),
-            version: version.clone(),
-            kind: entry.kind,
-            plural: entry.name,
-            namespaced: entry.namespaced,
+        resources.extend(list.into_iter().filter(|entry| !entry.name.contains('/')).map(|entry| {
+            let resource = Resource {
+                group: group.clone(),
+                version: version.clone(),
+                kind: entry.kind,
+                plural: entry.name,
+                namespaced: entry.namespaced,
+            };
+            Served { resource, verbs: entry.verbs }
         }));
     }
-    resources.sort();
+    resources.sort_by(|a, b| a.resource.cmp(&b.resource));
     Ok(resources)
 }
 

@@ -6,7 +6,6 @@ use futures::stream::{self, StreamExt};
 
 use super::rules::NAMESPACE_OBJECTS;
 use super::{Looking, Named, some, unread, violation};
-use crate::crd::versions;
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found, Violation};
 use crate::resource::Resource;
@@ -18,15 +17,16 @@ const AT_ONCE: usize = 8;
 /// What every namespace has by itself.
 const BY_ITSELF: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
 
-/// Kinds that are not kept, or that others write about objects.
+/// Whether objects of the kind are there for themselves. Others are computed, or written about objects.
 fn is_kept(resource: &Resource) -> bool {
-    let is_request =
-        matches!(resource.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io" | "metrics.k8s.io");
     let is_about_others = matches!(
         (resource.group.as_str(), resource.kind.as_str()),
-        ("" | "events.k8s.io", "Event") | ("", "Binding" | "Endpoints") | ("discovery.k8s.io", "EndpointSlice")
+        ("metrics.k8s.io", _)
+            | ("" | "events.k8s.io", "Event")
+            | ("", "Endpoints")
+            | ("discovery.k8s.io", "EndpointSlice")
     );
-    resource.namespaced && !resource.plural.contains('/') && !is_request && !is_about_others
+    resource.namespaced && !is_about_others
 }
 
 pub async fn check(looking: &Looking<'_>) -> Found {
@@ -35,22 +35,16 @@ pub async fn check(looking: &Looking<'_>) -> Found {
     if namespaces.is_empty() {
         return found;
     }
-    let served = match looking.target.served().await {
-        Ok(served) => served,
+    let mut kinds = match looking.target.listable().await {
+        Ok(kinds) => kinds,
         Err(error) => {
             found.unchecked.push(unread(error.problems().first(), "the kinds of the cluster"));
             return found;
         }
     };
-    let mut kinds: BTreeMap<(String, String), Resource> = BTreeMap::new();
-    for resource in served.into_iter().filter(is_kept) {
-        let key = (resource.group.clone(), resource.kind.clone());
-        if kinds.get(&key).is_none_or(|known| versions::compare(&known.version, &resource.version).is_lt()) {
-            kinds.insert(key, resource);
-        }
-    }
+    kinds.retain(is_kept);
     for removal in namespaces {
-        match one(looking, removal, kinds.values()).await {
+        match one(looking, removal, kinds.iter()).await {
             Ok(violation) => found.violations.extend(violation),
             Err(error) => found.unchecked.push(error),
         }
