@@ -99,6 +99,19 @@ impl Resource {
         }
     }
 
+    /// A kind of Kubernetes' own at v1.
+    pub fn built_in(group: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
+        Resource { group: group.into(), version: "v1".into(), kind: kind.into(), plural: plural.into(), namespaced }
+    }
+
+    /// `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
     /// The URL path of the collection, or of one object in it.
     pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let mut path = match self.group.as_str() {

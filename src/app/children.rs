@@ -51,13 +51,7 @@ pub async fn find(members: &[Found], target: &Target) -> Children {
     for kinds in LEVELS {
         let lists = kinds.iter().flat_map(|kind| {
             let (group, name, plural, owned_by) = *kind;
-            let resource = Arc::new(Resource {
-                group: group.into(),
-                version: "v1".into(),
-                kind: name.into(),
-                plural: plural.into(),
-                namespaced: true,
-            });
+            let resource = Arc::new(Resource::built_in(group, name, plural, true));
             let of_kind = |(owner, _): &&(String, String)| owned_by.contains(&owner.as_str());
             let namespaces: BTreeSet<&str> =
                 owners.iter().filter(of_kind).map(|(_, namespace)| namespace.as_str()).collect();

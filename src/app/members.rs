@@ -105,12 +105,8 @@ struct Metadata<'a> {
 /// What an object says of itself.
 pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
     let Head { metadata } = serde_json::from_str(json).ok()?;
-    let api_version = match resource.group.as_str() {
-        "" => resource.version.clone(),
-        group => format!("{group}/{}", resource.version),
-    };
     let object = ObjectRef {
-        api_version,
+        api_version: resource.api_version(),
         kind: resource.kind.clone(),
         namespace: metadata.namespace.map(Cow::into_owned),
         name: metadata.name.into_owned(),
@@ -249,12 +245,8 @@ async fn missing(
             }
             continue;
         };
-        let api_version = match resource.group.as_str() {
-            "" => resource.version.clone(),
-            group => format!("{group}/{}", resource.version),
-        };
         let object = ObjectRef {
-            api_version,
+            api_version: resource.api_version(),
             kind: member.kind.clone(),
             namespace: member.namespace.clone(),
             name: member.name.clone(),
@@ -285,13 +277,7 @@ async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, Li
         #[serde(default)]
         service: Option<serde::de::IgnoredAny>,
     }
-    let resource = Resource {
-        group: "apiregistration.k8s.io".into(),
-        version: "v1".into(),
-        kind: "APIService".into(),
-        plural: "apiservices".into(),
-        namespaced: false,
-    };
+    let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
     let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
     let gather = |groups: &mut BTreeSet<String>, json: &str| {
         let Ok(ApiService { spec }) = serde_json::from_str(json) else { return };

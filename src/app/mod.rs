@@ -61,13 +61,7 @@ impl App {
 
 /// Where ConfigMaps are served.
 pub fn config_maps() -> Resource {
-    Resource {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "ConfigMap".into(),
-        plural: "configmaps".into(),
-        namespaced: true,
-    }
+    Resource::built_in("", "ConfigMap", "configmaps", true)
 }
 
 /// Why `text` cannot be the name of an app.

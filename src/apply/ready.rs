@@ -137,16 +137,10 @@ impl<'a> Wait<'a> {
         if let Some(late) = classes.get(class) {
             return *late;
         }
-        let resource = Resource {
-            group: "storage.k8s.io".into(),
-            version: "v1".into(),
-            kind: "StorageClass".into(),
-            plural: "storageclasses".into(),
-            namespaced: false,
-        };
+        let resource = Resource::built_in("storage.k8s.io", "StorageClass", "storageclasses", false);
         let name = ObjectRef {
-            api_version: "storage.k8s.io/v1".into(),
-            kind: "StorageClass".into(),
+            api_version: resource.api_version(),
+            kind: resource.kind.clone(),
             namespace: None,
             name: class.to_owned(),
         };

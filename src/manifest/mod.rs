@@ -80,7 +80,8 @@ impl Manifest {
             Some(json) => words.iter().any(|word| json.contains(word)),
             None => {
                 let text = &self.origin.source.text[self.origin.bytes.clone()];
-                words.iter().chain(&ESCAPES).any(|word| text.contains(word))
+                let escapes = if text.contains('\\') { &ESCAPES[..] } else { &[] };
+                words.iter().chain(escapes).any(|word| text.contains(word))
             }
         }
     }

@@ -179,20 +179,20 @@ async fn steps(
     }
     output.review(host, report)?;
     if !verdict.goes_on {
-        if verdict.outcome == Outcome::Unchanged {
-            let options = app::options(&settings, None);
+        let options = app::options(&settings, None);
+        if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
             let applied = Box::pin(write::resume(&plan, &target, options, &progress, host)).await;
             tell(&applied.notices, host, output, report);
             let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
             if exit != Exit::Success {
                 report.outcome = outcome;
                 report.errors.extend(errors);
+                // The record stays as the run before left it.
                 return Ok(exit);
             }
-            // What is not ready leaves the record as the run before did.
-            if let Some(managed) = &managed {
-                Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
-            }
+        }
+        if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
+            Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
         }
         return Ok(verdict.exit);
     }

@@ -11,8 +11,8 @@ pub use steps::Step;
 use steps::{Disorder, Edge, Node};
 use written::{Group, Operation, Ordering, Rule, Side, Unreadable};
 
+use super::Change;
 use super::removal::{self, Removal};
-use super::{Change, order};
 use crate::finding::Action;
 use crate::manifest::{Manifest, Origin, Spans};
 use crate::problem::{Error, Location, Problem, Result};
@@ -73,7 +73,7 @@ pub fn of(changes: &[Change], removals: &[Removal]) -> Result<(Graph, Said)> {
 
     let is_written = |index: &usize| !changes[*index].action.leaves_alone();
     let node = |index: usize| Node {
-        rank: order::rank(&changes[index].desired.object),
+        rank: changes[index].rank(),
         ordering: orderings.get(&index).filter(|_| is_written(&index)),
     };
     let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();

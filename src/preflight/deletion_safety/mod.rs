@@ -156,8 +156,3 @@ fn some(names: &[String]) -> String {
         None => shown,
     }
 }
-
-/// A built-in resource.
-fn built_in(group: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
-    Resource { group: group.into(), version: "v1".into(), kind: kind.into(), plural: plural.into(), namespaced }
-}

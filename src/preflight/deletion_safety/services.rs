@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::SERVICE_CALLED;
-use super::{Looking, built_in, violation};
+use super::{Looking, violation};
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found};
 use crate::resource::{ObjectRef, Resource};
@@ -43,11 +43,14 @@ async fn calls(looking: &Looking<'_>) -> Result<Vec<Call>, CouldNotCheck> {
     let mut calls = Vec::new();
     for (resource, read) in [
         (
-            built_in(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
+            Resource::built_in(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
             of_webhooks as fn(&Value) -> Vec<(String, String)>,
         ),
-        (built_in(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false), of_webhooks),
-        (built_in("apiregistration.k8s.io", "APIService", "apiservices", false), of_api_service),
+        (
+            Resource::built_in(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
+            of_webhooks,
+        ),
+        (Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false), of_api_service),
         (Resource::crd(), of_crd),
     ] {
         let gather = |found: &mut Vec<Call>, json: &str| {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::rules::VOLUME_DATA;
-use super::{Looking, built_in, violation};
+use super::{Looking, violation};
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found, Violation};
-use crate::resource::{ObjectRef, RawObject};
+use crate::resource::{ObjectRef, RawObject, Resource};
 
 pub async fn check(looking: &Looking<'_>) -> Found {
     let mut found = Found::default();
@@ -33,7 +33,7 @@ async fn of_claim(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Vio
     let Some(name) = claim["spec"]["volumeName"].as_str().filter(|name| !name.is_empty()) else { return Ok(None) };
     let object =
         ObjectRef { api_version: "v1".into(), kind: "PersistentVolume".into(), namespace: None, name: name.to_owned() };
-    let resource = Arc::new(built_in("", "PersistentVolume", "persistentvolumes", false));
+    let resource = Arc::new(Resource::built_in("", "PersistentVolume", "persistentvolumes", false));
     let Some(volume) = looking.read(&resource, &object.into()).await? else { return Ok(None) };
     Ok(of_volume(removal, &volume.value()))
 }
