@@ -297,7 +297,7 @@ pub async fn write(
             app.name
         ))
         .help("wait until it has ended, then run the same command again")),
-        Err(ApplyError::Refused(problem)) => {
+        Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
             Err(Problem { message: format!("the app {} cannot be kept: {}", app.name, problem.message), ..problem })
         }
         // Every field is taken by force.

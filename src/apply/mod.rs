@@ -9,7 +9,7 @@ mod ready;
 mod schedule;
 mod served;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts};
 use crate::problem::Problem;
 use crate::resource::Live;
+use crate::text;
 use ready::{Awaited, Waited};
 use schedule::Schedule;
 
@@ -36,6 +37,8 @@ pub struct ApplyOptions {
     pub force_conflicts: bool,
     /// How long to wait until the applied CRDs are served.
     pub established_timeout: Duration,
+    /// How long an object is tried again that a webhook keeps from being written by not answering.
+    pub apply_timeout: Duration,
     /// How long to wait until what was written is ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
     /// A change that was written before all others, by its index, with its uid.
@@ -44,7 +47,9 @@ pub struct ApplyOptions {
 
 /// What happens while the plan is written, for a progress line.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum Event<'a> {
+    /// A webhook has kept an object from being written, which is tried again.
+    NoWebhook(&'a str),
     /// So many of so many objects are written.
     Applied(usize, usize),
     /// So many of so many CRDs are served.
@@ -97,6 +102,10 @@ impl Applied {
 /// every step settles within fewer; one that never does is reported.
 const REPINS: u32 = 5;
 
+/// Between two tries to write an object that a webhook keeps from being written.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// Writes every change of the plan that creates or updates.
 ///
 /// `stop` becoming true ends the deploy before the next object.
@@ -105,7 +114,7 @@ pub async fn run(
     target: &Target,
     options: &ApplyOptions,
     stop: watch::Receiver<bool>,
-    on_event: &(dyn Fn(Event) + Sync),
+    on_event: &(dyn Fn(Event<'_>) + Sync),
 ) -> Applied {
     let outcome = Applied::begun(plan, options.written.as_ref());
     let total = plan.changes_written();
@@ -123,7 +132,7 @@ pub async fn resume(
     target: &Target,
     options: &ApplyOptions,
     stop: watch::Receiver<bool>,
-    on_event: &(dyn Fn(Event) + Sync),
+    on_event: &(dyn Fn(Event<'_>) + Sync),
 ) -> Applied {
     let (halted, deadline) = (AtomicBool::new(false), deadline(options));
     let outcome = Applied::not_reached(plan);
@@ -147,7 +156,7 @@ struct Run<'a> {
     deadline: Option<Instant>,
     done: usize,
     total: usize,
-    on_event: &'a (dyn Fn(Event) + Sync),
+    on_event: &'a (dyn Fn(Event<'_>) + Sync),
     outcome: Applied,
 }
 
@@ -155,13 +164,24 @@ struct Run<'a> {
 enum Task {
     /// Write the change of this index.
     Write(usize),
+    /// Write it after a pause: a webhook has kept it from being written.
+    Retry(usize, Duration),
     /// All is written: wait until its CRDs are served, and until it is ready if a rule has others wait for that.
     Wait,
 }
 
 enum Answer {
-    Written(usize, Result<(ApplyResult, String), Problem>),
+    Written(usize, Result<(ApplyResult, String), NotWritten>),
+    /// The pause is over.
+    Paused(usize),
     Ended(Vec<Problem>, Waited),
+}
+
+/// An object that a webhook has kept from being written, and what the server said last.
+struct Hindered {
+    since: Instant,
+    tries: u32,
+    problem: Problem,
 }
 
 impl<'a> Run<'a> {
@@ -185,6 +205,9 @@ impl<'a> Run<'a> {
         let mut left = vec![0; steps.len()];
         let mut ready: VecDeque<(usize, Task)> = VecDeque::new();
         let mut under_way = stream::FuturesUnordered::new();
+        let mut hindered: BTreeMap<usize, Hindered> = BTreeMap::new();
+        // Requests and waits for CRDs: what pauses takes nobody's turn.
+        let mut busy = 0;
         loop {
             for step in std::mem::take(&mut started) {
                 let writes = ready.len();
@@ -196,11 +219,12 @@ impl<'a> Run<'a> {
                     ready.push_back((step, Task::Wait));
                 }
             }
-            while under_way.len() < IN_FLIGHT
+            while busy < IN_FLIGHT
                 && self.may_go_on()
                 && let Some((step, task)) = ready.pop_front()
             {
-                let stop = self.stop.clone();
+                busy += usize::from(!matches!(task, Task::Retry(..)));
+                let mut stop = self.stop.clone();
                 let awaited = match (&task, deadline) {
                     (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
                         let written = steps[step].members.iter().copied().filter(|index| to_write(index));
@@ -212,6 +236,10 @@ impl<'a> Run<'a> {
                     let answer = match task {
                         Task::Write(index) => {
                             Answer::Written(index, apply_one(&plan.changes[index], target, options).await)
+                        }
+                        Task::Retry(index, pause) => {
+                            let _ = tokio::time::timeout(pause, stop.wait_for(|stop| *stop)).await;
+                            Answer::Paused(index)
                         }
                         Task::Wait => {
                             let changes = steps[step].members.iter().map(|index| &plan.changes[*index]);
@@ -234,8 +262,10 @@ impl<'a> Run<'a> {
                 });
             }
             let Some((step, answer)) = under_way.next().await else { break };
+            busy -= usize::from(!matches!(answer, Answer::Paused(_)));
             match answer {
                 Answer::Written(index, Ok((result, uid))) => {
+                    hindered.remove(&index);
                     self.outcome.results[index] = result;
                     self.outcome.uids[index] = Some(uid);
                     self.done += 1;
@@ -245,15 +275,38 @@ impl<'a> Run<'a> {
                         ready.push_front((step, Task::Wait));
                     }
                 }
-                Answer::Written(index, Err(problem)) => {
+                Answer::Written(index, Err(NotWritten::NoWebhook(problem))) => {
+                    (self.on_event)(Event::NoWebhook(&problem.message));
+                    let now = Instant::now();
+                    let (since, before) = hindered.get(&index).map_or((now, 0), |other| (other.since, other.tries));
+                    hindered.insert(index, Hindered { since, tries: before + 1, problem });
+                    let pause = (FIRST_PAUSE * 2u32.pow(before.min(8))).min(LONGEST_PAUSE);
+                    match now + pause > since + options.apply_timeout {
+                        true => self.halted.store(true, Ordering::Relaxed),
+                        false => ready.push_front((step, Task::Retry(index, pause))),
+                    }
+                }
+                Answer::Written(index, Err(NotWritten::For(problem))) => {
+                    hindered.remove(&index);
                     self.outcome.results[index] = ApplyResult::Failed;
                     self.fail([problem]);
                 }
+                Answer::Paused(index) => ready.push_back((step, Task::Write(index))),
                 Answer::Ended(problems, waited) => match problems.is_empty() && self.is_ready(waited) {
                     true => started = schedule.ended(step),
                     false => self.fail(problems),
                 },
             }
+        }
+        drop(under_way);
+        if *self.stop.borrow() {
+            return;
+        }
+        for (index, Hindered { tries, problem, .. }) in hindered {
+            self.outcome.results[index] = ApplyResult::Failed;
+            let message = format!("{}; tried {}", problem.message, text::count(tries as usize, "time"));
+            let help = "run the same command again when the webhook answers; to wait longer: --apply-timeout";
+            self.fail([Problem { message, ..problem }.help(help)]);
         }
     }
 
@@ -298,6 +351,27 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Why a change was not written.
+pub enum NotWritten {
+    /// A webhook does not answer, and may do so later.
+    NoWebhook(Problem),
+    For(Problem),
+}
+
+impl From<Problem> for NotWritten {
+    fn from(problem: Problem) -> Self {
+        NotWritten::For(problem)
+    }
+}
+
+impl NotWritten {
+    pub fn problem(self) -> Problem {
+        match self {
+            NotWritten::NoWebhook(problem) | NotWritten::For(problem) => problem,
+        }
+    }
+}
+
 /// Applies one change. Answers what became of it, and the object's uid.
 ///
 /// # Errors
@@ -306,9 +380,12 @@ pub async fn apply_one(
     change: &Change,
     target: &Target,
     options: &ApplyOptions,
-) -> Result<(ApplyResult, String), Problem> {
+) -> Result<(ApplyResult, String), NotWritten> {
     let object = &change.desired.object;
-    let at = change.desired.origin.location();
+    let refused = |problem: Problem| {
+        let message = format!("{object}: {}", problem.message);
+        Problem { message, help: problem.help, at: Some(change.desired.origin.location()) }
+    };
     let mut pin = change.pin();
     for tries_left in (0..=REPINS).rev() {
         match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
@@ -329,13 +406,11 @@ pub async fn apply_one(
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
-                moved => return Err(moved.problem(change)),
+                moved => return Err(moved.problem(change).into()),
             },
-            Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts)),
-            Err(ApplyError::Refused(problem)) => {
-                let message = format!("{object}: {}", problem.message);
-                return Err(Problem { at: Some(at), message, help: problem.help });
-            }
+            Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),
+            Err(ApplyError::NoWebhook(problem)) => return Err(NotWritten::NoWebhook(refused(problem))),
+            Err(ApplyError::Refused(problem)) => return Err(refused(problem).into()),
         }
     }
     unreachable!("the last try returns")

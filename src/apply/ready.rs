@@ -28,7 +28,7 @@ pub struct Wait<'a> {
     pub stop: watch::Receiver<bool>,
     /// Something failed elsewhere.
     pub halted: &'a AtomicBool,
-    pub on_event: &'a (dyn Fn(Event) + Sync),
+    pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
 /// An object that is awaited.

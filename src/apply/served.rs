@@ -20,7 +20,7 @@ pub struct Wait<'a> {
     pub stop: watch::Receiver<bool>,
     /// Something else failed.
     pub halted: &'a AtomicBool,
-    pub on_event: &'a (dyn Fn(Event) + Sync),
+    pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
 impl Wait<'_> {

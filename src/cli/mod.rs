@@ -112,6 +112,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub wait: Option<bool>,
 
+    /// How long to try again while a webhook does not answer, for example 30s [default: 2m]
+    #[arg(long, value_name = "DURATION")]
+    pub apply_timeout: Option<String>,
+
     /// How long to wait, for example 10m [default: 15m]
     #[arg(long, value_name = "DURATION")]
     pub wait_timeout: Option<String>,
@@ -326,6 +330,7 @@ impl DeleteArgs {
             field_manager: None,
             app,
             wait: None,
+            apply_timeout: None,
             wait_timeout: None,
             warn_only: self.warn_only,
             diff: None,

@@ -112,6 +112,8 @@ pub enum ApplyError {
     Changed,
     /// Other managers own fields that the manifest sets.
     Conflict(Vec<FieldConflict>),
+    /// A webhook of admission or conversion does not answer the server. Its Pods may be starting.
+    NoWebhook(Problem),
     /// Anything else: refused by the server, forbidden, unreachable.
     Refused(Problem),
 }

@@ -92,6 +92,9 @@ pub(super) struct RawTimeouts {
     /// How long to wait until an applied CRD is Established.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub established: Option<String>,
+    /// How long an object is tried again while a webhook does not answer.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub apply: Option<String>,
     /// How long to wait until what was written is ready.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub ready: Option<String>,

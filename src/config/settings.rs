@@ -60,6 +60,8 @@ pub struct Timeouts {
     pub request: Duration,
     /// Until an applied CRD is Established.
     pub established: Duration,
+    /// Until a webhook answers that keeps an object from being written.
+    pub apply: Duration,
     /// Until what was written is ready, for all waits of a run together.
     pub ready: Duration,
     /// Until what was deleted is gone.
@@ -114,6 +116,7 @@ impl Settings {
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,
                 established: limit("timeouts.established", limits.established)?,
+                apply: limit("timeouts.apply", limits.apply)?,
                 ready: limit("timeouts.ready", limits.ready)?,
                 delete: limit("timeouts.delete", limits.delete)?,
                 credentials: limit("timeouts.credentials", limits.credentials)?,

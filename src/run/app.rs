@@ -12,7 +12,7 @@ use crate::app::members::{self, Found, Live};
 use crate::app::parent::{self, Content, Last, reach};
 use crate::app::{App, Member, Outcome, Parent, inventory, label};
 use crate::apply::delete::{self, Removed};
-use crate::apply::{self, Applied, ApplyOptions};
+use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::config::Settings;
@@ -451,7 +451,7 @@ async fn state_namespace(
     };
     let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
     let options = options(settings, None);
-    let (_, uid) = apply::apply_one(&plan.changes[index], target, &options).await?;
+    let (_, uid) = apply::apply_one(&plan.changes[index], target, &options).await.map_err(NotWritten::problem)?;
     Ok(Some((index, uid)))
 }
 
@@ -461,6 +461,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
         established_timeout: settings.timeouts.established,
+        apply_timeout: settings.timeouts.apply,
         ready_timeout: settings.wait.unwrap_or(settings.app.is_some()).then_some(settings.timeouts.ready),
         written,
     }

@@ -266,6 +266,7 @@ fn configure(
         prune: args.app.prune,
         prune_max: args.app.prune_max,
         wait: args.wait,
+        apply_timeout: args.apply_timeout.clone(),
         wait_timeout: args.wait_timeout.clone(),
         output: args.output.clone(),
         color: args.color,

@@ -53,7 +53,7 @@ pub fn question(report: &Report, target: &Target) -> String {
 /// Waits for what an earlier run wrote and did not see ready.
 pub async fn resume(plan: &Plan, target: &Target, options: ApplyOptions, progress: &Progress, host: &Host) -> Applied {
     let stage = progress.stage("waiting until objects are ready", None);
-    let on_event = |event| {
+    let on_event = |event: Event<'_>| {
         if let Event::Ready(done, total) = event {
             stage.set(done, Some(total));
         }
@@ -71,11 +71,12 @@ pub async fn write(
     let stage = progress.stage("applying", None);
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
-    let on_event = |event| match event {
+    let on_event = |event: Event<'_>| match event {
         Event::Applied(done, total) => {
             writes.done(done);
             stage.set(done, Some(total));
         }
+        Event::NoWebhook(why) => stage.note(&format!("trying again: {why}")),
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
         Event::Ready(done, total) => stage.note(&format!("waiting until objects are ready: {done} of {total}")),
     };

@@ -24,3 +24,4 @@ mod strategies;
 #[cfg(unix)]
 mod terminal;
 mod waiting;
+mod webhooks;

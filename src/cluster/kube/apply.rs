@@ -196,12 +196,20 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
             return ApplyError::Changed;
         }
     }
+    let is_webhook_down = matches!(&failure, Failure::Refused(status) if is_webhook_down(status));
     let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
     if unsure {
         problem.message.push_str("; it is unknown whether the object was written");
     }
-    ApplyError::Refused(problem)
+    if is_webhook_down { ApplyError::NoWebhook(problem) } else { ApplyError::Refused(problem) }
+}
+
+/// Whether the server could not ask a webhook, as opposed to one that denies.
+fn is_webhook_down(status: &Status) -> bool {
+    let said = |words: &str| status.message.contains(words);
+    Denier::of(&status.message).is_none()
+        && (said("failed calling webhook") || status.code >= 500 && said("conversion webhook for "))
 }
 
 /// Whether the server found another object, or the object at another version, than the pin says.

@@ -32,6 +32,7 @@ fn what_is_shown_loads_again_and_means_the_same() {
     timeouts:
       request: 1m30s       # project file gantry.yaml:9
       established: 1m      # default
+      apply: 2m            # default
       ready: 15m           # default
       delete: 5m           # default
       credentials: 1m      # default

@@ -102,7 +102,7 @@ fn meanwhile(crd: &Crd, plan: &Plan) -> String {
     };
     let refused = match versions.iter().map(|version| is_refused(version)).sum() {
         0 => String::new(),
-        count => format!(", and this deploy fails at {} that it writes there", text::count(count, "object")),
+        count => format!(", and this deploy waits to write {} there", text::count(count, "object")),
     };
     format!("; until that changes, the server can neither read nor write {} at {at}{refused}", crd.name)
 }

@@ -1,0 +1,114 @@
+//! Webhooks that do not answer yet: their Pods start while the deploy runs.
+
+use crate::support::admission::Admission;
+use crate::support::{Bed, Proxy, When, control_plane, eventually, results};
+use serde_json::{Value, json};
+
+/// A server that nobody runs.
+fn closed() -> Value {
+    json!({"url": "https://127.0.0.1:1/"})
+}
+
+/// A bed with a namespace in which a webhook that does not answer is asked about ConfigMaps; Secrets are free.
+fn hindered() -> (Bed, Admission) {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    let mut rules = Admission::default();
+    rules.webhook(&bed, "configmaps", &closed(), "failed calling webhook");
+    let namespace = &bed.names.namespace;
+    let account = format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: z, namespace: {namespace}}}\n");
+    let late = bed.config_map("late", "x").replace(
+        "metadata: {",
+        "metadata: {annotations: {gantry.dev/change-rule: upsert after upserting example.com/early}, ",
+    );
+    let early = bed
+        .config_map("early", "x")
+        .replace("metadata: {", "metadata: {annotations: {gantry.dev/change-group: example.com/early}, ");
+    bed.write("manifests.yaml", &[late, early, account].join("---\n"));
+    (bed, rules)
+}
+
+#[test]
+fn an_object_is_tried_again_until_its_webhook_answers_and_others_go_on_meanwhile() {
+    let (bed, rules) = hindered();
+    let proxy = Proxy::start(control_plane());
+    let free = format!("/api/v1/namespaces/{}/configmaps?dryRun=All", bed.names.namespace);
+    let rules = std::sync::Mutex::new(Some(rules));
+    let account = format!("/api/v1/namespaces/{}/serviceaccounts/z", bed.names.namespace);
+    proxy.before(When::new("PATCH", "/configmaps/early").nth(3), move || {
+        assert_eq!(control_plane().get(&account).0, 200, "it does not depend on a webhook");
+        drop(rules.lock().expect("no panic").take());
+        eventually("the webhook is not asked any more", || {
+            (control_plane().post(&free, &json!({"metadata": {"name": "denied"}})).0 == 201).then_some(())
+        });
+    });
+    let output = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
+    let report = output.code(0).report();
+    assert!(results(&report).iter().all(|(_, result)| result == "applied"), "{report}");
+    let tried = |name: &str| proxy.writes().iter().filter(|r| r.path.ends_with(name)).count();
+    assert_eq!((tried("/early"), tried("/late")), (3, 1));
+}
+
+#[test]
+fn a_webhook_that_never_answers_ends_the_deploy_after_the_limit() {
+    let (bed, _rules) = hindered();
+    let output = bed.deploy(control_plane().kubeconfig("admin"), &["--apply-timeout=1s", "-o", "json"]).run();
+    let report = output.code(1).report();
+    let message = report["errors"][0]["message"].as_str().expect("a message");
+    assert!(message.starts_with("configmap/early -n "), "{message}");
+    assert!(message.contains("failed calling webhook \"hook.example.com\""), "{message}");
+    assert!(message.contains("connection refused; tried "), "{message}");
+    let of = |name: &str| {
+        let results = results(&report);
+        results.iter().find(|(object, _)| object.ends_with(&format!(" {name}"))).expect("an object").1.clone()
+    };
+    assert_eq!((of("early").as_str(), of("late").as_str(), of("z").as_str()), ("failed", "notReached", "applied"));
+    // Without patience it is tried once.
+    let proxy = Proxy::start(control_plane());
+    bed.deploy(proxy.kubeconfig("admin"), &["--apply-timeout=1ms"]).run().code(1).stdout_contains("failed calling");
+    assert_eq!(proxy.writes().iter().filter(|request| request.path.ends_with("/early")).count(), 1);
+}
+
+#[test]
+fn an_interrupt_ends_the_retries() {
+    let (bed, _rules) = hindered();
+    let proxy = Proxy::start(control_plane());
+    let third = proxy.hold(When::new("PATCH", "/configmaps/early").nth(2));
+    let mut deploy = bed.deploy(proxy.kubeconfig("admin"), &[]).spawn();
+    third.reached();
+    deploy.interrupt();
+    deploy.wait_for_stderr("interrupted");
+    drop(third);
+    let output = deploy.wait();
+    output.code(1).stdout_contains("error: interrupted");
+    assert!(output.stdout.contains("of 3 objects, 1 applied, 2 not reached"), "{output}");
+}
+
+/// The webhook of a CRD converts what is written at another version than the stored one.
+#[test]
+fn a_conversion_webhook_that_starts_late_is_awaited_too() {
+    let bed = Bed::new();
+    let cp = control_plane();
+    let group = bed.names.group.clone();
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("samples.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "samples", "kind": "Sample"},
+            "conversion": {"strategy": "Webhook",
+                "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/"}}},
+            "versions": [version("v1", true), version("v2", false)]}});
+    let object = json!({"apiVersion": format!("{group}/v2"), "kind": "Sample",
+        "metadata": {"name": "one", "namespace": bed.names.namespace}, "spec": {}});
+    bed.write("manifests.yaml", &format!("{}---\n{crd}\n---\n{object}\n", bed.namespace()));
+    let proxy = Proxy::start(cp);
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.{group}");
+    proxy.before(When::new("PATCH", "/samples/one").nth(3), move || {
+        let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+        assert_eq!(control_plane().patch(&path, &none).0, 200);
+    });
+    bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0);
+    assert_eq!(cp.get(&format!("/apis/{group}/v2/namespaces/{}/samples/one", bed.names.namespace)).0, 200);
+}
