@@ -7,6 +7,7 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::ApplyOptions;
 use crate::app::PART_OF;
 use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
 use crate::finding::{Action, ApplyResult};
@@ -76,6 +77,21 @@ pub async fn run(
         }
     }
     removed
+}
+
+/// Deletes an object, which is to be created again, and waits until it is gone.
+pub async fn to_replace(
+    removal: &Removal,
+    target: &Target,
+    options: &ApplyOptions,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), Problem> {
+    remove(removal, target, &options.field_manager).await?;
+    let deadline = Instant::now() + options.delete_timeout;
+    match gone(vec![(0, removal)], target, deadline, stop).await.pop() {
+        Some((_, problem)) => Err(problem),
+        None => Ok(()),
+    }
 }
 
 async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Result<(), Problem> {

@@ -23,7 +23,7 @@ use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
 use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
-use crate::plan::{Action, Change, Plan, conflicts};
+use crate::plan::{Action, Change, Plan, conflicts, strategy};
 use crate::problem::Problem;
 use crate::resource::Live;
 use crate::text;
@@ -39,6 +39,8 @@ pub struct ApplyOptions {
     pub established_timeout: Duration,
     /// How long an object is tried again that a webhook keeps from being written by not answering.
     pub apply_timeout: Duration,
+    /// How long to wait until an object is gone that is created again.
+    pub delete_timeout: Duration,
     /// How long to wait until what was written is ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
     /// A change that was written before all others, by its index, with its uid.
@@ -227,15 +229,16 @@ impl<'a> Run<'a> {
                 let mut stop = self.stop.clone();
                 let awaited = match (&task, deadline) {
                     (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
-                        let written = steps[step].members.iter().copied().filter(|index| to_write(index));
-                        Some((deadline, written.map(|index| self.awaited(index)).collect()))
+                        let is_awaited = |index: &usize| to_write(index) || strategy::is_missing(&plan.changes[*index]);
+                        let awaited = steps[step].members.iter().copied().filter(is_awaited);
+                        Some((deadline, awaited.map(|index| self.awaited(index)).collect()))
                     }
                     _ => None,
                 };
                 under_way.push(async move {
                     let answer = match task {
                         Task::Write(index) => {
-                            Answer::Written(index, apply_one(&plan.changes[index], target, options).await)
+                            Answer::Written(index, apply_one(&plan.changes[index], target, options, &stop).await)
                         }
                         Task::Retry(index, pause) => {
                             let _ = tokio::time::timeout(pause, stop.wait_for(|stop| *stop)).await;
@@ -316,7 +319,7 @@ impl<'a> Run<'a> {
             let is_written = |index: &usize| self.outcome.uids[*index].is_some();
             let is_left = |index: &usize| {
                 let change = &self.plan.changes[*index];
-                change.action == Action::Unchanged && ready::is_unready(change)
+                change.action == Action::Unchanged && ready::is_unready(change) || strategy::is_missing(change)
             };
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
@@ -380,11 +383,19 @@ pub async fn apply_one(
     change: &Change,
     target: &Target,
     options: &ApplyOptions,
+    stop: &watch::Receiver<bool>,
 ) -> Result<(ApplyResult, String), NotWritten> {
     let object = &change.desired.object;
+    let at = || change.desired.origin.location();
+    if let Some(removal) = &change.replaces {
+        delete::to_replace(removal, target, options, stop)
+            .await
+            .map_err(|problem| NotWritten::For(problem.at(at())))?;
+    }
     let refused = |problem: Problem| {
-        let message = format!("{object}: {}", problem.message);
-        Problem { message, help: problem.help, at: Some(change.desired.origin.location()) }
+        let how = if change.replaces.is_some() { " was deleted and could not be created again" } else { "" };
+        let message = format!("{object}{how}: {}", problem.message);
+        Problem { message, help: problem.help, at: Some(at()) }
     };
     let mut pin = change.pin();
     for tries_left in (0..=REPINS).rev() {

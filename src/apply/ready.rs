@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Event;
 use crate::cluster::{Target, Wanted};
-use crate::plan::Change;
+use crate::plan::{Action, Change};
 use crate::problem::Problem;
 use crate::readiness::{self, State};
 use crate::resource::{Live, ObjectRef, Resource};
@@ -74,6 +74,8 @@ impl<'a> Wait<'a> {
             for (mut one, read) in left.into_iter().zip(read) {
                 let change = one.awaited.change;
                 let state = match read {
+                    Ok(None) if change.action == Action::Skip => State::InProgress("it does not exist yet".to_owned()),
+                    Ok(Some(_)) if change.action == Action::Skip => State::Ready { note: None },
                     Ok(Some(live)) => self.judge(&one.awaited, &live, &mut classes).await,
                     Ok(None) => State::Failed("it was deleted meanwhile".to_owned()),
                     Err(problem) => State::InProgress(problem.message),

@@ -131,7 +131,7 @@ pub struct FlowArgs {
     /// Only objects that have all of this, kind=Deployment,ns=web,op=update: the others are neither shown nor checked nor
     /// written
     ///
-    /// Keys are kind, name, ns, group and op (create, adopt, update, unchanged, skip); * and ? are wildcards. Repeat the flag for
+    /// Keys are kind, name, ns, group and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards. Repeat the flag for
     /// objects that match either. Not together with --app.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub filter: Vec<Filter>,

@@ -182,7 +182,10 @@ pub struct Cause {
 
 /// What to do about a field that cannot change.
 pub fn immutable_help(object: &ObjectRef) -> String {
-    format!("revert the change, or delete the object and create it again: kubectl delete {object}, then deploy again")
+    format!(
+        "revert the change, or have the object deleted and created again: kubectl delete {object}, then deploy again, or the \
+         annotation gantry.dev/update-strategy: fallback-on-replace"
+    )
 }
 
 /// Whether the server says of a field that the schema does not have it: in server-side apply, or when it decodes strictly.

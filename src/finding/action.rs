@@ -11,6 +11,8 @@ pub enum Action {
     Update,
     /// The object was there and becomes ours: another tool owned it, or nobody did.
     Adopt,
+    /// An annotation of the manifest says that the object is deleted and created again.
+    Replace,
     Unchanged,
     Delete,
     /// The object leaves the app and stays in the cluster.
@@ -24,10 +26,10 @@ pub enum Action {
 impl Action {
     /// Whether a deploy applies the manifest to the object.
     pub fn applies(self) -> bool {
-        matches!(self, Action::Create) || self.changes_live()
+        matches!(self, Action::Create | Action::Replace) || self.changes_live()
     }
 
-    /// Whether a deploy changes an object that is there.
+    /// Whether a deploy changes an object that is there, and lets it be the same object.
     pub fn changes_live(self) -> bool {
         matches!(self, Action::Update | Action::Adopt)
     }

@@ -10,9 +10,10 @@ use crate::problem::did_you_mean;
 use crate::resource::ObjectRef;
 
 const KEYS: [&str; 5] = ["kind", "name", "ns", "group", "op"];
-const OPERATIONS: [(&str, Action); 5] = [
+const OPERATIONS: [(&str, Action); 6] = [
     ("create", Action::Create),
     ("adopt", Action::Adopt),
+    ("replace", Action::Replace),
     ("update", Action::Update),
     ("unchanged", Action::Unchanged),
     ("skip", Action::Skip),
@@ -135,7 +136,7 @@ mod tests {
             ("kind", "\"kind\" is not KEY=VALUE"),
             ("kid=Deployment", "unknown key \"kid\"; did you mean \"kind\"?"),
             ("namespace=a", "unknown key \"namespace\""),
-            ("op=updated", "unknown op \"updated\"; known are create, adopt, update, unchanged, skip"),
+            ("op=updated", "unknown op \"updated\"; known are create, adopt, replace, update, unchanged, skip"),
             ("kind=A,kind=B", "kind is there twice; repeat --filter"),
         ] {
             let error = filter.parse::<Filter>().unwrap_err();

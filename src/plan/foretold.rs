@@ -43,7 +43,9 @@ pub(crate) async fn foretell(
     created: bool,
     each: &mut (dyn FnMut(Foretold<'_>) + Send),
 ) {
-    let is_wanted = |change: &Change| change.action.changes_live() || created && change.action == Action::Create;
+    let is_wanted = |change: &Change| {
+        change.action.changes_live() || created && matches!(change.action, Action::Create | Action::Replace)
+    };
     let wanted: Vec<usize> = (0..plan.changes.len()).filter(|index| is_wanted(&plan.changes[*index])).collect();
     let mut schemas = Schemas::of(plan);
     let mut local: Vec<(usize, String)> = Vec::new();

@@ -46,6 +46,8 @@ pub struct Change {
     pub desired: Manifest,
     /// The object as it was read; `None` where there is none.
     pub live: Option<Live>,
+    /// The object that is deleted before this one is created: see [`Action::Replace`]. Then nothing counts as live.
+    pub replaces: Option<Box<removal::Removal>>,
     /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
     pub unread: Option<Box<Problem>>,
     pub resource: Arc<Resource>,
@@ -87,6 +89,7 @@ impl Change {
             action: Action::Create,
             desired,
             live,
+            replaces: None,
             unread,
             resource,
             owner: None,
@@ -216,6 +219,12 @@ impl Plan {
         self.changes.iter().filter(|change| !change.action.leaves_alone()).count()
     }
 
+    /// The objects that are deleted: members that leave the app, and what is replaced.
+    pub fn deleted(&self) -> impl Iterator<Item = &removal::Removal> {
+        let replaced = self.changes.iter().filter_map(|change| change.replaces.as_deref());
+        self.removals.iter().filter(|removal| removal.action == Action::Delete).chain(replaced)
+    }
+
     /// How many objects a deploy writes, deletes or lets go.
     pub fn writes(&self) -> usize {
         self.changes_written() + self.removals.iter().filter(|removal| !removal.is_done).count()
@@ -321,6 +330,7 @@ pub async fn build(
         settle::settle(&mut changes, &doubtful, target, options.field_manager, options.keeps_answers).await;
     }
     owner::find(&mut changes, options.taken, options.app);
+    strategy::replace(&mut changes, target, options.field_manager).await;
     // In place: there may be very many.
     changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());

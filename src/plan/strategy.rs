@@ -8,25 +8,42 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+
+use super::removal::Removal;
 use super::{Action, Change, Plan};
+use crate::app::members;
+use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::manifest::{Manifest, Spans};
 use crate::problem::Problem;
-use crate::resource::Step;
+use crate::resource::{RawObject, Step};
 
 const PREFIX: &str = "kapp.k14s.io/";
+const OWN_PREFIX: &str = "gantry.dev/";
+const UPDATE_STRATEGY: &str = "update-strategy";
 
 /// What an annotation asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// `noop`, `exists`: somebody else writes the object.
+    /// `noop`, `exists`: somebody else writes the object. A deploy that waits also waits until the latter is there.
     LeaveAlone,
     /// `update-strategy: skip`: it is created where it is missing, and never updated.
     CreateOnly,
+    /// `update-strategy: always-replace`: it is deleted and created again, whatever changes.
+    Replace,
+    /// `update-strategy: fallback-on-replace`: the same where the server refuses the update.
+    ReplaceRefused,
 }
 
-/// Whether a manifest may have annotations of kapp. Most have none.
+/// Whether a manifest may have such annotations. Most have none.
 fn may_ask(manifest: &Manifest) -> bool {
-    manifest.may_contain(&[PREFIX.trim_end_matches('/')])
+    manifest.may_contain(&[PREFIX.trim_end_matches('/'), OWN_PREFIX.trim_end_matches('/')])
+}
+
+/// Whether the object of a manifest may be deleted and created again.
+pub fn may_replace(manifest: &Manifest) -> bool {
+    matches!(of(manifest), Some(Strategy::Replace | Strategy::ReplaceRefused))
 }
 
 /// What the annotations of a manifest ask for; `None` for the usual.
@@ -39,7 +56,13 @@ pub fn of(manifest: &Manifest) -> Option<Strategy> {
     if annotations.iter().any(|(key, _)| matches!(*key, "noop" | "exists")) {
         return Some(Strategy::LeaveAlone);
     }
-    annotations.contains(&("update-strategy", &Value::from("skip"))).then_some(Strategy::CreateOnly)
+    let strategy = annotations.iter().find(|(key, _)| *key == UPDATE_STRATEGY)?.1;
+    match strategy.as_str()? {
+        "skip" => Some(Strategy::CreateOnly),
+        "always-replace" => Some(Strategy::Replace),
+        "fallback-on-replace" => Some(Strategy::ReplaceRefused),
+        _ => None,
+    }
 }
 
 impl Strategy {
@@ -47,15 +70,52 @@ impl Strategy {
     pub fn apply(self, action: Action) -> Action {
         match (self, action) {
             (_, Action::Unchanged | Action::Unknown) | (Strategy::CreateOnly, Action::Create) => action,
+            // See [`replace`].
+            (Strategy::Replace | Strategy::ReplaceRefused, _) => action,
             _ => Action::Skip,
         }
     }
 }
 
-/// kapp's annotations by their names without the prefix.
+/// Makes an [`Action::Replace`] of the updates that are to be one. Whether the server refuses an update, it says in a dry run.
+pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &str) {
+    let may_be_replaced = |change: &Change| change.action == Action::Update && change.owner.is_none();
+    let asked = changes.iter().enumerate().filter(|(_, change)| may_be_replaced(change));
+    let asked = asked.filter_map(|(index, change)| Some((index, change, of(&change.desired)?)));
+    let is_replaced = async |(index, change, strategy): (usize, &Change, Strategy)| {
+        let is_replaced = match (strategy, target) {
+            (Strategy::Replace, _) => true,
+            (Strategy::ReplaceRefused, Target::Kube(server)) => {
+                // By force: whether there are conflicts is another question.
+                let answer = server.dry_run(&change.request(&change.pin(), field_manager, true)).await;
+                matches!(answer, Err(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation)
+            }
+            _ => false,
+        };
+        is_replaced.then_some(index)
+    };
+    let replaced = stream::iter(asked).map(is_replaced).buffered(IN_FLIGHT).filter_map(std::future::ready);
+    let replaced: Vec<usize> = replaced.collect().await;
+    for index in replaced {
+        let change = &mut changes[index];
+        let Some(live) = &change.live else { continue };
+        let Some(found) = members::read(&live.raw.json(), &change.resource) else { continue };
+        let (object, resource, is_done) = (change.desired.object.clone(), found.resource, false);
+        let removal = Removal { object, resource, facts: found.facts, action: Action::Delete, is_done };
+        change.replaces = Some(Box::new(removal));
+        change.live = None;
+        change.action = Action::Replace;
+    }
+}
+
+/// These annotations by their names without the prefix: those of kapp, and the one of them that gantry has, too.
 fn annotations(manifest: &Value) -> Vec<(&str, &Value)> {
     let annotations = manifest["metadata"]["annotations"].as_object().into_iter().flatten();
-    annotations.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value))).collect()
+    let name = |key: &'_ str| -> Option<usize> {
+        let own = || key.strip_prefix(OWN_PREFIX).filter(|name| *name == UPDATE_STRATEGY);
+        key.strip_prefix(PREFIX).or_else(own).map(|name| key.len() - name.len())
+    };
+    annotations.filter_map(|(key, value)| Some((&key[name(key)?..], value))).collect()
 }
 
 /// What the annotations of the manifests ask for and a deploy does not do.
@@ -66,8 +126,8 @@ pub struct NotHonoured {
     pub notices: Vec<Problem>,
 }
 
-/// What of kapp's annotations is not honoured, each with its line.
-pub fn not_honoured(plan: &Plan) -> NotHonoured {
+/// What of kapp's annotations is not honoured, each with its line. `waits`: a deploy waits for what it needs.
+pub fn not_honoured(plan: &Plan, waits: bool) -> NotHonoured {
     let mut found = NotHonoured::default();
     let mut said_already = BTreeSet::new();
     for change in plan.changes.iter().filter(|change| may_ask(&change.desired)) {
@@ -86,7 +146,7 @@ pub fn not_honoured(plan: &Plan) -> NotHonoured {
                 found.notices.push(problem);
             }
         }
-        found.notices.extend(absent(change, &manifest));
+        found.notices.extend(absent(change).filter(|_| !waits));
     }
     found
 }
@@ -99,23 +159,44 @@ fn said(name: &str, value: &Value) -> Option<(bool, &'static str, &'static str)>
             "gantry does not add versions to names, and would write this object under its plain name",
             "remove the annotation, or deploy this object with kapp",
         ),
-        "update-strategy" if value == "always-replace" || value == "fallback-on-replace" => (
-            false,
-            "gantry updates the object and never deletes and creates it again",
-            "where the update is refused, delete the object and run the same command again",
+        UPDATE_STRATEGY if !is_strategy(value) => (
+            true,
+            "there is no such strategy",
+            "known: skip, always-replace, fallback-on-replace; without the annotation the object is updated",
         ),
-        "nonce" => (false, "gantry writes the value as it is", "change the value where the object has to change"),
         _ => return None,
     })
 }
 
+fn is_strategy(value: &Value) -> bool {
+    ["", "skip", "always-replace", "fallback-on-replace"].iter().any(|known| value == known)
+}
+
+/// Whether somebody else has to create the object first, and has not done so.
+pub fn is_missing(change: &Change) -> bool {
+    let is_absent = change.action == Action::Skip && change.live.is_none() && change.unread.is_none();
+    is_absent && annotations(&change.desired.raw.value()).iter().any(|(name, _)| *name == "exists")
+}
+
 /// An object that has to exist already, and does not.
-fn absent(change: &Change, manifest: &Value) -> Option<Problem> {
-    let is_awaited = annotations(manifest).iter().any(|(name, _)| *name == "exists");
-    let is_absent = change.live.is_none() && change.unread.is_none();
-    (is_awaited && is_absent).then(|| {
+fn absent(change: &Change) -> Option<Problem> {
+    is_missing(change).then(|| {
         Problem::new(format!("{} does not exist yet, and this deploy does not wait for it", change.desired.object))
             .at(change.desired.origin.location())
-            .help(format!("{PREFIX}exists says that somebody else creates it: make sure that it is there first"))
+            .help(format!("{PREFIX}exists says that somebody else creates it; to wait until then: --wait"))
     })
+}
+
+/// Fills in each annotation `nonce` that is empty, so that its object changes with each deploy.
+pub fn fill_nonces(manifests: &mut [Manifest], now: Timestamp) {
+    const NONCE: &str = "kapp.k14s.io/nonce";
+    for manifest in manifests.iter_mut().filter(|manifest| manifest.may_contain(&[NONCE])) {
+        let mut value = manifest.raw.value();
+        let annotations = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        if let Some(nonce) = annotations.and_then(|annotations| annotations.get_mut(NONCE)).filter(|nonce| *nonce == "")
+        {
+            *nonce = now.as_nanosecond().to_string().into();
+            manifest.raw = RawObject::from_value(&value);
+        }
+    }
 }

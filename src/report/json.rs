@@ -181,7 +181,7 @@ mod tests {
         }
         let expected = "action adopted affected affectedManifests affectedObjects apiVersion approximate breaks changes checks column count coverage created deleted desired diff documented \
             errors evidence examined examples explain file findings fromManifest help infos is kind label line lines live managers manifests message mode name namespace notWritten notices \
-            object objects of oldObject omitted orphaned outcome path proven read result rule semantic severity skipped source status subresource summary \
+            object objects of oldObject omitted orphaned outcome path proven read replaced result rule semantic severity skipped source status subresource summary \
             suppressed target text unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
@@ -199,13 +199,14 @@ mod tests {
             Action::Create,
             Action::Update,
             Action::Adopt,
+            Action::Replace,
             Action::Unchanged,
             Action::Delete,
             Action::Orphan,
             Action::Skip,
             Action::Unknown,
         ];
-        assert_eq!(said(&actions), "create update adopt unchanged delete orphan skip unknown");
+        assert_eq!(said(&actions), "create update adopt replace unchanged delete orphan skip unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

@@ -135,6 +135,9 @@ pub struct Summary {
     /// Objects that were there and that the deploy makes its own.
     #[serde(default)]
     pub adopted: usize,
+    /// Objects that are deleted and created again.
+    #[serde(default)]
+    pub replaced: usize,
     pub unchanged: usize,
     pub deleted: usize,
     /// Objects that leave the app and stay in the cluster.
@@ -183,6 +186,7 @@ impl Report {
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,
                 (_, Action::Adopt) => summary.adopted += 1,
+                (_, Action::Replace) => summary.replaced += 1,
                 (_, Action::Delete) => summary.deleted += 1,
                 (_, Action::Orphan) => summary.orphaned += 1,
                 (_, Action::Skip) => summary.skipped += 1,

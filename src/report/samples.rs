@@ -51,6 +51,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         created: action(Action::Create),
         updated: action(Action::Update),
         adopted: action(Action::Adopt),
+        replaced: action(Action::Replace),
         unchanged: action(Action::Unchanged),
         deleted: action(Action::Delete),
         orphaned: action(Action::Orphan),

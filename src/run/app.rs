@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::host::Host;
 use crate::app::members::{self, Found, Live};
@@ -389,7 +390,7 @@ pub async fn deploy(
     };
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
-    let written = match state_namespace(managed, plan, target, settings).await {
+    let written = match state_namespace(managed, plan, target, settings, &host.stop).await {
         Ok(written) => written,
         Err(problem) => return failed(problem, None),
     };
@@ -444,6 +445,7 @@ async fn state_namespace(
     plan: &Plan,
     target: &Target,
     settings: &Settings,
+    stop: &watch::Receiver<bool>,
 ) -> std::result::Result<Option<(usize, String)>, Problem> {
     let is_state = |change: &Change| {
         let object = &change.desired.object;
@@ -451,7 +453,7 @@ async fn state_namespace(
     };
     let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
     let options = options(settings, None);
-    let (_, uid) = apply::apply_one(&plan.changes[index], target, &options).await.map_err(NotWritten::problem)?;
+    let (_, uid) = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
     Ok(Some((index, uid)))
 }
 
@@ -461,6 +463,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
         established_timeout: settings.timeouts.established,
+        delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
         ready_timeout: settings.wait.unwrap_or(settings.app.is_some()).then_some(settings.timeouts.ready),
         written,

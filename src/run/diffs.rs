@@ -21,7 +21,7 @@ pub struct Wanted {
 pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wanted, report: &mut Report) {
     let Wanted { kind, all } = wanted;
     let mut marks = Marks::default();
-    let is_line = |action| matches!(action, Action::Create | Action::Delete | Action::Orphan);
+    let is_line = |action| matches!(action, Action::Create | Action::Replace | Action::Delete | Action::Orphan);
     for entry in report.changes.iter_mut().filter(|entry| is_line(entry.action)) {
         entry.diff = Some(Box::default());
     }

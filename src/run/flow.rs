@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
 use super::app::{self, Deployed};
 use super::diffs;
 use super::host::{Exit, Host};
@@ -19,6 +21,7 @@ use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::finding::{ApplyResult, Mode, redact};
 use crate::manifest::Input;
 use crate::options::{DiffKind, TargetSpec};
+use crate::plan::strategy;
 use crate::preflight::custom::{self, Surroundings};
 use crate::preflight::deletion_safety;
 use crate::preflight::registry;
@@ -140,6 +143,13 @@ async fn steps(
 
     let stop = host.stop.clone();
     let (mut manifests, target, ahead) = until(&stop, open(&settings, (!deletes).then_some(input), &progress)).await?;
+    // What is deleted is looked at whatever else runs; where the configuration names the check, in its mode.
+    let deletes_some = settings.app.is_some() || manifests.manifests.iter().any(strategy::may_replace);
+    if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
+        let check = Box::new(deletion_safety::DeletionSafety);
+        enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
+    }
+    strategy::fill_nonces(&mut manifests.manifests, Timestamp::now());
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     if writes {
         target.remove_leftovers();
@@ -283,7 +293,7 @@ fn configure(
     }
     tell(&loaded.notices, host, output, report);
     let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
-    let mut enabled = settings
+    let enabled = settings
         .checks
         .iter()
         .filter_map(|SelectedCheck { name, mode, definition, config }| {
@@ -294,11 +304,6 @@ fn configure(
             Some(Enabled { name: name.clone(), mode: *mode, check })
         })
         .collect::<Vec<Enabled>>();
-    // What an app loses is looked at whatever else runs; where the configuration names the check, in its mode.
-    if settings.app.is_some() && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
-        let check = Box::new(deletion_safety::DeletionSafety);
-        enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
-    }
     if enabled.iter().any(|enabled| enabled.check.speaks_for_a_tool()) {
         output.quote_tools();
     }

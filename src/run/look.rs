@@ -87,7 +87,8 @@ pub async fn look(
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
-    let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
+    let strategy::NotHonoured { blocks, notices: left_out } =
+        strategy::not_honoured(&plan, super::app::options(settings, None).ready_timeout.is_some());
     let mut notices: Vec<Problem> =
         notices.into_iter().chain(left_out).chain(order.notices).chain(of_app.notices).collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {

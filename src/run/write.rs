@@ -43,11 +43,12 @@ pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
 }
 
 pub fn question(report: &Report, target: &Target) -> String {
-    let Summary { created, adopted, updated, deleted, warnings, .. } = report.summary;
+    let Summary { created, adopted, updated, replaced, deleted, warnings, .. } = report.summary;
     let warned = if warnings > 0 { format!(" ({})", text::count(warnings, "warning")) } else { String::new() };
     let adopt = if adopted > 0 { format!(", adopt {adopted}") } else { String::new() };
+    let replace = if replaced > 0 { format!(", DELETE and create again {replaced}") } else { String::new() };
     let delete = if deleted > 0 { format!(" and DELETE {deleted}") } else { String::new() };
-    format!("Create {created}{adopt} and update {updated}{delete} in {}{warned}?", target.describe())
+    format!("Create {created}{adopt} and update {updated}{replace}{delete} in {}{warned}?", target.describe())
 }
 
 /// Waits for what an earlier run wrote and did not see ready.

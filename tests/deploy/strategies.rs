@@ -1,6 +1,6 @@
 //! What annotations of kapp ask of a deploy: objects that it leaves alone, and what it cannot do.
 
-use crate::support::{Bed, control_plane, results};
+use crate::support::{Bed, Proxy, When, control_plane, eventually, results};
 use serde_json::{Value, json};
 
 /// A ConfigMap with these annotations, as YAML.
@@ -70,14 +70,12 @@ fn an_absent_namespace_of_somebody_else_ends_the_deploy_before_it_writes() {
 }
 
 #[test]
-fn a_versioned_object_blocks_and_a_nonce_is_a_notice() {
+fn a_versioned_object_blocks() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
-    let nonce = json!({"kapp.k14s.io/nonce": ""});
     let objects = [
-        config_map(&bed, "plain", "1", &nonce),
-        config_map(&bed, "other", "1", &nonce),
+        config_map(&bed, "plain", "1", &json!({})),
         config_map(&bed, "config", "1", &json!({"kapp.k14s.io/versioned": ""})),
     ];
     bed.write("manifests.yaml", &objects.join("\n---\n"));
@@ -85,8 +83,146 @@ fn a_versioned_object_blocks_and_a_nonce_is_a_notice() {
         let arguments = [more, &["-f", "manifests.yaml", "--force-conflicts"]].concat();
         let output = bed.gantry(cp.kubeconfig("admin"), &arguments).run();
         output.code(3).stdout_contains("configmap/config").stdout_contains("kapp.k14s.io/versioned: ");
-        output.stdout_contains("--> manifests.yaml:5:").stdout_contains("1 error. Nothing was written.");
-        assert_eq!(output.stderr.matches("gantry writes the value as it is").count(), 1, "{output}");
+        output.stdout_contains("--> manifests.yaml:3:").stdout_contains("1 error. Nothing was written.");
     }
     assert_eq!(live(&bed, "plain"), None);
+}
+
+#[test]
+fn an_empty_nonce_changes_its_object_in_each_deploy() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let nonce = |value: &str| json!({"kapp.k14s.io/nonce": value});
+    let objects = [config_map(&bed, "each", "1", &nonce("")), config_map(&bed, "fixed", "1", &nonce("7"))];
+    bed.write("manifests.yaml", &objects.join("\n---\n"));
+    let value = |name: &str| {
+        let annotations = cp.get(&bed.config_map_path(name)).1["metadata"]["annotations"].clone();
+        annotations["kapp.k14s.io/nonce"].as_str().expect("a nonce").to_owned()
+    };
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0).stdout_contains("2 created");
+    let first = value("each");
+    assert!(!first.is_empty());
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0).stdout_contains("1 updated, 1 unchanged");
+    assert_ne!(first, value("each"));
+    assert_eq!(value("fixed"), "7");
+}
+
+/// A ConfigMap that cannot change.
+fn immutable(bed: &Bed, name: &str, value: &str, annotations: &Value) -> String {
+    let mut object: Value = serde_json::from_str(&config_map(bed, name, value, annotations)).expect("JSON");
+    object["immutable"] = true.into();
+    object.to_string()
+}
+
+fn uid(bed: &Bed, name: &str) -> String {
+    control_plane().get(&bed.config_map_path(name)).1["metadata"]["uid"].as_str().expect("a uid").to_owned()
+}
+
+#[test]
+fn objects_are_deleted_and_created_again_where_their_annotation_says_so() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let always = json!({"kapp.k14s.io/update-strategy": "always-replace"});
+    let refused = json!({"gantry.dev/update-strategy": "fallback-on-replace"});
+    let write = |value: &str| {
+        let objects = [
+            config_map(&bed, "always", value, &always),
+            config_map(&bed, "accepted", value, &refused),
+            immutable(&bed, "refused", value, &json!({"kapp.k14s.io/update-strategy": "fallback-on-replace"})),
+            config_map(&bed, "plain", value, &json!({"kapp.k14s.io/update-strategy": ""})),
+        ];
+        bed.write("manifests.yaml", &objects.join("\n---\n"));
+    };
+    let names = ["always", "accepted", "refused", "plain"];
+    write("1");
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0).stdout_contains("4 created");
+    let before = names.map(|name| uid(&bed, name));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0).stdout_contains("4 objects unchanged");
+
+    write("2");
+    let planned =
+        bed.gantry(cp.kubeconfig("admin"), &["check", "-f", "manifests.yaml", "-o", "json"]).run().code(0).report();
+    let actions = |report: &Value| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let changes = report["changes"].as_array().expect("changes").clone();
+        changes.iter().map(|change| (text(&change["object"]["name"]), text(&change["action"]))).collect()
+    };
+    let expected = [("always", "replace"), ("accepted", "update"), ("refused", "replace"), ("plain", "update")];
+    assert_eq!(actions(&planned), expected.map(|(name, action)| (name.to_owned(), action.to_owned())));
+    assert_eq!(planned["summary"]["replaced"], 2);
+    let proxy = Proxy::start(cp);
+    let output = bed.deploy(proxy.kubeconfig("admin"), &["-v", "--preflight", "AdmissionDryRun,CRDUpgradeSafety"]).run();
+    output.code(0).stdout_contains("2 updated, 2 replaced").stdout_contains("before the live object is deleted");
+    let after = names.map(|name| uid(&bed, name));
+    let is_same: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before == after).collect();
+    assert_eq!(is_same, [false, true, false, true]);
+    assert_eq!(names.map(|name| live(&bed, name).expect("it is there")), ["2"; 4]);
+    let deleted: Vec<String> =
+        proxy.requests().into_iter().filter(|request| request.method == "DELETE").map(|request| request.path).collect();
+    assert_eq!(deleted.len(), 2, "{deleted:?}");
+}
+
+#[test]
+fn an_object_that_cannot_be_created_again_is_named_as_deleted_and_the_next_run_goes_on() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let always = json!({"kapp.k14s.io/update-strategy": "always-replace"});
+    bed.write("manifests.yaml", &config_map(&bed, "a", "1", &always));
+    bed.deploy(cp.kubeconfig("admin"), &["-a", "shop", "-n", &bed.names.namespace]).run().code(0);
+    bed.write("manifests.yaml", &config_map(&bed, "a", "2", &always));
+    let proxy = Proxy::start(cp);
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "no more today"});
+    proxy.answer(When::new("PATCH", "/configmaps/a").query("force=false&fieldValidation=Strict"), 403, refusal);
+    let arguments = ["-a", "shop", "-n", &bed.names.namespace];
+    let output = bed.deploy(proxy.kubeconfig("admin"), &arguments).run();
+    output.code(1).stdout_contains("was deleted and could not be created again").stdout_contains("no more today");
+    assert_eq!(live(&bed, "a"), None);
+    bed.deploy(cp.kubeconfig("admin"), &arguments).run().code(0).stdout_contains("1 created");
+    bed.deploy(cp.kubeconfig("admin"), &arguments).run().code(0).stdout_contains("1 object unchanged");
+}
+
+#[test]
+fn a_crd_with_objects_is_not_replaced() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&format!("{}---\n{}", bed.namespace(), bed.crd("spec: {type: object}")));
+    eventually("the kind is served", || {
+        let body = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample",
+            "metadata": {"name": "one", "namespace": bed.names.namespace}});
+        let path = format!("/apis/{}/v1/namespaces/{}/samples", bed.names.group, bed.names.namespace);
+        (cp.post(&path, &body).0 == 201).then_some(())
+    });
+    let annotated = bed
+        .crd("spec: {type: object}, status: {type: object}")
+        .replace("metadata: {", "metadata: {annotations: {kapp.k14s.io/update-strategy: always-replace}, ");
+    bed.write("manifests.yaml", &annotated);
+    let output = bed.deploy(cp.kubeconfig("admin"), &["--force-conflicts"]).run();
+    output.code(3).stdout_contains("CRDDeletionLosesObjects").stdout_contains("replace");
+    let crd = cp.get(&bed.crd_path()).1;
+    assert!(crd["metadata"]["deletionTimestamp"].is_null(), "{crd}");
+}
+
+#[test]
+fn a_deploy_that_waits_waits_for_what_somebody_else_creates() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let objects = [
+        config_map(&bed, "ours", "1", &json!({})),
+        config_map(&bed, "theirs", "1", &json!({"kapp.k14s.io/exists": ""})),
+    ];
+    bed.write("manifests.yaml", &objects.join("\n---\n"));
+    let late = bed.deploy(cp.kubeconfig("admin"), &["--wait", "--wait-timeout=1s"]).run();
+    late.code(5).stdout_contains("configmap/theirs").stdout_contains("it does not exist yet");
+
+    // Nothing is left to write; the next run waits all the same.
+    let proxy = Proxy::start(cp);
+    let theirs = config_map(&bed, "theirs", "2", &json!({}));
+    proxy.before(When::new("GET", "/configmaps/theirs").nth(3), move || drop(control_plane().apply_yaml(&theirs)));
+    bed.deploy(proxy.kubeconfig("admin"), &["--wait"]).run().code(0).contains_nowhere("does not exist yet");
+    assert_eq!(live(&bed, "theirs").as_deref(), Some("2"));
 }

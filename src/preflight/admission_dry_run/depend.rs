@@ -10,7 +10,8 @@ use crate::plan::{Action, Change, Plan};
 pub enum Dependence {
     /// Nothing: the server's verdict holds.
     Nothing,
-    /// The namespace or the kind comes with this change of the plan; the server knows neither yet.
+    /// The namespace or the kind comes with this change of the plan, and the server knows neither yet; or it is this change
+    /// itself, which replaces an object that is still there.
     Brought(usize),
     /// The kind's CRD changes with this change of the plan: the server still judges by the old schema, and by everything
     /// else as it will be.
@@ -52,7 +53,10 @@ pub fn sort(plan: &Plan) -> Vec<Dependence> {
     };
     changes
         .iter()
-        .map(|change| match depends(change) {
+        .enumerate()
+        .map(|(index, change)| match depends(change) {
+            // What is deleted first cannot be created dry.
+            Dependence::Nothing if change.action == Action::Replace => Dependence::Brought(index),
             changed @ Dependence::Changed(_) => in_new_namespace(change).unwrap_or(changed),
             other => other,
         })

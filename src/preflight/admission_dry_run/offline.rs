@@ -10,7 +10,7 @@ use super::depend::{self, Dependence};
 use super::shape::Document;
 use super::{Found, metadata, rules};
 use crate::cluster::Gvk;
-use crate::plan::{Change, Plan, is_built_in};
+use crate::plan::{Action, Change, Plan, is_built_in};
 use crate::preflight::objects::manifests::{self, Fault};
 use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
@@ -109,12 +109,17 @@ fn notes(changes: &[Change], judged: &BTreeMap<usize, usize>, described: &BTreeS
         ];
         let said: Vec<String> =
             said.iter().filter(|(number, _)| *number > 0).map(|(number, how)| format!("{number} {how}")).collect();
-        let message = format!(
-            "the server cannot validate {} before this is written: {}",
-            text::count(indices.len(), "object"),
-            said.join(", ")
-        );
-        let help = "deploy this first, then the server can validate the rest".to_owned();
+        let (what, help) = match changes[by].action {
+            Action::Replace => (
+                "the server cannot validate this before the live object is deleted".to_owned(),
+                "to be sure, create it under another name first",
+            ),
+            _ => (
+                format!("the server cannot validate {} before this is written", text::count(indices.len(), "object")),
+                "deploy this first, then the server can validate the rest",
+            ),
+        };
+        let (message, help) = (format!("{what}: {}", said.join(", ")), help.to_owned());
         let at = vec![Step::from("metadata"), Step::from("name")];
         Violation::of(&rules::UNASKED, by, None, message, help, at)
     };

@@ -31,6 +31,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         action,
         desired,
         live,
+        replaces: None,
         unread: None,
         resource: resource.into(),
         owner: None,

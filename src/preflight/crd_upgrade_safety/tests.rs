@@ -298,6 +298,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         },
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
+        replaces: None,
         unread: None,
         resource: Resource::crd().into(),
         owner: None,

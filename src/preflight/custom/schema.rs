@@ -117,6 +117,7 @@ fn plan(manifests: &str) -> Plan {
             action: if live.is_some() { Action::Update } else { Action::Create },
             desired,
             live,
+            replaces: None,
             unread: None,
             resource: resource.into(),
             owner: None,
@@ -188,7 +189,7 @@ async fn what_is_written_is_what_is_documented() {
         assert_eq!(input["plan"]["changes"][1]["live"]["kind"], "Secret");
         assert!(!input.to_string().contains("hunter2"), "{input:#}");
         let mut other = input;
-        other["plan"]["changes"][0]["action"] = "replace".into();
+        other["plan"]["changes"][0]["action"] = "rewrite".into();
         assert!(!validator("ProgramInput").is_valid(&other));
     }
 }

@@ -1,6 +1,6 @@
 //! `DeletionSafety`: what a deploy of an app deletes, and what goes or breaks with it.
 //!
-//! It runs whenever an app is deployed or deleted, and looks only at what leaves the app. What cannot be looked at is "could
+//! It runs whenever an app is deployed or deleted, or an object may be replaced, and looks only at what is deleted. What cannot be looked at is "could
 //! not check", and nothing is deleted then.
 
 mod crds;
@@ -20,7 +20,6 @@ use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Found, Subject, Violation};
 use crate::cluster::{ListError, ListRequest, Target, Wanted};
 use crate::finding::Action;
-use crate::plan::Plan;
 use crate::plan::removal::Removal;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};
@@ -59,12 +58,15 @@ impl Check for DeletionSafety {
 }
 
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
-    let looking = Looking::new(context.plan, context.target);
+    let Context { plan, target, .. } = context;
+    // What an object holds is lost also where it is created again.
+    let looking = Looking::new(plan.deleted(), target);
     let mut found = Found::default();
     found.extend(crds::check(&looking).await);
     found.extend(namespaces::check(&looking).await);
     found.extend(volumes::check(&looking).await);
-    found.extend(services::check(&looking).await);
+    let leaving = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+    found.extend(services::check(&Looking::new(leaving, target)).await);
     Ok(found.into())
 }
 
@@ -77,8 +79,8 @@ struct Looking<'a> {
 }
 
 impl<'a> Looking<'a> {
-    fn new(plan: &'a Plan, target: &'a Target) -> Self {
-        let deleted: Vec<&Removal> = plan.removals.iter().filter(|removal| removal.action == Action::Delete).collect();
+    fn new(deleted: impl Iterator<Item = &'a Removal>, target: &'a Target) -> Self {
+        let deleted: Vec<&Removal> = deleted.collect();
         let identities = deleted.iter().map(|removal| removal.object.identity()).collect();
         Looking { target, deleted, identities }
     }

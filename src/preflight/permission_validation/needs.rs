@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::roles::{Role, RoleRef};
+use crate::plan::strategy;
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::Lookup;
 use crate::rbac::{self, Atom};
@@ -87,8 +88,10 @@ fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
     match (occasion, change.action) {
         (_, Action::Skip) | (Occasion::Now, Action::Unchanged) => &["get"],
         (Occasion::Now, Action::Update | Action::Adopt) => &["get", "patch"],
+        (Occasion::Now, Action::Replace) => &["get", "delete", "create", "patch"],
         // What was not there has been read, or is of a kind that nobody serves yet.
         (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
+        _ if strategy::may_replace(&change.desired) => &["get", "delete", "create", "patch"],
         _ => &["get", "create", "patch"],
     }
 }

@@ -124,7 +124,13 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
         Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged}")),
         Outcome::Planned
-            if summary.created + summary.updated + summary.adopted + summary.deleted + summary.orphaned == 0 =>
+            if summary.created
+                + summary.updated
+                + summary.adopted
+                + summary.replaced
+                + summary.deleted
+                + summary.orphaned
+                == 0 =>
         {
             line("Nothing to do", format!("{warnings}: {unchanged}"))
         }
@@ -202,6 +208,7 @@ fn done(report: &Report) -> String {
         (summary.created, "created"),
         (summary.adopted, "adopted"),
         (summary.updated, "updated"),
+        (summary.replaced, "replaced"),
         (summary.deleted, "deleted"),
         (summary.orphaned, "orphaned"),
         (summary.unchanged, "unchanged"),

@@ -15,10 +15,11 @@ const LISTED: usize = 5;
 const INDENT: usize = 9;
 /// Where the numbers of the summary stand, behind the longest action.
 const COLUMN: usize = "unchanged".len() + 1;
-const ACTIONS: [Action; 8] = [
+const ACTIONS: [Action; 9] = [
     Action::Create,
     Action::Adopt,
     Action::Update,
+    Action::Replace,
     Action::Delete,
     Action::Orphan,
     Action::Unchanged,
@@ -105,6 +106,7 @@ pub fn word(action: Action) -> &'static str {
         Action::Create => "create",
         Action::Adopt => "adopt",
         Action::Update => "update",
+        Action::Replace => "replace",
         Action::Unchanged => "unchanged",
         Action::Delete => "delete",
         Action::Orphan => "orphan",
@@ -122,6 +124,6 @@ pub fn role(action: Action) -> Role {
         Action::Create => Role::Good,
         Action::Update | Action::Adopt | Action::Orphan => Role::Warning,
         Action::Unchanged | Action::Skip => Role::Faint,
-        Action::Delete | Action::Unknown => Role::Error,
+        Action::Replace | Action::Delete | Action::Unknown => Role::Error,
     }
 }

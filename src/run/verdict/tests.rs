@@ -23,6 +23,7 @@ fn change(action: Action) -> Change {
         action,
         desired: manifest(),
         live: Some(live),
+        replaces: None,
         unread: None,
         resource: Arc::new(Resource::crd()),
         owner: None,
