@@ -153,7 +153,8 @@ fn objects_are_deleted_and_created_again_where_their_annotation_says_so() {
     assert_eq!(actions(&planned), expected.map(|(name, action)| (name.to_owned(), action.to_owned())));
     assert_eq!(planned["summary"]["replaced"], 2);
     let proxy = Proxy::start(cp);
-    let output = bed.deploy(proxy.kubeconfig("admin"), &["-v", "--preflight", "AdmissionDryRun,CRDUpgradeSafety"]).run();
+    let output =
+        bed.deploy(proxy.kubeconfig("admin"), &["-v", "--preflight", "AdmissionDryRun,CRDUpgradeSafety"]).run();
     output.code(0).stdout_contains("2 updated, 2 replaced").stdout_contains("before the live object is deleted");
     let after = names.map(|name| uid(&bed, name));
     let is_same: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before == after).collect();
