@@ -1,5 +1,6 @@
 //! What the workloads of an app own within Kubernetes: ReplicaSets, Jobs, revisions and Pods.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -115,6 +116,27 @@ impl Children {
             visit(depth, child);
             // One that was found on a later level owns nothing: no reference makes a circle.
             self.each_below(&child.facts.uid, depth + 1, visit);
+        }
+    }
+
+    /// The Pod below the object of this uid that is furthest from being ready; `None` where all are.
+    pub fn worst_pod(&self, uid: &str) -> Option<&Found> {
+        let mut pods: Vec<&Found> = Vec::new();
+        self.each_found_below(uid, &mut pods);
+        let rank = |pod: &&Found| match &pod.facts.readiness {
+            Some(State::Failed(_)) => Some(0),
+            Some(State::InProgress(_)) => Some(1),
+            _ => None,
+        };
+        pods.retain(|found| found.resource.kind == "Pod" && rank(found).is_some());
+        // Of the newest template: older Pods go anyway.
+        pods.into_iter().min_by_key(|pod| (rank(pod), Reverse(pod.facts.created.clone())))
+    }
+
+    fn each_found_below<'a>(&'a self, uid: &str, all: &mut Vec<&'a Found>) {
+        for child in self.of(uid) {
+            all.push(child);
+            self.each_found_below(&child.facts.uid, all);
         }
     }
 

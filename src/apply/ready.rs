@@ -9,6 +9,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Event;
+use crate::app::children::{self, Children};
+use crate::app::members::{self, Found};
 use crate::cluster::{Target, Wanted};
 use crate::plan::{Action, Change};
 use crate::problem::Problem;
@@ -47,11 +49,13 @@ pub struct Waited {
     pub notices: Vec<Problem>,
 }
 
-/// An object that is in progress: why, and since when that is said.
+/// An object that is in progress or has failed: why, and since when that is said.
 struct Progress<'a> {
     awaited: Awaited<'a>,
     reason: String,
     since: Instant,
+    /// As it was read last.
+    live: Option<Live>,
 }
 
 impl<'a> Wait<'a> {
@@ -59,8 +63,11 @@ impl<'a> Wait<'a> {
     pub async fn until_ready(&self, objects: Vec<Awaited<'a>>) -> Waited {
         let mut waited = Waited::default();
         let (total, begun) = (objects.len(), Instant::now());
-        let mut left: Vec<Progress<'_>> =
-            objects.into_iter().map(|awaited| Progress { awaited, reason: String::new(), since: begun }).collect();
+        let mut left: Vec<Progress<'_>> = objects
+            .into_iter()
+            .map(|awaited| Progress { awaited, reason: String::new(), since: begun, live: None })
+            .collect();
+        let mut failed = Vec::new();
         let mut classes = BTreeMap::new();
         let mut pause = Duration::from_millis(50);
         while !left.is_empty() {
@@ -76,13 +83,17 @@ impl<'a> Wait<'a> {
                 let state = match read {
                     Ok(None) if change.action == Action::Skip => State::InProgress("it does not exist yet".to_owned()),
                     Ok(Some(_)) if change.action == Action::Skip => State::Ready { note: None },
-                    Ok(Some(live)) => self.judge(&one.awaited, &live, &mut classes).await,
+                    Ok(Some(live)) => {
+                        let state = self.judge(&one.awaited, &live, &mut classes).await;
+                        one.live = Some(live);
+                        state
+                    }
                     Ok(None) => State::Failed("it was deleted meanwhile".to_owned()),
                     Err(problem) => State::InProgress(problem.message),
                 };
                 match state {
                     State::Ready { .. } => {}
-                    State::Failed(reason) => waited.unready.push(failed(change, &reason)),
+                    State::Failed(reason) => failed.push(Progress { reason, ..one }),
                     State::InProgress(reason) if is_service(change) && begun.elapsed() >= LOAD_BALANCER => {
                         let message = format!("{}: {reason}", change.desired.object);
                         waited.notices.push(Problem::new(message).at(change.desired.origin.location()));
@@ -97,11 +108,10 @@ impl<'a> Wait<'a> {
             }
             left = still;
             (self.on_event)(Event::Ready(total - left.len(), total));
-            if !waited.unready.is_empty() || self.is_over() {
-                break;
-            }
-            if Instant::now() >= self.deadline {
-                waited.unready.extend(left.iter().map(|one| self.late(one)));
+            let is_late = Instant::now() >= self.deadline;
+            if !failed.is_empty() || is_late || self.is_over() {
+                let late: &[Progress<'_>] = if failed.is_empty() && is_late { &left } else { &[] };
+                waited.unready = self.explain(&failed, late).await;
                 break;
             }
             let mut stop = self.stop.clone();
@@ -155,20 +165,47 @@ impl<'a> Wait<'a> {
         late
     }
 
-    fn late(&self, one: &Progress<'_>) -> Problem {
+    /// Says of objects what they wait for, and of workloads what their Pods wait for.
+    async fn explain(&self, failed: &[Progress<'_>], late: &[Progress<'_>]) -> Vec<Problem> {
+        let live = |one: &Progress<'_>| {
+            let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
+            members::read(&live.raw.json(), &one.awaited.change.resource)
+        };
+        let owners: Vec<Found> = failed.iter().chain(late).filter_map(live).collect();
+        // What cannot be listed is not explained.
+        let children = if owners.is_empty() { Children::default() } else { children::find(&owners, self.target).await };
+        let pods = |one: &Progress<'_>| {
+            let worst = children.worst_pod(&one.live.as_ref()?.uid)?;
+            let reason = worst.facts.readiness.as_ref()?.reason()?;
+            Some(format!("; pod/{}: {reason}", worst.object.name))
+        };
+        let failed = failed.iter().map(|one| {
+            let reason = format!("{}{}", one.reason, pods(one).unwrap_or_default());
+            failed_for(one.awaited.change, &reason)
+        });
+        let late = late.iter().map(|one| self.late(one, &pods(one).unwrap_or_default()));
+        failed.chain(late).collect()
+    }
+
+    fn late(&self, one: &Progress<'_>, pods: &str) -> Problem {
         let object = &one.awaited.change.desired.object;
         let (all, since) = (self.timeout.as_secs(), one.since.elapsed().as_secs());
-        Problem::new(format!("{object} is not ready after {all}s: {} (for {since}s)", one.reason))
+        Problem::new(format!("{object} is not ready after {all}s: {} (for {since}s){pods}", one.reason))
             .at(one.awaited.change.desired.origin.location())
             .help(format!("kubectl describe {object}; to go on waiting, run the same command again"))
     }
 }
 
-fn failed(change: &Change, reason: &str) -> Problem {
+fn failed_for(change: &Change, reason: &str) -> Problem {
     let object = &change.desired.object;
     Problem::new(format!("{object} has failed: {reason}")).at(change.desired.origin.location()).help(format!(
         "kubectl describe {object}; correct the manifest or what it needs, and run the same command again"
     ))
+}
+
+/// Kinds whose Pods say why they are not ready.
+fn owns_pods(change: &Change) -> bool {
+    matches!(change.desired.object.group(), "apps" | "batch") || change.desired.object.kind == "ReplicationController"
 }
 
 fn is_service(change: &Change) -> bool {

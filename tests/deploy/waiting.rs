@@ -180,3 +180,42 @@ fn a_claim_that_is_bound_by_its_first_pod_is_not_awaited() {
     output.code(5).stdout_contains("persistentvolumeclaim/early").contains_nowhere("persistentvolumeclaim/late -n");
     control_plane().delete(&control_plane().path_of(&storage));
 }
+
+#[test]
+fn the_pod_that_does_not_start_says_why_its_workload_is_not_ready() {
+    let stage = Stage::new();
+    let (web, job) = (stage.deployment(), stage.job(json!({})));
+    stage.write(&[&web, &job]);
+    let running = stage.deploy(&["--wait-timeout=2m"]).spawn();
+    let owned = |owner: &Value, mut object: Value| {
+        let path = control_plane().path_of(owner);
+        let live = eventually("the owner", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
+        object["metadata"]["ownerReferences"] = json!([{"apiVersion": owner["apiVersion"], "kind": owner["kind"],
+            "controller": true, "name": owner["metadata"]["name"], "uid": live["metadata"]["uid"]}]);
+        control_plane().apply_yaml(&object.to_string()).remove(0)
+    };
+    let pod = |name: &str| stage.object("v1", "Pod", name, json!({}), pods("Never")["spec"].clone());
+    let spec = json!({"replicas": 2, "selector": {"matchLabels": {"run": "web"}}, "template": pods("Always")});
+    let set = owned(&web, stage.object("apps/v1", "ReplicaSet", "web-1", json!({}), spec));
+    let waiting = |reason: &str, message: &str| {
+        json!({"phase": "Pending", "containerStatuses": [{"name": "web", "image": "web:1", "imageID": "", "ready": false,
+            "restartCount": 0, "state": {"waiting": {"reason": reason, "message": message}}}]})
+    };
+    status(
+        &owned(&set, pod("web-1-a")),
+        json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+    );
+    status(&owned(&set, pod("web-1-b")), waiting("ImagePullBackOff", "no such image"));
+    let lost = owned(&job, pod("migrate-1"));
+    status(&lost, json!({"phase": "Failed", "reason": "Evicted", "message": "no space"}));
+    status(&web, available(1));
+    status(&job, ended("Failed", "BackoffLimitExceeded"));
+    let output = running.wait();
+    output.code(5).stdout_contains("job.batch/migrate").stdout_contains("; pod/migrate-1: Evicted: no space");
+
+    // The same command waits again, and tells the same at its end.
+    control_plane().delete(&control_plane().path_of(&job));
+    stage.write(&[&web]);
+    let output = stage.deploy(&["--wait-timeout=1s", "--prune=no"]).run();
+    output.code(5).stdout_contains("pod/web-1-b: container web: ImagePullBackOff: no such image");
+}
