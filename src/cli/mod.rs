@@ -101,6 +101,10 @@ pub struct FlowArgs {
     )]
     pub take_ownership: Vec<String>,
 
+    /// Services and PodDisruptionBudgets that kapp deployed no longer select by the label of its app
+    #[arg(long)]
+    pub drop_kapp_selector: bool,
+
     /// The field manager name under which the cluster records the applied fields [default: gantry]
     #[arg(long, value_name = "NAME")]
     pub field_manager: Option<String>,
@@ -327,6 +331,7 @@ impl DeleteArgs {
             identity,
             force_conflicts: false,
             take_ownership: Vec::new(),
+            drop_kapp_selector: false,
             field_manager: None,
             app,
             wait: None,

@@ -11,6 +11,7 @@ mod order;
 pub mod owner;
 pub mod pin;
 mod prefetch;
+pub mod rebase;
 pub mod refusals;
 pub mod removal;
 mod settle;
@@ -53,8 +54,16 @@ pub struct Change {
     pub resource: Arc<Resource>,
     /// The other tool that owns the live object, as far as the change is one of what it owns.
     pub owner: Option<Box<owner::Owner>>,
+    pub kapp: OfKapp,
     pub crds: Crds,
     pub answer: Answer,
+}
+
+/// What a change has to do with kapp, which deployed the object before.
+#[derive(Debug, Clone, Default)]
+pub struct OfKapp {
+    /// The value of the label of its app that the selector keeps: see [`rebase`].
+    pub kept: Option<String>,
 }
 
 /// What the server's dry run of the request that writes a change said, where that is kept: see
@@ -93,6 +102,7 @@ impl Change {
             unread,
             resource,
             owner: None,
+            kapp: OfKapp::default(),
             crds: Crds::default(),
             answer: Answer::default(),
         }
@@ -324,6 +334,7 @@ pub async fn build(
         changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
     }
 
+    rebase::keep(&mut changes, options.taken.drops_kapp_selector());
     let schemas = kinds.schemas(&changes, target).await;
     let doubtful = decide(&mut changes, &schemas, options.field_manager);
     if options.settles_doubts {

@@ -22,7 +22,17 @@ use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
 use crate::text::{cut, sanitize};
 
-const KAPP_APP: &str = "kapp.k14s.io/app";
+/// The label of the members of an app of kapp.
+pub(crate) const KAPP_APP: &str = "kapp.k14s.io/app";
+/// What kapp writes into the metadata of a member, beside its labels. The original holds the whole manifest.
+const KAPP_ANNOTATIONS: [&str; 6] = [
+    "kapp.k14s.io/identity",
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-full",
+    "kapp.k14s.io/original-diff-md5",
+    "kapp.k14s.io/nonce",
+];
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
@@ -89,7 +99,7 @@ impl Owner {
     pub fn marks(&self) -> Marks {
         match self {
             Owner::Kapp(_) => {
-                Marks { labels: vec![KAPP_APP, "kapp.k14s.io/association"], annotations: vec!["kapp.k14s.io/identity"] }
+                Marks { labels: vec![KAPP_APP, "kapp.k14s.io/association"], annotations: KAPP_ANNOTATIONS.to_vec() }
             }
             Owner::ApplySet(_) => Marks { labels: vec![PART_OF], annotations: Vec::new() },
             Owner::Flux(kind, ..) => Marks {
@@ -179,16 +189,30 @@ fn metadata(json: &str) -> Metadata<'_> {
 /// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` stands for any
 /// characters and `?` for one. An object's kind is written as reports show it (`deployment.apps/web`).
 #[derive(Debug, Default)]
-pub struct Taken(Vec<WildMatch>);
+pub struct Taken {
+    patterns: Vec<WildMatch>,
+    drops_kapp_selector: bool,
+}
 
 impl Taken {
     pub fn new(patterns: &[String]) -> Self {
-        Taken(patterns.iter().map(|pattern| WildMatch::new(pattern)).collect())
+        let patterns = patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
+        Taken { patterns, ..Taken::default() }
+    }
+
+    /// The same, and Services and PodDisruptionBudgets of kapp lose the label of its app from their selectors, where `drops`.
+    pub fn dropping_kapp_selector(self, drops: bool) -> Self {
+        Taken { drops_kapp_selector: drops, ..self }
+    }
+
+    /// See [`super::rebase`].
+    pub fn drops_kapp_selector(&self) -> bool {
+        self.drops_kapp_selector
     }
 
     fn takes(&self, object: &ObjectRef) -> bool {
         let name = ObjectRef { namespace: None, ..object.clone() }.to_string();
-        self.0.iter().any(|pattern| pattern.matches(&name))
+        self.patterns.iter().any(|pattern| pattern.matches(&name))
     }
 }
 
@@ -197,7 +221,7 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     let looks = |change: &Change| match change.action {
         Action::Update => true,
         // Nothing of it is written, unless its marks go.
-        Action::Unchanged => !taken.0.is_empty(),
+        Action::Unchanged => !taken.patterns.is_empty(),
         _ => false,
     };
     let looked_at: Vec<usize> = (0..changes.len()).filter(|index| looks(&changes[*index])).collect();

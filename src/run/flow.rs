@@ -170,7 +170,11 @@ async fn steps(
         enabled: &enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
         app: managed.as_ref(),
-        showing: Showing { filters: &args.filter, diff: goal.diffs(args) },
+        showing: Showing {
+            filters: &args.filter,
+            diff: goal.diffs(args),
+            drops_kapp_selector: args.drop_kapp_selector,
+        },
     };
     let looked_at = Box::pin(look(&settings, manifests.manifests, ahead, &target, checking, &progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;

@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Plan, PlanOptions, Prefetch, conflicts, graph, only_defaults, owner, refusals, strategy,
+    self, Change, Plan, PlanOptions, Prefetch, conflicts, graph, only_defaults, owner, rebase, refusals, strategy,
 };
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
@@ -33,6 +33,7 @@ pub struct Checking<'a> {
 pub struct Showing<'a> {
     pub filters: &'a [Filter],
     pub diff: Option<diffs::Wanted>,
+    pub drops_kapp_selector: bool,
 }
 
 /// Everything from there up to the report; reads only.
@@ -56,7 +57,7 @@ pub async fn look(
         settles_doubts: true,
         app: id.as_deref(),
         known: app.map_or(&none, Managed::content),
-        taken: &owner::Taken::new(&settings.take_ownership),
+        taken: &owner::Taken::new(&settings.take_ownership).dropping_kapp_selector(showing.drops_kapp_selector),
         keeps_answers: showing.diff.is_some(),
     };
     manifests.retain(|manifest| filter::may_match(showing.filters, &manifest.object));
@@ -89,8 +90,13 @@ pub async fn look(
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
     let strategy::NotHonoured { blocks, notices: left_out } =
         strategy::not_honoured(&plan, super::app::options(settings, None).ready_timeout.is_some());
-    let mut notices: Vec<Problem> =
-        notices.into_iter().chain(left_out).chain(order.notices).chain(of_app.notices).collect();
+    let mut notices: Vec<Problem> = notices
+        .into_iter()
+        .chain(rebase::notice(&plan))
+        .chain(left_out)
+        .chain(order.notices)
+        .chain(of_app.notices)
+        .collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
         notices.push(Problem::new("no object of the manifests matches --filter"));
     }

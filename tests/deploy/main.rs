@@ -13,6 +13,7 @@ mod diff;
 mod errors;
 mod first_install;
 mod harness;
+mod kapp;
 mod kube_list;
 mod kube_target;
 mod manifests_config;

@@ -35,6 +35,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         unread: None,
         resource: resource.into(),
         owner: None,
+        kapp: crate::plan::OfKapp::default(),
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

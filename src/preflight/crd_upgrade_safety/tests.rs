@@ -302,6 +302,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         unread: None,
         resource: Resource::crd().into(),
         owner: None,
+        kapp: crate::plan::OfKapp::default(),
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

@@ -121,6 +121,7 @@ fn plan(manifests: &str) -> Plan {
             unread: None,
             resource: resource.into(),
             owner: None,
+            kapp: crate::plan::OfKapp::default(),
             crds: Crds::default(),
             answer: crate::plan::Answer::default(),
         }

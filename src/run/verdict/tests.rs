@@ -27,6 +27,7 @@ fn change(action: Action) -> Change {
         unread: None,
         resource: Arc::new(Resource::crd()),
         owner: None,
+        kapp: crate::plan::OfKapp::default(),
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

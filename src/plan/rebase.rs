@@ -1,0 +1,166 @@
+//! The label of an app of kapp in selectors: what no manifest has and no deploy can take out.
+//!
+//! kapp adds the label of its app to the selectors of workloads and Services, and to pod templates. The selector of a workload
+//! cannot change once the object is there, and a pod template without what it selects is refused; with another one, all
+//! pods start again. So where the live selector has the pair, what is applied has it, too: whatever the deploy, as long as
+//! the object lives.
+
+use serde_json::{Map, Value};
+
+use super::owner::KAPP_APP;
+use super::{Change, Plan};
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, RawObject};
+
+const ASSOCIATION: &str = "kapp.k14s.io/association";
+
+/// So many objects are named in a sentence.
+const NAMED: usize = 10;
+
+/// Where a kind has its selector, and whether it cannot change.
+fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
+    match (object.group(), object.kind.as_str()) {
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") | ("batch", "Job") => {
+            Some(("/spec/selector/matchLabels", true))
+        }
+        ("", "Service") => Some(("/spec/selector", false)),
+        ("policy", "PodDisruptionBudget") => Some(("/spec/selector/matchLabels", false)),
+        _ => None,
+    }
+}
+
+/// Gives each manifest the pair that the live selector of its object has. Selectors that can change lose it where
+/// `drops`.
+pub fn keep(changes: &mut [Change], drops: bool) {
+    for change in changes {
+        let Some((path, is_fixed)) = selector(&change.desired.object).filter(|(_, is_fixed)| *is_fixed || !drops)
+        else {
+            continue;
+        };
+        let Some(live) = change.live.as_ref().filter(|live| live.raw.json().contains(KAPP_APP)) else { continue };
+        let live = live.raw.value();
+        let Some(pair) = live.pointer(path).and_then(|labels| labels.get(KAPP_APP)).and_then(Value::as_str) else {
+            continue;
+        };
+        let mut desired = change.desired.raw.value();
+        if rebase(&mut desired, &live, path, is_fixed, pair) {
+            change.desired.raw = RawObject::from_value(&desired);
+            change.kapp.kept = Some(pair.to_owned());
+        }
+    }
+}
+
+/// Answers whether there is anything to add.
+fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool, pair: &str) -> bool {
+    let before = desired.clone();
+    let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut) else { return false };
+    // Without a selector a Service has its endpoints from elsewhere, which is what its author wants.
+    let Some(labels) = spec.get_mut("selector").and_then(Value::as_object_mut) else { return false };
+    match path.ends_with("matchLabels") {
+        true => add(labels, "matchLabels", KAPP_APP, pair),
+        false => add_to(labels, KAPP_APP, pair),
+    }
+    if is_fixed {
+        if let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut)
+            && let Some(metadata) = child(template, "metadata")
+        {
+            add(metadata, "labels", KAPP_APP, pair);
+        }
+        let live = live.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
+        let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
+        for claim in claims.into_iter().flatten() {
+            let is_same = |live: &&Value| live["metadata"]["name"] == claim["metadata"]["name"];
+            let Some(live) = live.into_iter().flatten().find(is_same) else { continue };
+            let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) else { continue };
+            for key in [KAPP_APP, ASSOCIATION] {
+                if let Some(value) = live["metadata"]["labels"].get(key).and_then(Value::as_str) {
+                    add(metadata, "labels", key, value);
+                }
+            }
+        }
+    }
+    *desired != before
+}
+
+/// The mapping under a key, which is made where there is none.
+fn child<'v>(parent: &'v mut Map<String, Value>, key: &str) -> Option<&'v mut Map<String, Value>> {
+    let child = parent.entry(key).or_insert(Value::Null);
+    if child.is_null() {
+        *child = Value::Object(Map::new());
+    }
+    child.as_object_mut()
+}
+
+fn add(parent: &mut Map<String, Value>, labels: &str, key: &str, value: &str) {
+    if let Some(labels) = child(parent, labels) {
+        add_to(labels, key, value);
+    }
+}
+
+/// What the manifest says itself stays.
+fn add_to(labels: &mut Map<String, Value>, key: &str, value: &str) {
+    labels.entry(key).or_insert_with(|| value.into());
+}
+
+/// What is written otherwise than the manifests say.
+pub fn notice(plan: &Plan) -> Option<Problem> {
+    let is_told = |change: &&Change| change.kapp.kept.is_some() && change.action.changes_live();
+    let kept: Vec<&Change> = plan.changes.iter().filter(is_told).collect();
+    let first = kept.first()?;
+    let mut names: Vec<String> = kept.iter().take(NAMED).map(|change| change.desired.object.to_string()).collect();
+    if let Some(more) = kept.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        names.push(format!("{more} more"));
+    }
+    let keep = if kept.len() == 1 { "keeps" } else { "keep" };
+    let message = format!(
+        "rebase: {} {keep} the label {KAPP_APP} in the selector and the pod template, where kapp put it",
+        names.join(", ")
+    );
+    let is_service = |change: &&Change| selector(&change.desired.object).is_some_and(|(_, is_fixed)| !is_fixed);
+    let problem = Problem::new(message).at(first.desired.origin.location());
+    let fixed = "the selector of a workload cannot change, and other pod templates would start all pods again";
+    Some(match kept.iter().any(is_service) {
+        true => problem
+            .help(format!("{fixed}; Services and PodDisruptionBudgets select without it with --drop-kapp-selector")),
+        false => problem.help(fixed),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rebased(path: &str, live: Value, desired: Value) -> Option<Value> {
+        let (live, mut desired) = (json!({ "spec": live }), json!({ "spec": desired }));
+        rebase(&mut desired, &live, path, path.ends_with("matchLabels"), "17").then(|| desired["spec"].take())
+    }
+
+    #[test]
+    fn selector_template_and_claims_have_the_pair_and_nothing_else_changes() {
+        let labels = json!({KAPP_APP: "17", ASSOCIATION: "v1.a"});
+        let live = json!({"volumeClaimTemplates": [{"metadata": {"name": "data", "labels": labels}}]});
+        let desired = json!({
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}}, {"metadata": {"name": "new"}}],
+        });
+        let expected = json!({
+            "selector": {"matchLabels": {"app": "db", KAPP_APP: "17"}},
+            "template": {"metadata": {"labels": {"app": "db", KAPP_APP: "17"}}, "spec": {}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data", "labels": labels}}, {"metadata": {"name": "new"}}],
+        });
+        assert_eq!(rebased("/spec/selector/matchLabels", live.clone(), desired), Some(expected.clone()));
+        assert_eq!(rebased("/spec/selector/matchLabels", live, expected), None);
+    }
+
+    #[test]
+    fn a_service_without_a_selector_gets_none() {
+        let live = json!({"selector": {KAPP_APP: "17"}});
+        assert_eq!(rebased("/spec/selector", live.clone(), json!({"ports": []})), None);
+        assert_eq!(rebased("/spec/selector", live.clone(), json!({"selector": null})), None);
+        let own = json!({"selector": {KAPP_APP: "18"}});
+        assert_eq!(rebased("/spec/selector", live, own), None);
+    }
+}
