@@ -10,6 +10,7 @@ pub mod inventory;
 pub mod label;
 pub mod members;
 pub mod parent;
+pub mod versions;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{Action, Change};
 use crate::app::members::{Facts, Found, Live};
+use crate::app::versions::Identity;
 use crate::app::{PART_OF, Parent};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
@@ -62,7 +63,15 @@ enum Fate {
 }
 
 /// Sorts the objects of the app that no change is about.
-pub fn decide(parent: &Parent, live: &Live, changes: &[Change], prunes_adopted: bool) -> Removals {
+///
+/// `older` are versions of versioned objects that stay members.
+pub fn decide(
+    parent: &Parent,
+    live: &Live,
+    changes: &[Change],
+    older: &BTreeSet<Identity>,
+    prunes_adopted: bool,
+) -> Removals {
     let named: BTreeSet<_> = changes.iter().map(|change| change.desired.object.identity()).collect();
     // One object may be served by two groups: then the manifests have it under the other one.
     let uids: BTreeSet<&str> = changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
@@ -70,7 +79,13 @@ pub fn decide(parent: &Parent, live: &Live, changes: &[Change], prunes_adopted: 
         parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
     let id = parent.app.id();
     let mut removals = Removals { members: parent.members.len(), ..Removals::default() };
-    let left = |found: &&Found| !named.contains(&found.object.identity()) && !uids.contains(found.facts.uid.as_str());
+    let older: BTreeSet<_> =
+        older.iter().map(|(group, kind, namespace, name)| (&**group, &**kind, namespace.as_deref(), &**name)).collect();
+    let left = |found: &&Found| {
+        !older.contains(&found.object.identity())
+            && !named.contains(&found.object.identity())
+            && !uids.contains(found.facts.uid.as_str())
+    };
     for found in live.found.iter().filter(left) {
         let Found { object, resource, facts } = found;
         let is_protected = is_protected(object, parent);

@@ -126,15 +126,23 @@ pub struct NotHonoured {
     pub notices: Vec<Problem>,
 }
 
-/// What of kapp's annotations is not honoured, each with its line. `waits`: a deploy waits for what it needs.
-pub fn not_honoured(plan: &Plan, waits: bool) -> NotHonoured {
+/// What some annotations need.
+#[derive(Debug, Clone, Copy)]
+pub struct Means {
+    /// A deploy waits for what it needs.
+    pub waits: bool,
+    pub has_app: bool,
+}
+
+/// What of kapp's annotations is not honoured, each with its line.
+pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
     let mut found = NotHonoured::default();
     let mut said_already = BTreeSet::new();
     for change in plan.changes.iter().filter(|change| may_ask(&change.desired)) {
         let manifest = change.desired.raw.value();
         let spans = OnceCell::new();
         for (name, value) in annotations(&manifest) {
-            let Some((blocks, message, help)) = said(name, value) else { continue };
+            let Some((blocks, message, help)) = said(name, value, means.has_app) else { continue };
             let spans = spans.get_or_init(|| Spans::of(&change.desired.origin));
             let key = format!("{PREFIX}{name}");
             let at = spans.locate(&[Step::from("metadata"), "annotations".into(), key.as_str().into()]).location;
@@ -146,18 +154,18 @@ pub fn not_honoured(plan: &Plan, waits: bool) -> NotHonoured {
                 found.notices.push(problem);
             }
         }
-        found.notices.extend(absent(change).filter(|_| !waits));
+        found.notices.extend(absent(change).filter(|_| !means.waits));
     }
     found
 }
 
 /// Whether it blocks, what gantry does instead, and what to do about it.
-fn said(name: &str, value: &Value) -> Option<(bool, &'static str, &'static str)> {
+fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str, &'static str)> {
     Some(match name {
-        "versioned" | "versioned-keep-original" => (
+        "versioned" if !has_app => (
             true,
-            "gantry does not add versions to names, and would write this object under its plain name",
-            "remove the annotation, or deploy this object with kapp",
+            "which version this is says the record of an app, and there is none",
+            "deploy the manifests as an app: --app NAME",
         ),
         UPDATE_STRATEGY if !is_strategy(value) => (
             true,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::host::Host;
 use crate::app::members::{self, Found, Live};
 use crate::app::parent::{self, Content, Last, reach};
-use crate::app::{App, Member, Outcome, Parent, inventory, label};
+use crate::app::{App, Member, Outcome, Parent, inventory, label, versions};
 use crate::apply::delete::{self, Removed};
 use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cli::AppFlags;
@@ -34,6 +34,8 @@ pub struct Managed {
     pub app: App,
     parent: Option<Parent>,
     live: Live,
+    /// Older versions of versioned objects, which stay.
+    older: BTreeSet<versions::Identity>,
     prune: Prune,
     prunes_adopted: bool,
     deletes: bool,
@@ -67,7 +69,7 @@ pub struct Foreseen {
 pub async fn open(
     settings: &Settings,
     flags: &AppFlags,
-    manifests: &mut [Manifest],
+    manifests: &mut Vec<Manifest>,
     target: &Target,
     use_of: Use,
 ) -> Result<Option<Managed>> {
@@ -94,17 +96,23 @@ pub async fn open(
                 .filter(|object| !object.is_crd())
                 .map(|object| (object.group(), object.kind.as_str(), object.name.as_str()))
                 .collect();
-            let wanted = |object: &ObjectRef| named.contains(&(object.group(), &object.kind, &object.name));
+            // A version is wanted under its name without the number.
+            let wanted = |object: &ObjectRef| {
+                let is_named = |name: &str| named.contains(&(object.group(), object.kind.as_str(), name));
+                is_named(&object.name) || versions::base(&object.name).is_some_and(|(base, _)| is_named(base))
+            };
             members::find(parent, target, &wanted).await?
         }
         None => Live::default(),
     };
+    let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
+    let older = versions::number(manifests, &live.found, namespace)?;
     let prune = match settings.prune {
         None | Some(Prune::Ask) if asks => Prune::Ask,
         Some(Prune::Yes) => Prune::Yes,
         _ => Prune::No,
     };
-    Ok(Some(Managed { app, parent, live, prune, prunes_adopted: flags.prune_adopted, deletes }))
+    Ok(Some(Managed { app, parent, live, older, prune, prunes_adopted: flags.prune_adopted, deletes }))
 }
 
 impl Managed {
@@ -126,7 +134,7 @@ impl Managed {
             return foreseen;
         };
         let Removals { removals, adopted, notices, members } =
-            removal::decide(parent, &self.live, &plan.changes, self.prunes_adopted);
+            removal::decide(parent, &self.live, &plan.changes, &self.older, self.prunes_adopted);
         foreseen.notices = notices;
         let (deleted, orphaned): (Vec<_>, Vec<_>) =
             removals.into_iter().partition(|removal| removal.action == Action::Delete);

@@ -88,8 +88,9 @@ pub async fn look(
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
-    let strategy::NotHonoured { blocks, notices: left_out } =
-        strategy::not_honoured(&plan, super::app::options(settings, None).ready_timeout.is_some());
+    let waits = super::app::options(settings, None).ready_timeout.is_some();
+    let means = strategy::Means { waits, has_app: app.is_some() };
+    let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan, means);
     let mut notices: Vec<Problem> = notices
         .into_iter()
         .chain(rebase::notice(&plan))

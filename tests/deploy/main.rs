@@ -24,5 +24,6 @@ mod report;
 mod strategies;
 #[cfg(unix)]
 mod terminal;
+mod versions;
 mod waiting;
 mod webhooks;

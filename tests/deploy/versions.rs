@@ -1,0 +1,201 @@
+//! Versioned objects: each new content is a new object, and what refers to it follows.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Bed, Gantry, control_plane};
+use serde_json::{Value, json};
+
+struct Stage(Bed);
+
+impl Stage {
+    fn new() -> Self {
+        let bed = Bed::new();
+        control_plane().apply_yaml(&bed.namespace());
+        Stage(bed)
+    }
+
+    fn object(&self, api_version: &str, kind: &str, name: &str, annotations: Value, rest: Value) -> Value {
+        let metadata = json!({"name": name, "namespace": self.0.names.namespace, "annotations": annotations});
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+        object.as_object_mut().expect("an object").extend(rest.as_object().cloned().unwrap_or_default());
+        object
+    }
+
+    /// A versioned ConfigMap.
+    fn config(&self, value: &str, more: Value) -> Value {
+        let mut annotations = json!({"kapp.k14s.io/versioned": ""});
+        annotations.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        self.object("v1", "ConfigMap", "config", annotations, json!({"data": {"a": value}}))
+    }
+
+    fn deploy(&self, objects: &[Value], flags: &[&str]) -> Gantry {
+        let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+        self.0.write("manifests.yaml", &texts.join("\n---\n"));
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &self.0.names.namespace, "--wait=false"];
+        self.0.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat())
+    }
+
+    fn get(&self, object: &Value) -> Value {
+        control_plane().get(&control_plane().path_of(object)).1
+    }
+
+    /// The ConfigMaps whose names begin with `config`.
+    fn versions(&self) -> BTreeSet<String> {
+        let (_, list) = control_plane().get(&format!("/api/v1/namespaces/{}/configmaps", self.0.names.namespace));
+        let names = list["items"].as_array().expect("items").iter();
+        let names = names.map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned());
+        names.filter(|name| name.starts_with("config")).collect()
+    }
+}
+
+fn named<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Each place in which a Pod names a ConfigMap or a Secret.
+fn pod(config: &str, secret: &str, pull: &str) -> Value {
+    json!({"restartPolicy": "Always", "imagePullSecrets": [{"name": pull}],
+        "initContainers": [{"name": "init", "image": "i", "envFrom": [{"configMapRef": {"name": config}}, {"secretRef": {"name": secret}}]}],
+        "containers": [{"name": "web", "image": "web:1", "env": [
+            {"name": "A", "valueFrom": {"configMapKeyRef": {"name": config, "key": "a"}}},
+            {"name": "B", "valueFrom": {"secretKeyRef": {"name": secret, "key": "b"}}},
+            {"name": "C", "value": config}, {"name": "D", "valueFrom": {"configMapKeyRef": {"name": "other", "key": "a"}}}]}],
+        "volumes": [{"name": "c", "configMap": {"name": config}}, {"name": "s", "secret": {"secretName": secret}},
+            {"name": "p", "projected": {"sources": [{"configMap": {"name": config}}, {"secret": {"name": secret}}]}}]})
+}
+
+/// The names of ConfigMaps and Secrets in it.
+fn names_in(pod: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    fn gather(value: &Value, key: &str, names: &mut BTreeSet<String>) {
+        const REFERENCES: [&str; 7] =
+            ["configMapRef", "secretRef", "configMapKeyRef", "secretKeyRef", "configMap", "secret", "imagePullSecrets"];
+        match value {
+            Value::Object(map) => {
+                for (member, value) in map {
+                    if REFERENCES.contains(&key) && matches!(member.as_str(), "name" | "secretName") {
+                        names.insert(value.as_str().expect("a name").to_owned());
+                    }
+                    gather(value, member, names);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| gather(item, key, names)),
+            _ => {}
+        }
+    }
+    gather(pod, "", &mut names);
+    names
+}
+
+#[test]
+fn new_content_is_a_new_object_and_what_refers_to_it_follows() {
+    let stage = Stage::new();
+    let versioned = || json!({"kapp.k14s.io/versioned": ""});
+    let secret = stage.object("v1", "Secret", "login", versioned(), json!({"stringData": {"b": "hidden"}}));
+    let template = json!({"metadata": {"labels": {"run": "web"}}, "spec": pod("config", "login", "login")});
+    let web = stage.object(
+        "apps/v1",
+        "Deployment",
+        "web",
+        json!({}),
+        json!({"spec": {"selector": {"matchLabels": {"run": "web"}}, "template": template}}),
+    );
+    let mut job = pod("config", "login", "login");
+    job["restartPolicy"] = "Never".into();
+    let cron = stage.object(
+        "batch/v1",
+        "CronJob",
+        "nightly",
+        json!({}),
+        json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": {"spec": job}}}}}),
+    );
+    let account =
+        stage.object("v1", "ServiceAccount", "web", json!({}), json!({"imagePullSecrets": [{"name": "login"}]}));
+    let ingress = stage.object(
+        "networking.k8s.io/v1",
+        "Ingress",
+        "web",
+        json!({}),
+        json!({"spec": {"tls": [{"secretName": "login"}], "defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}}),
+    );
+    let objects = |value: &str| {
+        [web.clone(), cron.clone(), account.clone(), ingress.clone(), stage.config(value, json!({})), secret.clone()]
+    };
+    let refers = |config: &str| {
+        let expected = named([config, "login-ver-1", "other"]);
+        let web = stage.get(&web);
+        assert_eq!(names_in(&web["spec"]["template"]["spec"]), expected);
+        assert_eq!(
+            web["spec"]["template"]["spec"]["containers"][0]["env"][2]["value"], "config",
+            "that is no reference"
+        );
+        assert_eq!(names_in(&stage.get(&cron)["spec"]["jobTemplate"]["spec"]["template"]["spec"]), expected);
+        assert_eq!(stage.get(&account)["imagePullSecrets"], json!([{"name": "login-ver-1"}]));
+        assert_eq!(stage.get(&ingress)["spec"]["tls"][0]["secretName"], "login-ver-1");
+    };
+    stage.deploy(&objects("1"), &[]).run().code(0).stdout_contains("6 created").contains_nowhere("hidden");
+    refers("config-ver-1");
+    stage.deploy(&objects("1"), &["--prune=yes"]).run().code(0).stdout_contains("6 objects unchanged");
+
+    let output = stage.deploy(&objects("2"), &["--prune=yes"]).run();
+    output.code(0).stdout_contains("1 created, 2 updated, 3 unchanged");
+    refers("config-ver-2");
+    assert_eq!(stage.versions(), named(["config-ver-1", "config-ver-2"]));
+    stage.deploy(&objects("2"), &["--prune=yes"]).run().code(0).stdout_contains("6 objects unchanged");
+    // Not an older version by its content, but a newer one by its number.
+    stage.deploy(&objects("1"), &["--prune=yes"]).run().code(0).stdout_contains("1 created, 2 updated, 3 unchanged");
+    refers("config-ver-3");
+
+    // Without the manifest all versions leave.
+    let without = [web.clone(), cron.clone(), account.clone(), ingress.clone(), secret.clone()];
+    stage.deploy(&without, &["--prune=yes"]).run().code(0).stdout_contains("2 updated, 3 deleted, 3 unchanged");
+    refers("config");
+    assert_eq!(stage.versions(), named([]));
+}
+
+#[test]
+fn so_many_versions_stay_as_the_annotation_says() {
+    let stage = Stage::new();
+    let few = json!({"kapp.k14s.io/num-versions": "2"});
+    for value in ["1", "2", "3"] {
+        stage.deploy(&[stage.config(value, few.clone())], &["--prune=yes"]).run().code(0);
+    }
+    assert_eq!(stage.versions(), named(["config-ver-2", "config-ver-3"]));
+    let wrong = json!({"kapp.k14s.io/num-versions": "many"});
+    let output = stage.deploy(&[stage.config("4", wrong)], &[]).run();
+    output.code(2).stderr_contains("manifests.yaml:1").stderr_contains("\"many\" is not a number of versions");
+}
+
+#[test]
+fn the_original_stays_where_the_annotation_says_so_and_references_may_be_explicit() {
+    let stage = Stage::new();
+    let kept = json!({"kapp.k14s.io/versioned-keep-original": ""});
+    let reference = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name});
+    let explicit = json!({"kapp.k14s.io/versioned-explicit-ref": "apiVersion: v1\nkind: ConfigMap\nname: config\n",
+        "kapp.k14s.io/versioned-explicit-ref.other": reference("another").to_string()});
+    let other = stage.object("v1", "ConfigMap", "reader", explicit, json!({}));
+    for (value, count) in [("1", "3 created"), ("2", "1 created, 2 updated")] {
+        let run = stage.deploy(&[stage.config(value, kept.clone()), other.clone()], &["--prune=yes"]).run();
+        run.code(0).stdout_contains(count);
+    }
+    assert_eq!(stage.versions(), named(["config", "config-ver-1", "config-ver-2"]));
+    assert_eq!(stage.get(&stage.config("2", json!({})))["data"]["a"], "2");
+    let annotations = stage.get(&other)["metadata"]["annotations"].clone();
+    let read = |key: &str| -> Value { serde_json::from_str(annotations[key].as_str().expect("text")).expect("JSON") };
+    assert_eq!(read("kapp.k14s.io/versioned-explicit-ref"), reference("config-ver-2"));
+    assert_eq!(read("kapp.k14s.io/versioned-explicit-ref.other"), reference("another"));
+
+    let wrong = json!({"kapp.k14s.io/versioned-explicit-ref": "config"});
+    let wrong = stage.object("v1", "ConfigMap", "reader", wrong, json!({"data": {"to": "config"}}));
+    let output = stage.deploy(&[stage.config("3", kept), wrong], &[]).run();
+    output.code(2).stderr_contains("not apiVersion, kind and name of an object");
+}
+
+#[test]
+fn what_is_known_by_its_name_has_no_versions() {
+    let stage = Stage::new();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "never", "annotations": {"kapp.k14s.io/versioned": ""}}});
+    let output = stage.deploy(&[namespace], &[]).run();
+    output.code(2).stderr_contains("cannot have versions").stderr_contains("manifests.yaml:1");
+}
