@@ -20,6 +20,7 @@ pub mod finding;
 mod hash;
 pub mod manifest;
 mod mask;
+mod matcher;
 mod merge;
 pub mod options;
 pub mod parallel;

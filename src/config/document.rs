@@ -15,6 +15,7 @@ use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 use super::custom;
 use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS};
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
+use super::located::{Located, LocatedData};
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -188,7 +189,7 @@ impl Reader<'_> {
             if parent.is_empty() && keys::ENVELOPE.contains(&entry.key.as_str()) {
                 continue;
             }
-            if self.kapp && path != RULES {
+            if self.kapp && !keys::is_of_kapp(&path) {
                 self.left_alone.push(path);
                 continue;
             }
@@ -222,6 +223,16 @@ impl Reader<'_> {
         }
         if key.kind == Kind::Rules {
             return self.rules(entry);
+        }
+        if key.kind == Kind::Bindings {
+            match &entry.value.data {
+                Data::Sequence(_) => {
+                    let list = self.located(&entry.key_span, &entry.value);
+                    self.layer.lists.insert(key.path, list);
+                }
+                _ => self.problem(&entry.value.span, format!("{} is not a list", key.path), None),
+            }
+            return;
         }
         if key.kind == Kind::Waivers {
             // Read from the merged tree, in which every value keeps its place.
@@ -386,6 +397,22 @@ impl Reader<'_> {
         rule
     }
 
+    /// Any value with its places, without what is null.
+    fn located(&self, key: &Span, node: &Node) -> Located {
+        let data = match &node.data {
+            Data::Scalar(value) => LocatedData::Scalar(value.clone()),
+            Data::Sequence(items) => {
+                LocatedData::List(items.iter().map(|item| self.located(&item.span, item)).collect())
+            }
+            Data::Mapping(entries) => {
+                let entries = entries.iter().filter(|entry| !is_null(&entry.value));
+                let located = |entry: &Entry| (entry.key.clone(), self.located(&entry.key_span, &entry.value));
+                LocatedData::Map(entries.map(located).collect())
+            }
+        };
+        Located { data, layer: self.text.layer, place: self.place(&node.span), key: self.place(key) }
+    }
+
     /// A check's own configuration: any value; the check judges it.
     fn free(&mut self, path: &[String], node: &Node) -> Value {
         match &node.data {
@@ -423,10 +450,12 @@ impl Reader<'_> {
         }
         let message = format!("ignored in kapp's Config: {}", self.left_alone.join(", "));
         let mut notice = self.place(&root.span).problem(message);
-        notice.help = Some(format!("gantry reads only {RULES} from it"));
+        let read = || keys::below("").into_iter().filter(|key| keys::is_of_kapp(key));
+        notice.help = Some(format!("gantry reads only {} from it", read().collect::<Vec<_>>().join(", ")));
         for key in self.left_alone.iter().filter(|key| !KAPP_KEYS.contains(&key.as_str())) {
-            if did_you_mean(key, KAPP_KEYS.iter().copied().chain([RULES])) == Some(RULES) {
-                notice.help = Some(format!("did you mean {RULES:?} instead of {key:?}?"));
+            let near = did_you_mean(key, KAPP_KEYS.iter().copied().chain(read()));
+            if let Some(near) = near.filter(|near| keys::is_of_kapp(near)) {
+                notice.help = Some(format!("did you mean {near:?} instead of {key:?}?"));
             } else if keys::below("").contains(&key.as_str()) {
                 notice.help = Some(format!("{key:?} is read only in documents of {API_VERSION}"));
             }

@@ -14,7 +14,7 @@ use super::duration;
 
 /// `apiVersion` of gantry's own documents.
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
-/// `apiVersion` of kapp's documents, which are read for their `preflightRules`.
+/// `apiVersion` of kapp's documents, of which some keys are read.
 pub const KAPP_API_VERSION: &str = "kapp.k14s.io/v1alpha1";
 /// `kind` of both.
 pub const KIND: &str = "Config";
@@ -37,11 +37,9 @@ pub(super) const RULES: &str = "preflightRules";
 /// The check that runs when no layer has `preflightRules`.
 pub const DEFAULT_CHECK: &str = "CRDUpgradeSafety";
 
-/// The keys that kapp itself knows in its `Config`, apart from `preflightRules`.
+/// The keys that kapp itself knows in its `Config` and that are left alone.
 pub(super) const KAPP_KEYS: &[&str] = &[
     "additionalLabels",
-    "changeGroupBindings",
-    "changeRuleBindings",
     "diffAgainstExistingFieldExclusionRules",
     "diffAgainstLastAppliedFieldExclusionRules",
     "diffMaskRules",
@@ -81,6 +79,8 @@ pub enum Kind {
     Rules,
     /// The list of waivers.
     Waivers,
+    /// A list of rules about objects, to which every layer adds: see [`super::lists`].
+    Bindings,
 }
 
 /// Which config files may set a key. What comes from elsewhere must not redirect a deploy.
@@ -111,6 +111,8 @@ pub struct Key {
 pub const KEYS: &[Key] = &[
     Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
     Key { path: WAIVERS, kind: Kind::Waivers, reach: Reach::Files, default: None, flag: None },
+    Key { path: "changeGroupBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "changeRuleBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
@@ -146,6 +148,11 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
+/// Whether the key of this name is read in kapp's documents, too.
+pub(super) fn is_of_kapp(path: &str) -> bool {
+    find(path).is_some_and(|key| matches!(key.kind, Kind::Rules | Kind::Bindings))
+}
+
 /// The names that may stand below `parent` (`""` for the document itself).
 pub(super) fn below(parent: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = KEYS
@@ -163,7 +170,7 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
 impl Key {
     /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
     pub fn variable(&self) -> Option<String> {
-        if matches!(self.kind, Kind::Rules | Kind::Waivers) {
+        if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Bindings) {
             return None;
         }
         let mut name = String::from("GANTRY_");
@@ -201,7 +208,7 @@ impl Key {
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
-            Kind::Rules | Kind::Waivers => Ok(()),
+            Kind::Rules | Kind::Waivers | Kind::Bindings => Ok(()),
             Kind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
                 let items = value.as_array().ok_or_else(wrong)?;

@@ -9,6 +9,7 @@ use std::fmt;
 use figment::value::{Dict, Empty, Map, Tag, Value};
 use figment::{Metadata, Profile, Provider};
 
+use super::located::Located;
 use crate::problem::{Location, Problem};
 
 /// What kind of place a setting comes from; a later one wins over an earlier one.
@@ -118,6 +119,8 @@ pub(super) struct LayerData {
     pub places: BTreeMap<Path, Places>,
     /// The names in `preflightRules` in their order; `None` where the key is absent.
     pub rules: Option<Vec<String>>,
+    /// The lists that are added to those of other layers, by their keys.
+    pub lists: BTreeMap<&'static str, Located>,
     /// Where the document gives a check a program that is not run for coming from here.
     pub not_run: BTreeMap<String, Place>,
 }
@@ -130,6 +133,7 @@ impl LayerData {
             values: Dict::new(),
             places: BTreeMap::new(),
             rules: None,
+            lists: BTreeMap::new(),
             not_run: BTreeMap::new(),
         }
     }

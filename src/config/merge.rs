@@ -5,6 +5,7 @@ use figment::value::{Tag, Value};
 
 use super::keys::KEYS;
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
+use super::lists;
 use super::located::{Located, LocatedData};
 use super::raw::Raw;
 
@@ -32,7 +33,10 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
     let figment = layers.iter().fold(Figment::new(), |figment, layer| figment.merge(layer));
     let raw = figment.extract()?;
     let origins = Origins { figment: &figment, layers };
-    let tree = origins.locate(&figment.find_value("")?, &mut Vec::new());
+    let mut tree = origins.locate(&figment.find_value("")?, &mut Vec::new());
+    if let LocatedData::Map(map) = &mut tree.data {
+        map.extend(lists::names().filter_map(|name| Some((name.to_owned(), lists::merge(layers, name)?))));
+    }
     let mut rules: Option<Vec<String>> = None;
     for name in layers.iter().filter_map(|layer| layer.rules.as_ref()) {
         let known = rules.get_or_insert_default();

@@ -17,6 +17,7 @@ mod environment;
 mod files;
 mod keys;
 mod layer;
+mod lists;
 mod located;
 mod merge;
 mod raw;
@@ -43,6 +44,7 @@ pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
 pub use layer::{Layer, Place};
+pub use lists::Rules;
 pub use located::{Located, LocatedData};
 pub use schema::schema;
 pub use selected::SelectedCheck;
@@ -99,11 +101,13 @@ impl Loader {
         reading.notices.splice(..0, selection.notices);
         let (waivers, problems) = waivers::read(merged.tree.at(keys::WAIVERS));
         reading.problems.extend(problems);
+        let (rules, problems) = lists::read(&merged.tree);
+        reading.problems.extend(problems);
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
         }
         let select::Selection { checks, own, switches, .. } = selection;
-        let settings = Settings::new(merged, checks, own, waivers, switches).map_err(Error::usage)?;
+        let settings = Settings::new(merged, checks, own, (waivers, rules), switches).map_err(Error::usage)?;
         Ok(Loaded { settings, notices: reading.notices })
     }
 

@@ -23,6 +23,14 @@ pub(super) struct Raw {
     #[serde(default, rename = "waivers")]
     #[schemars(with = "Option<Vec<RawWaiver>>")]
     pub _waivers: Option<Value>,
+    /// Change groups of all objects that the matchers fit. The lists of several files add up.
+    #[serde(default, rename = "changeGroupBindings")]
+    #[schemars(with = "Option<Vec<RawGroupBinding>>")]
+    pub _change_group_bindings: Option<Value>,
+    /// Change rules of all objects that the matchers fit. The lists of several files add up.
+    #[serde(default, rename = "changeRuleBindings")]
+    #[schemars(with = "Option<Vec<RawRuleBinding>>")]
+    pub _change_rule_bindings: Option<Value>,
     /// Every finding of the run is a warning. "Could not check" stays an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster.
@@ -186,4 +194,167 @@ struct RawRule {
     exec: Option<Map<String, Value>>,
     /// Makes it a check of one's own: a CEL expression.
     cel: Option<Map<String, Value>>,
+}
+
+/// A change group of all objects that one of the matchers fits.
+#[derive(JsonSchema)]
+#[schemars(rename = "ChangeGroupBinding")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawGroupBinding {
+    /// The name of the group: apps.example.com/database. May have {api-group}, {kind}, {name}, {namespace}, {crd-group} and
+    /// {crd-kind}.
+    #[schemars(length(min = 1))]
+    name: String,
+    resource_matchers: Vec<RawMatcher>,
+}
+
+/// Change rules of all objects that one of the matchers fits.
+#[derive(JsonSchema)]
+#[schemars(rename = "ChangeRuleBinding")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawRuleBinding {
+    /// Rules like: upsert after upserting apps.example.com/database
+    #[schemars(inner(regex(pattern = r"^\s*(upsert|delete)\s+(before|after)\s+(upserting|deleting)\s+\S+\s*$")))]
+    rules: Vec<String>,
+    /// A rule does not count where it would close a cycle.
+    ignore_if_cyclical: Option<bool>,
+    resource_matchers: Vec<RawMatcher>,
+}
+
+/// Which objects a rule is about: one of the matchers.
+#[derive(JsonSchema)]
+#[schemars(rename = "ResourceMatcher", extend("minProperties" = 1, "maxProperties" = 1))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawMatcher {
+    /// All objects.
+    #[schemars(with = "Option<RawNothing>")]
+    all_matcher: Option<RawNothing>,
+    /// One of several fits.
+    any_matcher: Option<RawMatchers>,
+    /// All of several fit.
+    and_matcher: Option<RawMatchers>,
+    /// Another one does not fit.
+    not_matcher: Option<RawNot>,
+    api_group_kind_matcher: Option<RawGroupKind>,
+    api_version_kind_matcher: Option<RawVersionKind>,
+    /// One object; without namespace a cluster-scoped one.
+    kind_namespace_name_matcher: Option<RawName>,
+    /// The object has all of these annotations.
+    has_annotation_matcher: Option<RawAnnotations>,
+    /// The object is in one of these namespaces, or in any where none is named.
+    has_namespace_matcher: Option<RawNamespaces>,
+    /// Kinds that are not of Kubernetes' own API groups.
+    custom_resource_matcher: Option<RawNothing>,
+    /// A field is absent, null, or an empty list or mapping.
+    empty_field_matcher: Option<RawField>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "Nothing")]
+#[serde(deny_unknown_fields)]
+struct RawNothing {}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "ResourceMatchers")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawMatchers {
+    matchers: Option<Vec<RawMatcher>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "NotMatcher")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawNot {
+    matcher: Box<RawMatcher>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "ApiGroupKind")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawGroupKind {
+    api_group: Option<String>,
+    kind: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "ApiVersionKind")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawVersionKind {
+    api_version: String,
+    kind: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "KindNamespaceName")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawName {
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "HasAnnotation")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawAnnotations {
+    keys: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "HasNamespace")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawNamespaces {
+    names: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "EmptyField")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawField {
+    path: RawPath,
+}
+
+/// A path to a field.
+#[derive(JsonSchema)]
+#[schemars(rename = "FieldPath", transparent)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawPath(#[schemars(length(min = 1))] Vec<RawPart>);
+
+/// The name of a field, every item of a list, or one item.
+#[derive(JsonSchema)]
+#[schemars(rename = "FieldPathPart")]
+#[serde(untagged)]
+#[allow(dead_code)] // Only its schema is used.
+enum RawPart {
+    Key(String),
+    All(RawAll),
+    Index(RawIndex),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "AllIndexes")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawAll {
+    #[schemars(extend("const" = true))]
+    all_indexes: bool,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "OneIndex")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawIndex {
+    index: u32,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::custom::CustomCheck;
 use super::keys;
+use super::lists::Rules;
 use super::located::Located;
 use super::merge::Merged;
 use super::selected::{SelectedCheck, Switch};
@@ -21,6 +22,8 @@ pub struct Settings {
     pub custom_checks: Vec<CustomCheck>,
     /// Findings that may pass, in the order of the file.
     pub waivers: Vec<Waiver>,
+    /// Rules about objects, those of all layers.
+    pub rules: Rules,
     pub warn_only: bool,
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
@@ -77,7 +80,7 @@ impl Settings {
         merged: Merged,
         checks: Vec<SelectedCheck>,
         custom_checks: Vec<CustomCheck>,
-        waivers: Vec<Waiver>,
+        (waivers, rules): (Vec<Waiver>, Rules),
         switches: Vec<Switch>,
     ) -> std::result::Result<Settings, Problem> {
         let Merged { raw, tree, .. } = merged;
@@ -97,6 +100,7 @@ impl Settings {
             checks,
             custom_checks,
             waivers,
+            rules,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,
             kubeconfig: raw.kubeconfig.map(PathBuf::from),

@@ -11,6 +11,7 @@ use crate::manifest::Source;
 use crate::options::TargetSpec;
 
 mod custom_checks;
+mod lists;
 mod schemas;
 mod shown;
 mod tighten;
@@ -351,7 +352,9 @@ fn a_document_is_strict_and_tells_everything_at_once() {
         ]
     );
     assert!(
-        found[10].starts_with("gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, waivers, warnOnly"),
+        found[10].starts_with(
+            "gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, waivers, changeGroupBindings"
+        ),
         "{found:#?}"
     );
     assert_eq!(
@@ -420,7 +423,7 @@ fn kapps_other_keys_are_named_once_and_left_alone() {
     assert_eq!(
         loaded.notices.iter().map(say).collect::<Vec<_>>(),
         [
-            "kapp.yaml:1:1: ignored in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules | gantry reads only preflightRules from it"
+            "kapp.yaml:1:1: ignored in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules | gantry reads only preflightRules, changeGroupBindings, changeRuleBindings from it"
         ]
     );
     let bed = bed.raw_file("kapp.yaml", &kapp("preflightRule: []\n"));
@@ -439,8 +442,8 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
         source(&list, "preflightRules[PermissionValidation].config.mode"),
         ("manifests", "manifests/config.yaml:8:18")
     );
-    let ignored = [keys::RULES, keys::WAIVERS];
-    for key in KEYS.iter().filter(|key| !ignored.contains(&key.path) && !key.path.contains('.')) {
+    let others = |key: &&Key| !matches!(key.kind, keys::Kind::Rules | keys::Kind::Waivers | keys::Kind::Bindings);
+    for key in KEYS.iter().filter(others).filter(|key| !key.path.contains('.')) {
         let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();
         let expected =
             format!("manifests/config.yaml:5:1: a Config document among the manifests cannot set {:?}", key.path);

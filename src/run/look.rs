@@ -68,7 +68,7 @@ pub async fn look(
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
     drop(stage);
-    let (graph, order) = graph::of(&plan.changes, &plan.removals)?;
+    let (graph, order) = graph::of(&plan.changes, &plan.removals, &settings.rules.bindings)?;
     plan.graph = graph;
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();

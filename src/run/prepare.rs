@@ -111,7 +111,7 @@ pub async fn open(
         let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
         let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
         let loaded = complete(read.map_err(Error::Failed)?, configs)?;
-        graph::check(&loaded.manifests, settings.namespace.as_deref().unwrap_or("default"))?;
+        graph::check(&loaded.manifests, &settings.rules.bindings, settings.namespace.as_deref().unwrap_or("default"))?;
         Ok(loaded)
     };
     let opening = async {

@@ -14,6 +14,7 @@ mod errors;
 mod first_install;
 mod harness;
 mod kapp;
+mod kapp_config;
 mod kube_list;
 mod kube_target;
 mod manifests_config;

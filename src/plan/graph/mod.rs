@@ -1,5 +1,6 @@
 //! The order in which a deploy writes and deletes: a graph of steps.
 
+pub mod bindings;
 mod steps;
 mod written;
 
@@ -7,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use bindings::Bindings;
 pub use steps::Step;
 use steps::{Disorder, Edge, Node};
-use written::{Group, Operation, Ordering, Rule, Side, Unreadable};
+use written::{Group, Operation, Ordering, Rule, Side, Source, Unreadable};
 
 use super::Change;
 use super::removal::{self, Removal};
 use crate::finding::Action;
 use crate::manifest::{Manifest, Origin, Spans};
+use crate::matcher::{Facts, Scope};
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Step as PathStep};
 
@@ -40,11 +43,16 @@ pub struct Said {
 /// Looks whether the rules of the manifests can be kept, as far as that can be said without the cluster.
 ///
 /// # Errors
-/// Annotations that cannot be read; rules that form a cycle.
-pub fn check(manifests: &[Manifest], namespace: &str) -> Result<()> {
-    let object = |manifest| Object { manifest, namespace: manifest.object.namespace.as_deref().unwrap_or(namespace) };
+/// Annotations and bindings that cannot be read; rules that form a cycle.
+pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m str) -> Result<()> {
+    let named = |manifest: &'m Manifest| manifest.object.namespace.as_deref();
+    let object = |manifest| Object {
+        manifest,
+        namespace: named(manifest).unwrap_or(namespace),
+        scope: named(manifest).map_or(Scope::Unknown, Scope::In),
+    };
     let objects: Vec<Object<'_>> = manifests.iter().map(object).collect();
-    let orderings = read(&objects)?;
+    let orderings = read(&objects, bindings)?;
     for operation in [Operation::Upsert, Operation::Delete] {
         let node = |index| Node { rank: 0, ordering: orderings.get(&index) };
         let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
@@ -59,15 +67,16 @@ pub fn check(manifests: &[Manifest], namespace: &str) -> Result<()> {
 ///
 /// # Errors
 /// As [`check`], with what the cluster says of namespaces.
-pub fn of(changes: &[Change], removals: &[Removal]) -> Result<(Graph, Said)> {
+pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Result<(Graph, Said)> {
     let objects: Vec<Object<'_>> = changes
         .iter()
         .map(|change| Object {
             manifest: &change.desired,
             namespace: change.desired.object.namespace.as_deref().unwrap_or_default(),
+            scope: Scope::of(&change.desired.object),
         })
         .collect();
-    let orderings = read(&objects)?;
+    let orderings = read(&objects, bindings)?;
     let mut said = Said { notices: unread_wave(&objects).into_iter().collect(), ..Said::default() };
     said.notices.extend(unmatched(&objects, &orderings));
 
@@ -84,7 +93,7 @@ pub fn of(changes: &[Change], removals: &[Removal]) -> Result<(Graph, Said)> {
         }))
     })?;
 
-    let (leaving, notices) = of_removals(removals);
+    let (leaving, notices) = of_removals(removals, bindings);
     said.notices.extend(notices);
     let node = |index: usize| Node {
         rank: removal::stage(&removals[index].object),
@@ -112,22 +121,34 @@ pub fn of(changes: &[Change], removals: &[Removal]) -> Result<(Graph, Said)> {
 /// A manifest in its namespace.
 struct Object<'a> {
     manifest: &'a Manifest,
+    /// Where it names none, the one that it would be in.
     namespace: &'a str,
+    scope: Scope<'a>,
 }
 
-/// What the annotations of the manifests say, by index. Where rules name groups by kind or single objects, all that are in
+/// What the annotations of the manifests and the bindings say, by index. Where rules name groups by kind or single objects, all that are in
 /// one of them have an entry.
-fn read(objects: &[Object<'_>]) -> Result<BTreeMap<usize, Ordering>> {
+fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, Ordering>> {
     let mut orderings = BTreeMap::new();
     let mut problems = Vec::new();
     for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.manifest.may_contain(&written::MARKS))
     {
         let Manifest { object: name, raw, origin } = object.manifest;
         let (ordering, unreadable) = written::read(name, object.namespace, &raw.value());
-        problems.extend(unreadable.into_iter().map(|Unreadable { key, message }| {
-            Problem::new(format!("{name}: {key}: {message}")).at(location(origin, &key))
-        }));
+        problems.extend(unreadable.into_iter().map(|unreadable| problem_of(name, origin, unreadable)));
         orderings.insert(index, ordering);
+    }
+    if !bindings.is_empty() {
+        for (index, object) in objects.iter().enumerate() {
+            let Manifest { object: name, raw, origin } = object.manifest;
+            let facts = Facts::of_raw(name, object.scope, raw);
+            // Only of a CRD more than the name has a placeholder.
+            let manifest = if name.is_crd() { raw.value() } else { Value::Null };
+            let ordering = orderings.entry(index).or_default();
+            let unreadable = written::bind(bindings, &facts, (name, object.namespace, &manifest), ordering);
+            problems.extend(unreadable.into_iter().map(|unreadable| problem_of(name, origin, unreadable)));
+        }
+        orderings.retain(|_, ordering| *ordering != Ordering::default());
     }
     if !problems.is_empty() {
         problems.sort();
@@ -137,12 +158,15 @@ fn read(objects: &[Object<'_>]) -> Result<BTreeMap<usize, Ordering>> {
         orderings.values().flat_map(|ordering| &ordering.rules).map(|rule| rule.group.clone()).collect();
     if named.iter().any(Group::is_by_kind) {
         for (index, object) in objects.iter().enumerate() {
-            orderings.entry(index).or_insert_with(|| {
-                let Manifest { object: name, raw, .. } = object.manifest;
-                // Of all other kinds the name alone decides.
-                let manifest = if name.is_crd() { raw.value() } else { Value::Null };
-                written::read(name, object.namespace, &manifest).0
-            });
+            // Who has annotations has these groups already.
+            if object.manifest.may_contain(&written::MARKS) {
+                continue;
+            }
+            let Manifest { object: name, raw, .. } = object.manifest;
+            // Of all other kinds the name alone decides.
+            let manifest = if name.is_crd() { raw.value() } else { Value::Null };
+            let groups = written::read(name, object.namespace, &manifest).0.groups;
+            orderings.entry(index).or_default().groups.extend(groups);
         }
     }
     if named.iter().any(|group| matches!(group, Group::Object(..))) {
@@ -163,17 +187,22 @@ fn read(objects: &[Object<'_>]) -> Result<BTreeMap<usize, Ordering>> {
     Ok(orderings)
 }
 
-/// What the live annotations of removals say, and what of it cannot be read.
-fn of_removals(removals: &[Removal]) -> (BTreeMap<usize, Ordering>, Vec<Problem>) {
+/// What the live annotations of removals and the bindings say, and what of it cannot be read.
+fn of_removals(removals: &[Removal], bindings: &Bindings) -> (BTreeMap<usize, Ordering>, Vec<Problem>) {
     let (mut orderings, mut notices) = (BTreeMap::new(), Vec::new());
     for (index, removal) in removals.iter().enumerate() {
         let Removal { object, facts, .. } = removal;
         let manifest = json!({"metadata": {"annotations": facts.annotations}});
         let namespace = object.namespace.as_deref().unwrap_or_default();
-        let (mut ordering, unreadable) = written::read(object, namespace, &manifest);
+        let (mut ordering, mut unreadable) = written::read(object, namespace, &manifest);
         ordering.groups.insert(Group::of(object));
-        notices.extend(unreadable.into_iter().map(|Unreadable { key, message }| {
-            Problem::new(format!("{object}: {key} of the live object is ignored: {message}"))
+        let facts = Facts::of_metadata(object, &manifest);
+        unreadable.extend(written::bind(bindings, &facts, (object, namespace, &manifest), &mut ordering));
+        notices.extend(unreadable.into_iter().map(|Unreadable { source, message }| match &source {
+            Source::Binding(key, at) => {
+                Problem { at: at.clone(), ..Problem::new(format!("{object}: {key} is ignored: {message}")) }
+            }
+            _ => Problem::new(format!("{object}: {source} of the live object is ignored: {message}")),
         }));
         orderings.insert(index, ordering);
     }
@@ -208,14 +237,11 @@ fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> 
                 };
                 let message = format!(
                     "{}: {}: {first} would have to be deleted before {then} is written, and gantry deletes last",
-                    placed.object, rule.key
+                    placed.object, rule.source
                 );
                 let problem = Problem::new(message)
                     .help("deploy in two steps: first with manifests that leave out both, then with all");
-                problems.push(match placed.origin {
-                    Some(origin) => problem.at(location(origin, &rule.key)),
-                    None => problem,
-                });
+                problems.push(Problem { at: place(&rule.source, placed.origin), ..problem });
             }
         }
     }
@@ -232,14 +258,16 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
         for rule in &ordering.rules {
             // What the manifests no longer have is deleted.
             let is_here = rule.operation == rule.other;
+            // Rules of a configuration are about more than these manifests.
+            let is_here = is_here && !(rule.is_optional && matches!(rule.source, Source::Binding(..)));
             if is_here && !groups.contains(&rule.group) && said.insert(&rule.group) {
                 let message = match &rule.group {
                     Group::Named(_) => {
-                        format!("{object}: {}: no object of the manifests is in {}", rule.key, rule.group)
+                        format!("{object}: {}: no object of the manifests is in {}", rule.source, rule.group)
                     }
-                    Group::Object(..) => format!("{object}: {}: the manifests have no {}", rule.key, rule.group),
+                    Group::Object(..) => format!("{object}: {}: the manifests have no {}", rule.source, rule.group),
                 };
-                let problem = Problem::new(message).at(location(origin, &rule.key));
+                let problem = Problem { at: place(&rule.source, Some(origin)), ..Problem::new(message) };
                 notices.push(problem.help("the rule does nothing; check the name"));
             }
         }
@@ -262,6 +290,20 @@ fn unread_wave(objects: &[Object<'_>]) -> Option<Problem> {
     })
 }
 
+fn problem_of(object: &ObjectRef, origin: &Origin, Unreadable { source, message }: Unreadable) -> Problem {
+    let at = place(&source, Some(origin));
+    Problem { at, ..Problem::new(format!("{object}: {source}: {message}")) }
+}
+
+/// Where a rule is written that an object with this manifest has.
+fn place(source: &Source, origin: Option<&Origin>) -> Option<Location> {
+    match source {
+        Source::Nowhere => None,
+        Source::Annotation(key) => Some(location(origin?, key)),
+        Source::Binding(_, at) => at.clone(),
+    }
+}
+
 fn location(origin: &Origin, key: &str) -> Location {
     Spans::of(origin).locate(&[PathStep::from("metadata"), "annotations".into(), key.into()]).location
 }
@@ -274,7 +316,7 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
                 .help("use fewer different groups: {name} in the name of a group makes one for each object");
         }
     };
-    let place = |edge: &Edge| Some(location(of(edge.of).1?, &edge.key));
+    let place = |edge: &Edge| place(&edge.source, of(edge.of).1);
     let said: Vec<String> = edges
         .iter()
         .map(|edge| {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::written::{Group, Operation, Ordering, Side};
+use super::written::{Group, Operation, Ordering, Rule, Side, Source};
 
 /// Objects with the same rules share a step; each step is compared with each other one.
 const MAX_STEPS: usize = 1000;
@@ -42,9 +42,9 @@ pub enum Disorder {
 pub struct Edge {
     pub later: usize,
     pub earlier: usize,
-    /// Which of the two has the rule, and the annotation that says so.
+    /// Which of the two has the rule, and what says so.
     pub of: usize,
-    pub key: String,
+    pub source: Source,
 }
 
 /// What objects of one step have in common.
@@ -53,7 +53,15 @@ struct Kind {
     rank: u8,
     is_free: bool,
     groups: Vec<usize>,
-    rules: Vec<(Side, usize)>,
+    /// On which side of which group, and whether that does not count where it would close a cycle.
+    rules: Vec<(Side, usize, bool)>,
+}
+
+/// One kind goes after another.
+struct Written {
+    later: usize,
+    earlier: usize,
+    is_optional: bool,
 }
 
 impl Kind {
@@ -72,11 +80,15 @@ pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Vec<Step>, Disor
         return Err(Disorder::TooMany(MAX_STEPS));
     }
     let mut order = Order::new(sorting.kinds.len());
-    let written = sorting.written()?;
-    let awaited: BTreeSet<usize> = written.iter().map(|(_, earlier)| *earlier).collect();
-    for (later, earlier) in written {
-        if !order.add(later, earlier) {
-            return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier)));
+    let mut written = sorting.written()?;
+    // What has to be first, so that only what does not is dropped.
+    written.sort_by_key(|written| written.is_optional);
+    let mut awaited = BTreeSet::new();
+    for Written { later, earlier, is_optional } in written {
+        match order.add(later, earlier) {
+            true => drop(awaited.insert(earlier)),
+            false if is_optional => {}
+            false => return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier))),
         }
     }
     sorting.add_defaults(&mut order);
@@ -108,7 +120,11 @@ impl<'a> Sorting<'a> {
                 rank: node.rank,
                 is_free: ordering.is_some_and(|ordering| ordering.is_free),
                 groups: of.filter_map(|group| groups.get(group).copied()).collect(),
-                rules: ordering.into_iter().flat_map(rules).map(|rule| (rule.side, groups[&rule.group])).collect(),
+                rules: ordering
+                    .into_iter()
+                    .flat_map(rules)
+                    .map(|rule| (rule.side, groups[&rule.group], rule.is_optional))
+                    .collect(),
             };
             kind.rules.sort_unstable();
             kind.rules.dedup();
@@ -123,15 +139,16 @@ impl<'a> Sorting<'a> {
     }
 
     /// What goes after what, by the written rules.
-    fn written(&self) -> Result<Vec<(usize, usize)>, Disorder> {
+    fn written(&self) -> Result<Vec<Written>, Disorder> {
         let mut edges = Vec::new();
         for (index, (kind, of_kind)) in self.kinds.iter().enumerate() {
-            for (side, group) in &kind.rules {
-                for other in &self.members[*group] {
-                    match (side, *other == index) {
-                        (Side::After, false) => edges.push((index, *other)),
-                        (Side::Before, false) => edges.push((*other, index)),
+            for &(side, group, is_optional) in &kind.rules {
+                for &other in &self.members[group] {
+                    match (side, other == index) {
+                        (Side::After, false) => edges.push(Written { later: index, earlier: other, is_optional }),
+                        (Side::Before, false) => edges.push(Written { later: other, earlier: index, is_optional }),
                         // An object does not wait for itself, and two of a kind cannot wait for each other.
+                        (_, true) if is_optional => {}
                         (_, true) => {
                             if let [first, second, ..] = of_kind[..] {
                                 let edge = |later, earlier| self.edge((later, index), (earlier, index));
@@ -155,19 +172,21 @@ impl<'a> Sorting<'a> {
 
     /// The rule by which an object of one kind goes after an object of another.
     fn edge(&self, (later, of_later): (usize, usize), (earlier, of_earlier): (usize, usize)) -> Edge {
-        let key = |node: usize, side: Side, other: usize| {
+        let source = |node: usize, side: Side, other: usize| {
             let rules = &self.nodes[node].ordering?.rules;
             let names_other =
                 |group: &Group| self.groups.get(group).is_some_and(|group| self.members[*group].contains(&other));
-            let rule = rules.iter().find(|rule| {
+            let is_about = |rule: &&Rule| {
                 (rule.operation, rule.other, rule.side) == (self.operation, self.operation, side)
                     && names_other(&rule.group)
-            });
-            rule.map(|rule| (node, rule.key.clone()))
+            };
+            // What has to be is what closes a cycle.
+            let rule = rules.iter().filter(is_about).min_by_key(|rule| rule.is_optional);
+            rule.map(|rule| (node, rule.source.clone()))
         };
-        let by_later = || key(later, Side::After, of_earlier);
-        let (of, key) = by_later().or_else(|| key(earlier, Side::Before, of_later)).unwrap_or_default();
-        Edge { later, earlier, of, key }
+        let by_later = || source(later, Side::After, of_earlier);
+        let (of, source) = by_later().or_else(|| source(earlier, Side::Before, of_later)).unwrap_or_default();
+        Edge { later, earlier, of, source }
     }
 
     /// Puts lower ranks first: among objects without rules wholly; between those and others, and among others, wherever that
@@ -281,20 +300,23 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::graph::written::Rule;
 
     fn named(name: &str) -> Group {
         Group::Named(name.to_owned())
     }
 
-    /// `groups | rules`, as in `a b | after c, before d`.
+    /// `groups | rules`, as in `a b | after c, before d`; with `?` a rule that does not count where it would close a cycle.
     fn ordering(text: &str) -> Ordering {
         let (groups, rules) = text.split_once('|').unwrap_or((text, ""));
         let rule = |text: &str| {
-            let (side, group) = text.trim().split_once(' ').unwrap();
+            let (words, is_optional) = match text.trim().strip_suffix('?') {
+                Some(words) => (words, true),
+                None => (text.trim(), false),
+            };
+            let (side, group) = words.split_once(' ').unwrap();
             let side = if side == "after" { Side::After } else { Side::Before };
-            let operation = Operation::Upsert;
-            Rule { operation, side, other: operation, group: named(group), key: text.trim().to_owned() }
+            let (operation, source) = (Operation::Upsert, Source::Annotation(words.to_owned()));
+            Rule { operation, side, other: operation, group: named(group), source, is_optional }
         };
         Ordering {
             groups: groups.split_whitespace().map(named).collect(),
@@ -325,7 +347,7 @@ mod tests {
     fn cycle(nodes: &[(u8, &str)]) -> Vec<(usize, usize, usize, String)> {
         match sorted(nodes) {
             Err(Disorder::Cycle(edges)) => {
-                edges.into_iter().map(|edge| (edge.later, edge.earlier, edge.of, edge.key)).collect()
+                edges.into_iter().map(|edge| (edge.later, edge.earlier, edge.of, edge.source.to_string())).collect()
             }
             other => panic!("{other:?}"),
         }
@@ -385,6 +407,24 @@ mod tests {
             [(0, 1, 0, key("after a")), (1, 0, 1, key("after a"))]
         );
         assert_eq!(shown(&[(5, "a | after a")]), ["[0]"]);
+    }
+
+    #[test]
+    fn a_rule_that_may_be_ignored_counts_unless_it_would_close_a_cycle() {
+        assert_eq!(shown(&[(5, "| after b?"), (5, "b")]), ["[1]", "[0] < [0]"]);
+        // Whichever comes first in the list.
+        assert_eq!(shown(&[(5, "a | after b?"), (5, "b | after a")]), ["[0]", "[1] < [0]"]);
+        assert_eq!(shown(&[(5, "a | after b"), (5, "b | after a?")]), ["[1]", "[0] < [0]"]);
+        // Of two that may both be ignored one counts.
+        assert_eq!(shown(&[(5, "a | before b?"), (5, "b | before a?")]), ["[0]", "[1] < [0]"]);
+        assert_eq!(shown(&[(5, "a | after a?"), (5, "a | after a?")]), ["[0, 1]"]);
+        // Nobody waits for what a dropped rule names.
+        let nodes = [(5, "a | after b?"), (5, "b | after a")];
+        let awaited: Vec<bool> = sorted(&nodes).unwrap().iter().map(|step| step.is_awaited).collect();
+        assert_eq!(awaited, [true, false]);
+        // A cycle of what has to be is none of the others' making.
+        let cycle = cycle(&[(5, "a | after b?, after b"), (5, "b | after a")]);
+        assert_eq!(cycle.len(), 2, "{cycle:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The order that annotations ask for.
+//! The order that annotations and bindings of the configuration ask for.
 //!
 //! Sources: "Apply ordering" in kapp's documentation (`kapp.k14s.io/change-group`, `kapp.k14s.io/change-rule`, each also with a
 //! suffix `.x`), and `config.kubernetes.io/depends-on` of cli-utils. `gantry.dev/change-group` and `gantry.dev/change-rule` mean
@@ -9,6 +9,9 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::bindings::{Bindings, GROUP_BINDINGS, Pattern, RULE_BINDINGS, group_name, unknown};
+use crate::matcher::{self, Facts};
+use crate::problem::Location;
 use crate::resource::ObjectRef;
 
 const PREFIXES: [&str; 2] = ["kapp.k14s.io/", "gantry.dev/"];
@@ -17,8 +20,6 @@ const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 pub const MARKS: [&str; 3] = ["change-group", "change-rule", "depends-on"];
 /// The groups to which kapp adds objects by their kind.
 const BY_KIND: &str = "change-groups.kapp.k14s.io/";
-/// A group may be named after objects, whose names are shorter than this.
-const MAX_NAME: usize = 2000;
 
 /// What a deploy does to an object, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,14 +73,36 @@ impl fmt::Display for Group {
 }
 
 /// `upsert after upserting GROUP`: the object's own operation, the side, and the operation on the members of a group.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub operation: Operation,
     pub side: Side,
     pub other: Operation,
     pub group: Group,
-    /// The annotation that has it.
-    pub key: String,
+    pub source: Source,
+    /// It does not count where it would close a cycle.
+    pub is_optional: bool,
+}
+
+/// Where a group or a rule is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Source {
+    #[default]
+    Nowhere,
+    /// In the annotation of this key.
+    Annotation(String),
+    /// In the configuration: the key of the list, and where the entry is.
+    Binding(&'static str, Option<Location>),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Nowhere => Ok(()),
+            Source::Annotation(key) => f.write_str(key),
+            Source::Binding(key, _) => f.write_str(key),
+        }
+    }
 }
 
 /// What the annotations of one object say about its place in the order.
@@ -91,10 +114,10 @@ pub struct Ordering {
     pub is_free: bool,
 }
 
-/// An annotation that cannot be read: its key, and what is wrong.
+/// What cannot be read: where it is, and what is wrong.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    pub key: String,
+    pub source: Source,
     pub message: String,
 }
 
@@ -106,7 +129,9 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
         let text = value.as_str().unwrap_or_default();
         let read = match Family::of(key) {
             Some(Family::Group) => values.group(text).map(|group| ordering.groups.extend([group])),
-            Some(Family::Rule) => rule(text, key, &values).map(|rule| ordering.rules.push(rule)),
+            Some(Family::Rule) => Pattern::parse(text)
+                .and_then(|pattern| pattern.rule(&values, Source::Annotation(key.clone()), false))
+                .map(|rule| ordering.rules.push(rule)),
             Some(Family::DependsOn) => depends_on(text, key).map(|rules| ordering.rules.extend(rules)),
             Some(Family::Free) if text.is_empty() => {
                 ordering.is_free = true;
@@ -115,12 +140,45 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
             Some(Family::Free) => Err("it has to be empty".to_owned()),
             None => continue,
         };
-        unreadable.extend(read.err().map(|message| Unreadable { key: key.clone(), message }));
+        unreadable.extend(read.err().map(|message| Unreadable { source: Source::Annotation(key.clone()), message }));
     }
     if !ordering.is_free {
         ordering.groups.extend(by_kind(&values));
     }
     (ordering, unreadable)
+}
+
+/// Adds what bindings of the configuration say of an object in this namespace, as far as it is known what they are about.
+pub fn bind(
+    bindings: &Bindings,
+    facts: &Facts<'_>,
+    (object, namespace, manifest): (&ObjectRef, &str, &Value),
+    ordering: &mut Ordering,
+) -> Vec<Unreadable> {
+    let values = Placeholders { object, namespace, manifest };
+    let mut unreadable = Vec::new();
+    for binding in &bindings.groups {
+        if matcher::any(&binding.matchers, facts) == Some(true) {
+            match values.group(&binding.name) {
+                Ok(group) => drop(ordering.groups.insert(group)),
+                Err(message) => {
+                    unreadable.push(Unreadable { source: Source::Binding(GROUP_BINDINGS, binding.at.clone()), message })
+                }
+            }
+        }
+    }
+    for binding in &bindings.rules {
+        if matcher::any(&binding.matchers, facts) == Some(true) {
+            for (pattern, at) in &binding.rules {
+                let source = Source::Binding(RULE_BINDINGS, at.clone());
+                match pattern.rule(&values, source.clone(), binding.ignore_if_cyclical) {
+                    Ok(rule) => ordering.rules.push(rule),
+                    Err(message) => unreadable.push(Unreadable { source, message }),
+                }
+            }
+        }
+    }
+    unreadable
 }
 
 enum Family {
@@ -148,7 +206,7 @@ impl Family {
 }
 
 /// What stands for a `{placeholder}` in the name of a group.
-struct Placeholders<'a> {
+pub struct Placeholders<'a> {
     object: &'a ObjectRef,
     namespace: &'a str,
     manifest: &'a Value,
@@ -167,66 +225,15 @@ impl Placeholders<'_> {
             "namespace" => self.namespace,
             "crd-group" => of_crd("/spec/group"),
             "crd-kind" => of_crd("/spec/names/kind"),
-            _ => {
-                return Err(format!(
-                    "unknown placeholder {{{placeholder}}}; there are {{api-group}}, {{kind}}, {{name}}, {{namespace}}, \
-                     {{crd-group}} and {{crd-kind}}"
-                ));
-            }
+            _ => return Err(unknown(placeholder)),
         };
         if value.is_empty() { Err(format!("{{{placeholder}}} has no value for this object")) } else { Ok(value) }
     }
 
     /// The group of this name.
-    fn group(&self, name: &str) -> Result<Group, String> {
-        let mut full = String::new();
-        let mut rest = name;
-        while let Some((before, after)) = rest.split_once('{') {
-            let Some((placeholder, after)) = after.split_once('}') else { break };
-            full.push_str(before);
-            full.push_str(self.value(placeholder)?);
-            rest = after;
-        }
-        full.push_str(rest);
-        match is_name(&full) {
-            true => Ok(Group::Named(full)),
-            false => Err("the name of a change group is like apps.example.com/database".to_owned()),
-        }
+    pub fn group(&self, name: &str) -> Result<Group, String> {
+        group_name(name, |placeholder| self.value(placeholder)).map(Group::Named)
     }
-}
-
-/// One part or two, each of letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
-fn is_name(name: &str) -> bool {
-    let is_part = |part: &str| {
-        let is_end = |end: Option<u8>| end.is_some_and(|byte| byte.is_ascii_alphanumeric());
-        is_end(part.bytes().next())
-            && is_end(part.bytes().next_back())
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-    };
-    let (first, second) = name.split_once('/').map_or((name, None), |(first, second)| (first, Some(second)));
-    name.len() <= MAX_NAME && is_part(first) && second.is_none_or(is_part)
-}
-
-fn rule(text: &str, key: &str, values: &Placeholders<'_>) -> Result<Rule, String> {
-    const FORM: &str = "a rule is like \"upsert after upserting apps.example.com/database\"";
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let &[operation, side, other, group] = &words[..] else { return Err(FORM.to_owned()) };
-    let operation = match operation {
-        "upsert" => Operation::Upsert,
-        "delete" => Operation::Delete,
-        _ => return Err(format!("{FORM}; its first word is upsert or delete")),
-    };
-    let side = match side {
-        "before" => Side::Before,
-        "after" => Side::After,
-        _ => return Err(format!("{FORM}; its second word is before or after")),
-    };
-    let other = match other {
-        "upserting" => Operation::Upsert,
-        "deleting" => Operation::Delete,
-        _ => return Err(format!("{FORM}; its third word is upserting or deleting")),
-    };
-    Ok(Rule { operation, side, other, group: values.group(group)?, key: key.to_owned() })
 }
 
 /// An object is written after those that it depends on, and deleted before them.
@@ -251,7 +258,8 @@ fn depends_on(text: &str, key: &str) -> Result<Vec<Rule>, String> {
         };
         for (operation, side) in [(Operation::Upsert, Side::After), (Operation::Delete, Side::Before)] {
             let group = group.clone();
-            rules.push(Rule { operation, side, other: operation, group, key: key.to_owned() });
+            let source = Source::Annotation(key.to_owned());
+            rules.push(Rule { operation, side, other: operation, group, source, is_optional: false });
         }
     }
     Ok(rules)
@@ -323,7 +331,8 @@ mod tests {
             side,
             other: operation,
             group: named(name),
-            key: key.to_owned(),
+            source: Source::Annotation(key.to_owned()),
+            is_optional: false,
         };
         let expected = [
             rule(Operation::Upsert, Side::After, "example.com/web", "kapp.k14s.io/change-rule.a"),
@@ -353,7 +362,7 @@ mod tests {
             let (ordering, unreadable) = annotated(json!({ &key: value }));
             assert!(ordering.rules.is_empty() && ordering.groups.is_empty(), "{name}: {value}");
             assert_eq!(unreadable.len(), 1, "{name}: {value}");
-            assert_eq!(unreadable[0].key, key);
+            assert_eq!(unreadable[0].source.to_string(), key);
             assert!(unreadable[0].message.contains(message), "{name}: {value}: {}", unreadable[0].message);
         }
         for value in ["", "v1/Pod", "/namespaces//Pod/a", "a/b/c/d", "/Pod/a,"] {

@@ -1,0 +1,302 @@
+//! Lists of rules about objects, of which every layer may add some: those that gantry reads of kapp's Config, in its own
+//! documents, too.
+//!
+//! Source of their form: kapp's documentation of its Config. Unlike other lists they add up, in the order of the layers.
+
+use serde_json::Value as Json;
+
+use super::keys::{self, Kind};
+use super::layer::{LayerData, Place};
+use super::located::{Located, LocatedData};
+use crate::matcher::{Matcher, Part};
+use crate::plan::graph::bindings::{
+    Bindings, GROUP_BINDINGS, GroupBinding, Pattern, RULE_BINDINGS, RuleBinding, check_group,
+};
+use crate::problem::{Problem, did_you_mean};
+
+/// The keys of the lists that add up.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    keys::KEYS.iter().filter(|key| key.kind == Kind::Bindings).map(|key| key.path)
+}
+
+/// The list of this name with the items of all layers, if a layer has one.
+pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<Located> {
+    let mut merged: Option<Located> = None;
+    for list in layers.iter().filter_map(|layer| layer.lists.get(name)) {
+        match &mut merged {
+            Some(Located { data: LocatedData::List(all), layer, .. }) => {
+                if let LocatedData::List(items) = &list.data {
+                    all.extend(items.iter().cloned());
+                }
+                *layer = list.layer;
+            }
+            _ => merged = Some(list.clone()),
+        }
+    }
+    merged
+}
+
+/// What the lists say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    pub bindings: Bindings,
+}
+
+/// Reads the lists of the merged tree; what is wrong with them comes with its line.
+pub(super) fn read(tree: &Located) -> (Rules, Vec<Problem>) {
+    let mut reader = Reader { problems: Vec::new() };
+    let groups = reader.list(tree, GROUP_BINDINGS, Reader::group_binding);
+    let rules = reader.list(tree, RULE_BINDINGS, Reader::rule_binding);
+    (Rules { bindings: Bindings { groups, rules } }, reader.problems)
+}
+
+struct Reader {
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn problem(&mut self, place: &Place, message: String) {
+        self.problems.push(place.problem(message));
+    }
+
+    /// The items of the list of this name that can be read.
+    fn list<T>(&mut self, tree: &Located, name: &str, read: impl Fn(&mut Self, &Located, &str) -> Option<T>) -> Vec<T> {
+        let items = tree.get(name).map(items).unwrap_or_default();
+        let named = items.iter().enumerate().map(|(index, item)| (item, format!("{name}[{index}]")));
+        named.filter_map(|(item, path)| read(self, item, &path)).collect()
+    }
+
+    /// Says so where it is not a mapping with these keys.
+    fn mapping(&mut self, item: &Located, path: &str, known: &[&str]) -> Option<()> {
+        let LocatedData::Map(_) = item.data else {
+            self.problem(&item.place, format!("{path} is not a mapping"));
+            return None;
+        };
+        let mut is_known = Some(());
+        for (key, value) in item.entries().filter(|(key, _)| !known.contains(key)) {
+            let help = match did_you_mean(key, known.iter().copied()) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("known keys: {}", known.join(", ")),
+            };
+            self.problems.push(value.key.problem(format!("unknown key \"{path}.{key}\"")).help(help));
+            is_known = None;
+        }
+        is_known
+    }
+
+    fn missing(&mut self, item: &Located, path: &str, key: &str, help: &str) {
+        self.problems.push(item.place.problem(format!("{path} has no {key}")).help(help));
+    }
+
+    /// A string that may be empty; `None` where there is none, or something else.
+    fn text(&mut self, item: &Located, path: &str, key: &str) -> Option<String> {
+        let found = item.get(key)?;
+        match found.to_value() {
+            Json::String(text) => Some(text),
+            value => {
+                self.problem(&found.place, format!("{path}.{key}: {}", keys::not_a_string(&value)));
+                None
+            }
+        }
+    }
+
+    /// A string that has to be there.
+    fn needed(&mut self, item: &Located, path: &str, key: &str) -> Option<String> {
+        if item.get(key).is_none() {
+            self.problem(&item.place, format!("{path} has no {key}"));
+        }
+        self.text(item, path, key)
+    }
+
+    fn bool(&mut self, item: &Located, path: &str, key: &str) -> bool {
+        match item.get(key).map(|found| (found, found.to_value())) {
+            None => false,
+            Some((_, Json::Bool(value))) => value,
+            Some((found, value)) => {
+                self.problem(&found.place, format!("{path}.{key}: {value} is not true or false"));
+                false
+            }
+        }
+    }
+
+    /// The list below a key, empty where there is none.
+    fn below<'a>(&mut self, item: &'a Located, path: &str, key: &str) -> Vec<(String, &'a Located)> {
+        match item.get(key) {
+            None => Vec::new(),
+            Some(Located { data: LocatedData::List(items), .. }) => {
+                items.iter().enumerate().map(|(index, item)| (format!("{path}.{key}[{index}]"), item)).collect()
+            }
+            Some(found) => {
+                self.problem(&found.place, format!("{path}.{key} is not a list"));
+                Vec::new()
+            }
+        }
+    }
+
+    fn texts(&mut self, item: &Located, path: &str, key: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (path, item) in self.below(item, path, key) {
+            match item.to_value() {
+                Json::String(text) => texts.push(text),
+                value => self.problem(&item.place, format!("{path}: {}", keys::not_a_string(&value))),
+            }
+        }
+        texts
+    }
+
+    /// The resource matchers of a rule.
+    fn matchers(&mut self, item: &Located, path: &str) -> Vec<Matcher> {
+        if item.get("resourceMatchers").is_none() {
+            let help =
+                "without them it would be about no object; for all objects: resourceMatchers: [{allMatcher: {}}]";
+            self.missing(item, path, "resourceMatchers", help);
+        }
+        let below = self.below(item, path, "resourceMatchers");
+        below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect()
+    }
+
+    fn matcher(&mut self, item: &Located, path: &str) -> Option<Matcher> {
+        const MATCHERS: &[&str] = &[
+            "allMatcher",
+            "anyMatcher",
+            "notMatcher",
+            "andMatcher",
+            "apiGroupKindMatcher",
+            "apiVersionKindMatcher",
+            "kindNamespaceNameMatcher",
+            "hasAnnotationMatcher",
+            "hasNamespaceMatcher",
+            "customResourceMatcher",
+            "emptyFieldMatcher",
+        ];
+        self.mapping(item, path, MATCHERS)?;
+        let mut entries = item.entries();
+        let (Some((name, value)), None) = (entries.next(), entries.next()) else {
+            let problem = item.place.problem(format!("{path} is not one matcher"));
+            self.problems.push(problem.help("write one of them in each item of the list"));
+            return None;
+        };
+        let path = &format!("{path}.{name}");
+        let known: &[&str] = match name {
+            "anyMatcher" | "andMatcher" => &["matchers"],
+            "notMatcher" => &["matcher"],
+            "apiGroupKindMatcher" => &["apiGroup", "kind"],
+            "apiVersionKindMatcher" => &["apiVersion", "kind"],
+            "kindNamespaceNameMatcher" => &["kind", "namespace", "name"],
+            "hasAnnotationMatcher" => &["keys"],
+            "hasNamespaceMatcher" => &["names"],
+            "emptyFieldMatcher" => &["path"],
+            _ => &[],
+        };
+        self.mapping(value, path, known)?;
+        Some(match name {
+            "allMatcher" => Matcher::All,
+            "anyMatcher" | "andMatcher" => {
+                let below = self.below(value, path, "matchers");
+                let count = below.len();
+                let matchers: Vec<Matcher> =
+                    below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect();
+                if matchers.len() < count {
+                    return None;
+                }
+                if name == "anyMatcher" { Matcher::Any(matchers) } else { Matcher::And(matchers) }
+            }
+            "notMatcher" => match value.get("matcher") {
+                Some(matcher) => Matcher::Not(Box::new(self.matcher(matcher, &format!("{path}.matcher"))?)),
+                None => {
+                    self.problem(&value.place, format!("{path} has no matcher"));
+                    return None;
+                }
+            },
+            "apiGroupKindMatcher" => Matcher::GroupKind {
+                group: self.text(value, path, "apiGroup").unwrap_or_default(),
+                kind: self.needed(value, path, "kind")?,
+            },
+            "apiVersionKindMatcher" => Matcher::VersionKind {
+                api_version: self.needed(value, path, "apiVersion")?,
+                kind: self.needed(value, path, "kind")?,
+            },
+            "kindNamespaceNameMatcher" => Matcher::Name {
+                kind: self.needed(value, path, "kind")?,
+                namespace: self.text(value, path, "namespace").unwrap_or_default(),
+                name: self.needed(value, path, "name")?,
+            },
+            "hasAnnotationMatcher" => Matcher::Annotations(self.texts(value, path, "keys")),
+            "hasNamespaceMatcher" => Matcher::Namespaces(self.texts(value, path, "names")),
+            "customResourceMatcher" => Matcher::CustomResource,
+            _ => Matcher::EmptyField(self.path(value, path, "path")?),
+        })
+    }
+
+    /// A path to a field: keys, `{allIndexes: true}` and `{index: 0}`.
+    fn path(&mut self, item: &Located, path: &str, key: &str) -> Option<Vec<Part>> {
+        let Some(found) = item.get(key) else {
+            self.problem(&item.place, format!("{path} has no {key}"));
+            return None;
+        };
+        let below = self.below(item, path, key);
+        let count = below.len();
+        let parts: Vec<Part> = below.into_iter().filter_map(|(path, item)| self.part(item, &path)).collect();
+        if count == 0 {
+            self.problem(&found.place, format!("{path}.{key} is not a list of keys that lead to a field"));
+        }
+        (count > 0 && parts.len() == count).then_some(parts)
+    }
+
+    fn part(&mut self, item: &Located, path: &str) -> Option<Part> {
+        let value = item.to_value();
+        let part = match &value {
+            Json::String(key) => Some(Part::Key(key.clone())),
+            Json::Object(map) if map.len() == 1 => match (map.get("allIndexes"), map.get("index")) {
+                (Some(Json::Bool(true)), _) => Some(Part::All),
+                (_, Some(index)) => index.as_u64().and_then(|index| usize::try_from(index).ok()).map(Part::Index),
+                _ => None,
+            },
+            _ => None,
+        };
+        if part.is_none() {
+            let message = format!("{path}: {value} is not a step of a path");
+            let help = "a step is the name of a field, {allIndexes: true} or {index: 0}";
+            self.problems.push(item.place.problem(message).help(help));
+        }
+        part
+    }
+
+    fn group_binding(&mut self, item: &Located, path: &str) -> Option<GroupBinding> {
+        self.mapping(item, path, &["name", "resourceMatchers"])?;
+        let matchers = self.matchers(item, path);
+        let name = self.needed(item, path, "name")?;
+        let found = item.get("name")?;
+        if let Err(why) = check_group(&name) {
+            self.problem(&found.place, format!("{path}.name: {why}"));
+            return None;
+        }
+        Some(GroupBinding { name, matchers, at: found.place.location().cloned() })
+    }
+
+    fn rule_binding(&mut self, item: &Located, path: &str) -> Option<RuleBinding> {
+        self.mapping(item, path, &["rules", "ignoreIfCyclical", "resourceMatchers"])?;
+        if item.get("rules").is_none() {
+            self.missing(item, path, "rules", "a rule is like \"upsert after upserting apps.example.com/database\"");
+        }
+        let mut rules = Vec::new();
+        for (path, item) in self.below(item, path, "rules") {
+            match item.to_value() {
+                Json::String(text) => match Pattern::parse(&text) {
+                    Ok(pattern) => rules.push((pattern, item.place.location().cloned())),
+                    Err(why) => self.problem(&item.place, format!("{path}: {why}")),
+                },
+                value => self.problem(&item.place, format!("{path}: {}", keys::not_a_string(&value))),
+            }
+        }
+        let ignore_if_cyclical = self.bool(item, path, "ignoreIfCyclical");
+        Some(RuleBinding { rules, ignore_if_cyclical, matchers: self.matchers(item, path) })
+    }
+}
+
+fn items(list: &Located) -> &[Located] {
+    match &list.data {
+        LocatedData::List(items) => items,
+        _ => &[],
+    }
+}

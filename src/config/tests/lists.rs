@@ -1,0 +1,121 @@
+//! Lists of rules about objects: read in gantry's documents and in kapp's, and added up.
+
+use super::*;
+use crate::matcher::{Matcher, Part};
+use crate::plan::graph::bindings::Pattern;
+
+const ALL: &str = "resourceMatchers: [{allMatcher: {}}]";
+
+#[test]
+fn the_lists_of_all_layers_add_up_in_their_order() {
+    let groups = |name: &str| format!("changeGroupBindings:\n- name: {name}\n  {ALL}\n");
+    let bed = Bed::new()
+        .user(&groups("user"))
+        .file("gantry.yaml", &groups("project"))
+        .with(
+            "c.yaml",
+            &format!("{}changeRuleBindings:\n- rules: [upsert after upserting x]\n  {ALL}\n", groups("file")),
+        )
+        .manifest(&kapp(&groups("manifests")));
+    let settings = bed.settings();
+    let names: Vec<&str> = settings.rules.bindings.groups.iter().map(|binding| binding.name.as_str()).collect();
+    assert_eq!(names, ["user", "project", "file", "manifests"]);
+    let places: Vec<String> =
+        settings.rules.bindings.groups.iter().map(|binding| binding.at.as_ref().unwrap().to_string()).collect();
+    assert!(places[0].ends_with("config.yaml:4:9"), "{places:?}");
+    assert_eq!(places[1..], ["gantry.yaml:4:9", "c.yaml:4:9", "manifests/config.yaml:6:9"]);
+    let [rule] = &settings.rules.bindings.rules[..] else { panic!("{:?}", settings.rules) };
+    assert_eq!(rule.rules[0].0, Pattern::parse("upsert after upserting x").unwrap());
+    assert!(!rule.ignore_if_cyclical);
+
+    // What is shown has them all.
+    let mut again = Bed::new().raw_file("shown.yaml", &settings.show());
+    again.loader.files.push("shown.yaml".into());
+    let again = again.settings().rules.bindings.groups;
+    assert_eq!(again.iter().map(|binding| binding.name.as_str()).collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn every_matcher_is_read() {
+    let matchers = "  - allMatcher: {}\n  - anyMatcher: {matchers: [{customResourceMatcher: {}}]}\n  - andMatcher:\n      matchers: [{hasNamespaceMatcher: {}}, {hasNamespaceMatcher: {names: [a]}}]\n  - notMatcher: {matcher: {apiGroupKindMatcher: {apiGroup: '', kind: Pod}}}\n  - apiVersionKindMatcher: {apiVersion: apps/v1, kind: Deployment}\n  - kindNamespaceNameMatcher: {kind: Pod, namespace: a, name: b}\n  - hasAnnotationMatcher: {keys: [x]}\n  - emptyFieldMatcher: {path: [spec, {allIndexes: true}, {index: 2}]}\n";
+    let bed = Bed::new()
+        .manifest(&kapp(&format!("changeGroupBindings:\n- name: a-{{kind}}\n  resourceMatchers:\n{matchers}")));
+    let namespaces = |names: &[&str]| Matcher::Namespaces(names.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(
+        bed.settings().rules.bindings.groups[0].matchers,
+        [
+            Matcher::All,
+            Matcher::Any(vec![Matcher::CustomResource]),
+            Matcher::And(vec![namespaces(&[]), namespaces(&["a"])]),
+            Matcher::Not(Box::new(Matcher::GroupKind { group: String::new(), kind: "Pod".into() })),
+            Matcher::VersionKind { api_version: "apps/v1".into(), kind: "Deployment".into() },
+            Matcher::Name { kind: "Pod".into(), namespace: "a".into(), name: "b".into() },
+            Matcher::Annotations(vec!["x".into()]),
+            Matcher::EmptyField(vec![Part::Key("spec".into()), Part::All, Part::Index(2)]),
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_its_line() {
+    let wrong = [
+        ("changeGroupBindings: {}", "kapp.yaml:3:22: changeGroupBindings is not a list"),
+        ("changeGroupBindings: [a]", "kapp.yaml:3:23: changeGroupBindings[0] is not a mapping"),
+        (
+            "changeGroupBindings:\n- name: a",
+            "kapp.yaml:4:3: changeGroupBindings[0] has no resourceMatchers | without them",
+        ),
+        ("changeGroupBindings:\n- {ALL}", "kapp.yaml:4:3: changeGroupBindings[0] has no name"),
+        (
+            "changeGroupBindings:\n- nam: a\n  {ALL}",
+            "kapp.yaml:4:3: unknown key \"changeGroupBindings[0].nam\" | did you mean \"name\"?",
+        ),
+        (
+            "changeGroupBindings:\n- name: a b\n  {ALL}",
+            "kapp.yaml:4:9: changeGroupBindings[0].name: the name of a change group is like",
+        ),
+        (
+            "changeGroupBindings:\n- name: a-{uid}\n  {ALL}",
+            "kapp.yaml:4:9: changeGroupBindings[0].name: unknown placeholder {uid}",
+        ),
+        ("changeRuleBindings:\n- {ALL}", "kapp.yaml:4:3: changeRuleBindings[0] has no rules"),
+        (
+            "changeRuleBindings:\n- rules: [update after upserting x]\n  {ALL}",
+            "kapp.yaml:4:11: changeRuleBindings[0].rules[0]: a rule is like",
+        ),
+        (
+            "changeRuleBindings:\n- rules: [1]\n  {ALL}",
+            "kapp.yaml:4:11: changeRuleBindings[0].rules[0]: 1 is not a string",
+        ),
+        (
+            "changeRuleBindings:\n- rules: []\n  ignoreIfCyclical: maybe\n  {ALL}",
+            "kapp.yaml:5:21: changeRuleBindings[0].ignoreIfCyclical: \"maybe\" is not true or false",
+        ),
+        (
+            "changeGroupBindings:\n- name: a\n  resourceMatchers: [{}]",
+            "kapp.yaml:5:22: changeGroupBindings[0].resourceMatchers[0] is not one matcher | write one of them in each item of the list",
+        ),
+        (
+            "changeGroupBindings:\n- name: a\n  resourceMatchers:\n  - allMatchers: {}",
+            "kapp.yaml:6:5: unknown key \"changeGroupBindings[0].resourceMatchers[0].allMatchers\" | did you mean \"allMatcher\"?",
+        ),
+        (
+            "changeGroupBindings:\n- name: a\n  resourceMatchers:\n  - apiVersionKindMatcher: {apiVersion: v1, kin: Pod}",
+            "kapp.yaml:6:45: unknown key \"changeGroupBindings[0].resourceMatchers[0].apiVersionKindMatcher.kin\" | did you mean \"kind\"?",
+        ),
+        (
+            "changeGroupBindings:\n- name: a\n  resourceMatchers:\n  - notMatcher: {}",
+            "kapp.yaml:6:17: changeGroupBindings[0].resourceMatchers[0].notMatcher has no matcher",
+        ),
+        (
+            "changeGroupBindings:\n- name: a\n  resourceMatchers:\n  - emptyFieldMatcher: {path: [spec, {all: true}]}",
+            "kapp.yaml:6:38: changeGroupBindings[0].resourceMatchers[0].emptyFieldMatcher.path[1]: {\"all\":true} is not a step of a path",
+        ),
+    ];
+    for (body, expected) in wrong {
+        let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(&format!("{}\n", body.replace("{ALL}", ALL))));
+        bed.loader.files.push("kapp.yaml".into());
+        let problems = bed.problems();
+        assert!(problems.len() == 1 && problems[0].starts_with(expected), "{body}\n{problems:#?}");
+    }
+}

@@ -1,0 +1,302 @@
+//! Which objects a rule of the configuration is about: kapp's resource matchers.
+//!
+//! Source: "Resource matchers" and "Paths" in kapp's documentation of its Config. What cannot be said yet, since the namespace
+//! of an object or most of it is not known, is neither a match nor none.
+
+use std::cell::OnceCell;
+
+use serde_json::Value;
+
+use crate::resource::{ObjectRef, RawObject};
+
+/// The API groups whose kinds kapp does not count as custom resources.
+const BUILT_IN: &[&str] = &[
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "metrics.k8s.io",
+    "migration.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// One resource matcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matcher {
+    All,
+    Any(Vec<Matcher>),
+    And(Vec<Matcher>),
+    Not(Box<Matcher>),
+    GroupKind {
+        group: String,
+        kind: String,
+    },
+    VersionKind {
+        api_version: String,
+        kind: String,
+    },
+    /// An empty namespace is that of cluster-scoped objects.
+    Name {
+        kind: String,
+        namespace: String,
+        name: String,
+    },
+    /// It has all of these annotations.
+    Annotations(Vec<String>),
+    /// It is in one of these namespaces, or in any where none is named.
+    Namespaces(Vec<String>),
+    CustomResource,
+    EmptyField(Vec<Part>),
+}
+
+/// One step of a path to fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Key(String),
+    Index(usize),
+    /// Every item of a list.
+    All,
+}
+
+/// The namespace of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// The manifest names none, and nobody has asked the cluster whether the kind is in one.
+    Unknown,
+    Cluster,
+    In(&'a str),
+}
+
+/// An object that matchers look at. Its content is read when one of them needs it.
+pub struct Facts<'a> {
+    object: &'a ObjectRef,
+    scope: Scope<'a>,
+    content: Content<'a>,
+    read: OnceCell<Value>,
+}
+
+enum Content<'a> {
+    Raw(&'a RawObject),
+    Tree(&'a Value),
+    /// Nothing but its metadata is known.
+    Metadata(&'a Value),
+}
+
+impl<'a> Facts<'a> {
+    fn new(object: &'a ObjectRef, scope: Scope<'a>, content: Content<'a>) -> Self {
+        Facts { object, scope, content, read: OnceCell::new() }
+    }
+
+    pub fn of_raw(object: &'a ObjectRef, scope: Scope<'a>, raw: &'a RawObject) -> Self {
+        Self::new(object, scope, Content::Raw(raw))
+    }
+
+    /// A live object, which is where its reference says.
+    pub fn of_live(object: &'a ObjectRef, tree: &'a Value) -> Self {
+        Self::new(object, Scope::of(object), Content::Tree(tree))
+    }
+
+    /// A live object of which only this metadata was read.
+    pub fn of_metadata(object: &'a ObjectRef, metadata: &'a Value) -> Self {
+        Self::new(object, Scope::of(object), Content::Metadata(metadata))
+    }
+
+    fn content(&self) -> &Value {
+        match self.content {
+            Content::Raw(raw) => self.read.get_or_init(|| raw.value()),
+            Content::Tree(tree) | Content::Metadata(tree) => tree,
+        }
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// Of an object whose namespace is filled in.
+    pub fn of(object: &'a ObjectRef) -> Self {
+        object.namespace.as_deref().map_or(Scope::Cluster, Scope::In)
+    }
+}
+
+/// Whether one of the matchers fits; `None` where that cannot be said yet.
+pub fn any(matchers: &[Matcher], facts: &Facts<'_>) -> Option<bool> {
+    let mut answer = Some(false);
+    for matcher in matchers {
+        match matcher.matches(facts) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => answer = None,
+        }
+    }
+    answer
+}
+
+impl Matcher {
+    /// Whether it fits; `None` where that cannot be said yet.
+    pub fn matches(&self, facts: &Facts<'_>) -> Option<bool> {
+        let object = facts.object;
+        Some(match self {
+            Matcher::All => true,
+            Matcher::Any(matchers) => return any(matchers, facts),
+            Matcher::And(matchers) => {
+                let mut answer = Some(true);
+                for matcher in matchers {
+                    match matcher.matches(facts) {
+                        Some(false) => return Some(false),
+                        Some(true) => {}
+                        None => answer = None,
+                    }
+                }
+                return answer;
+            }
+            Matcher::Not(matcher) => !matcher.matches(facts)?,
+            Matcher::GroupKind { group, kind } => object.group() == group && object.kind == *kind,
+            Matcher::VersionKind { api_version, kind } => object.api_version == *api_version && object.kind == *kind,
+            Matcher::Name { kind, namespace, name } => {
+                let is_named = object.kind == *kind && object.name == *name;
+                match facts.scope {
+                    Scope::Unknown if is_named => return None,
+                    Scope::Unknown => false,
+                    Scope::Cluster => is_named && namespace.is_empty(),
+                    Scope::In(its) => is_named && namespace == its,
+                }
+            }
+            Matcher::Annotations(keys) => {
+                let annotations = &facts.content()["metadata"]["annotations"];
+                keys.iter().all(|key| annotations.get(key).is_some())
+            }
+            Matcher::Namespaces(names) => match facts.scope {
+                Scope::Unknown => return None,
+                Scope::Cluster => false,
+                Scope::In(its) => names.is_empty() || names.iter().any(|name| name == its),
+            },
+            Matcher::CustomResource => !BUILT_IN.contains(&object.group()),
+            Matcher::EmptyField(path) => {
+                let is_known = match facts.content {
+                    Content::Metadata(metadata) => match &path[..] {
+                        [Part::Key(first), Part::Key(second), ..] if first == "metadata" => {
+                            metadata["metadata"].get(second).is_some()
+                        }
+                        _ => false,
+                    },
+                    _ => true,
+                };
+                match is_known {
+                    true => is_empty(facts.content(), path),
+                    false => return None,
+                }
+            }
+        })
+    }
+}
+
+/// Whether there is nothing at the path, or a list or mapping with nothing in it.
+fn is_empty(value: &Value, path: &[Part]) -> bool {
+    let Some((part, rest)) = path.split_first() else {
+        return match value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        };
+    };
+    match (part, value) {
+        (_, Value::Null) => true,
+        (Part::Key(key), Value::Object(map)) => map.get(key).is_none_or(|value| is_empty(value, rest)),
+        (Part::Index(index), Value::Array(items)) => items.get(*index).is_none_or(|value| is_empty(value, rest)),
+        (Part::All, Value::Array(items)) => items.iter().all(|value| is_empty(value, rest)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, namespace: Option<&str>) -> ObjectRef {
+        let namespace = namespace.map(str::to_owned);
+        ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace, name: "web".into() }
+    }
+
+    fn named(kind: &str, namespace: &str, name: &str) -> Matcher {
+        Matcher::Name { kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+
+    fn key(text: &str) -> Part {
+        Part::Key(text.to_owned())
+    }
+
+    #[test]
+    fn kinds_names_and_namespaces() {
+        let (web, tree) = (object("apps/v1", "Deployment", Some("prod")), json!({}));
+        let facts = Facts::of_live(&web, &tree);
+        let says = |matcher: Matcher| matcher.matches(&facts).unwrap();
+        let group_kind = |group: &str, kind: &str| Matcher::GroupKind { group: group.into(), kind: kind.into() };
+        assert!(says(group_kind("apps", "Deployment")));
+        assert!(!says(group_kind("", "Deployment")) && !says(group_kind("apps", "Deploy")));
+        let version = |version: &str| Matcher::VersionKind { api_version: version.into(), kind: "Deployment".into() };
+        assert!(says(version("apps/v1")) && !says(version("apps/v1beta1")));
+        assert!(says(named("Deployment", "prod", "web")));
+        assert!(!says(named("Deployment", "", "web")) && !says(named("Deployment", "prod", "db")));
+        let namespaces = |names: &[&str]| Matcher::Namespaces(names.iter().map(|name| (*name).to_owned()).collect());
+        assert!(says(namespaces(&[])) && says(namespaces(&["dev", "prod"])) && !says(namespaces(&["dev"])));
+        assert!(!says(Matcher::CustomResource));
+        let sample = object("example.com/v1", "Sample", None);
+        let facts = Facts::of_live(&sample, &tree);
+        assert_eq!(Matcher::CustomResource.matches(&facts), Some(true));
+        assert_eq!(namespaces(&[]).matches(&facts), Some(false));
+        assert_eq!(named("Sample", "", "web").matches(&facts), Some(true));
+    }
+
+    #[test]
+    fn what_is_not_known_decides_only_where_it_does_not_matter() {
+        let web = object("apps/v1", "Deployment", None);
+        let raw = RawObject::from_value(&json!({}));
+        let facts = Facts::of_raw(&web, Scope::Unknown, &raw);
+        let unknown = || Matcher::Namespaces(Vec::new());
+        let not = |matcher| Matcher::Not(Box::new(matcher));
+        assert_eq!(unknown().matches(&facts), None);
+        assert_eq!(not(unknown()).matches(&facts), None);
+        assert_eq!(Matcher::And(vec![Matcher::All, unknown()]).matches(&facts), None);
+        assert_eq!(Matcher::And(vec![unknown(), not(Matcher::All)]).matches(&facts), Some(false));
+        assert_eq!(Matcher::Any(vec![unknown(), Matcher::All]).matches(&facts), Some(true));
+        assert_eq!(Matcher::Any(vec![unknown(), not(Matcher::All)]).matches(&facts), None);
+        assert_eq!(named("Deployment", "prod", "web").matches(&facts), None);
+        assert_eq!(named("Deployment", "prod", "db").matches(&facts), Some(false));
+        let metadata = json!({"metadata": {"annotations": {"a": "b"}}});
+        let facts = Facts::of_metadata(&web, &metadata);
+        assert_eq!(Matcher::EmptyField(vec![key("spec")]).matches(&facts), None);
+        assert_eq!(Matcher::EmptyField(vec![key("metadata"), key("annotations")]).matches(&facts), Some(false));
+        assert_eq!(Matcher::Annotations(vec!["a".into()]).matches(&facts), Some(true));
+        assert_eq!(Matcher::Annotations(vec!["a".into(), "c".into()]).matches(&facts), Some(false));
+    }
+
+    #[test]
+    fn an_empty_field_is_absent_or_says_nothing() {
+        let value =
+            json!({"a": {"b": {}}, "text": "", "list": [{"x": []}, {}], "full": [{"x": 1}], "no": false, "null": null});
+        let all = |first: &str| [key(first), Part::All, key("x")];
+        assert!(is_empty(&value, &[key("a"), key("b")]) && is_empty(&value, &[key("gone"), key("x")]));
+        assert!(is_empty(&value, &[key("null"), key("x")]) && is_empty(&value, &all("list")));
+        assert!(is_empty(&value, &[key("list"), Part::Index(7)]) && !is_empty(&value, &[key("full"), Part::Index(0)]));
+        assert!(!is_empty(&value, &[key("text")]), "so it is for kapp");
+        assert!(!is_empty(&value, &all("full")) && !is_empty(&value, &[key("no")]) && !is_empty(&value, &[key("a")]));
+    }
+}
