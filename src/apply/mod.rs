@@ -27,6 +27,7 @@ use crate::plan::{Action, Change, Plan, conflicts, strategy};
 use crate::problem::Problem;
 use crate::resource::Live;
 use crate::text;
+pub use ready::Reached;
 use ready::{Awaited, Waited};
 use schedule::Schedule;
 
@@ -73,6 +74,8 @@ pub struct Applied {
     pub unready: Vec<Problem>,
     /// What is worth knowing of what was written.
     pub notices: Vec<Problem>,
+    /// What was awaited, by the index of its change.
+    pub waits: BTreeMap<usize, Reached>,
     /// Stopped by the user between two objects, or while objects were awaited.
     pub interrupted: bool,
 }
@@ -339,17 +342,21 @@ impl<'a> Run<'a> {
     }
 
     fn awaited(&self, index: usize) -> Awaited<'a> {
-        Awaited { change: &self.plan.changes[index], uid: self.outcome.uids[index].clone() }
+        Awaited { index, change: &self.plan.changes[index], uid: self.outcome.uids[index].clone() }
     }
 
     /// Takes in what came of a wait. Answers whether everything is ready.
-    fn is_ready(&mut self, Waited { unready, notices }: Waited) -> bool {
+    fn is_ready(&mut self, Waited { unready, notices, states }: Waited) -> bool {
         let is_ready = unready.is_empty();
         if !is_ready {
             self.halted.store(true, Ordering::Relaxed);
         }
         self.outcome.unready.extend(unready);
         self.outcome.notices.extend(notices);
+        for (index, Reached { state, after }) in states {
+            let before = self.outcome.waits.get(&index).map_or(Duration::ZERO, |before| before.after);
+            self.outcome.waits.insert(index, Reached { state, after: before + after });
+        }
         is_ready && !*self.stop.borrow()
     }
 }

@@ -36,6 +36,8 @@ pub struct Wait<'a> {
 /// An object that is awaited.
 #[derive(Debug, Clone)]
 pub struct Awaited<'a> {
+    /// Of the change.
+    pub index: usize,
     pub change: &'a Change,
     pub uid: Option<String>,
 }
@@ -47,6 +49,15 @@ pub struct Waited {
     pub unready: Vec<Problem>,
     /// What is worth knowing of objects that count as ready.
     pub notices: Vec<Problem>,
+    /// Each object with how far it was at the end.
+    pub states: Vec<(usize, Reached)>,
+}
+
+/// How far an object was when the wait for it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    pub state: State,
+    pub after: Duration,
 }
 
 /// An object that is in progress or has failed: why, and since when that is said.
@@ -91,12 +102,15 @@ impl<'a> Wait<'a> {
                     Ok(None) => State::Failed("it was deleted meanwhile".to_owned()),
                     Err(problem) => State::InProgress(problem.message),
                 };
+                let index = one.awaited.index;
+                let reached = |state| (index, Reached { state, after: begun.elapsed() });
                 match state {
-                    State::Ready { .. } => {}
+                    State::Ready { .. } => waited.states.push(reached(state)),
                     State::Failed(reason) => failed.push(Progress { reason, ..one }),
                     State::InProgress(reason) if is_service(change) && begun.elapsed() >= LOAD_BALANCER => {
                         let message = format!("{}: {reason}", change.desired.object);
                         waited.notices.push(Problem::new(message).at(change.desired.origin.location()));
+                        waited.states.push(reached(State::InProgress(reason)));
                     }
                     State::InProgress(reason) => {
                         if reason != one.reason {
@@ -121,6 +135,11 @@ impl<'a> Wait<'a> {
             }
             pause = (pause * 2).min(Duration::from_secs(2));
         }
+        let ended = |one: Progress<'_>, state: fn(String) -> State| {
+            (one.awaited.index, Reached { state: state(one.reason), after: begun.elapsed() })
+        };
+        waited.states.extend(failed.into_iter().map(|one| ended(one, State::Failed)));
+        waited.states.extend(left.into_iter().map(|one| ended(one, State::InProgress)));
         waited
     }
 

@@ -52,6 +52,9 @@ pub struct Report {
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graph: Vec<StepEntry>,
+    /// The objects that the run waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitEntry>,
     pub checks: Vec<CheckReport>,
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,6 +77,29 @@ pub struct StepEntry {
     /// Indices into `graph`: the steps that have to end first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<usize>,
+}
+
+/// An object that was awaited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitEntry {
+    /// Index into `changes`.
+    pub change: usize,
+    pub state: WaitState,
+    /// Why it is not ready, or what is noted of one that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How long the run waited for it.
+    pub seconds: u64,
+}
+
+/// How far an object was when the wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitState {
+    Ready,
+    InProgress,
+    Failed,
 }
 
 /// One object of the plan and what became of it.
@@ -157,6 +183,7 @@ impl Default for Report {
             target: String::new(),
             changes: Vec::new(),
             graph: Vec::new(),
+            waits: Vec::new(),
             checks: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),

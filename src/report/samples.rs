@@ -64,6 +64,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         target: "kube: staging (https://10.0.0.1:6443)".into(),
         changes,
         graph: Vec::new(),
+        waits: Vec::new(),
         checks,
         errors: Vec::new(),
         warnings: Vec::new(),

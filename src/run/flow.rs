@@ -15,6 +15,7 @@ use super::prepare::{loader, open, overrides, read_files, read_input};
 use super::verdict::{self, Terms};
 use super::write;
 use crate::apply::delete::Removed;
+use crate::apply::{Applied, Reached};
 use crate::cli::{DeleteArgs, DeployArgs, FlowArgs};
 use crate::cluster::Target;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
@@ -28,8 +29,9 @@ use crate::preflight::registry;
 use crate::preflight::run::Enabled;
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
+use crate::readiness::State;
 use crate::report::human::Purpose;
-use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report};
+use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
 use crate::ui::progress::Progress;
 
 /// Deletes an app: a deploy of no manifests, which prunes all members.
@@ -197,6 +199,7 @@ async fn steps(
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
             let applied = Box::pin(write::resume(&plan, &target, options, &progress, host)).await;
             tell(&applied.notices, host, output, report);
+            report.waits = waits(&applied, settings.redact);
             let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
             if exit != Exit::Success {
                 report.outcome = outcome;
@@ -233,11 +236,27 @@ async fn steps(
     for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
     }
+    report.waits = waits(&applied, settings.redact);
     let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.redact);
     report.outcome = outcome;
     report.errors.extend(errors);
     report.count();
     Ok(exit)
+}
+
+/// What was awaited, as the report says it.
+fn waits(applied: &Applied, redacted: bool) -> Vec<WaitEntry> {
+    let entry = |(change, Reached { state, after }): (&usize, &Reached)| {
+        let reason =
+            state.reason().map(|reason| if redacted { redact::without_values(reason) } else { reason.to_owned() });
+        let state = match state {
+            State::Ready { .. } => WaitState::Ready,
+            State::InProgress(_) => WaitState::InProgress,
+            State::Failed(_) => WaitState::Failed,
+        };
+        WaitEntry { change: *change, state, reason, seconds: after.as_secs() }
+    };
+    applied.waits.iter().map(entry).collect()
 }
 
 /// What the user should know, on stderr and in the report.

@@ -128,6 +128,8 @@ fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
     let running = stage.deploy(&[]).spawn();
     status(&stage.deployment(), available(2));
     running.wait().code(0).stdout_contains("1 object unchanged");
+    let waits = stage.deploy(&["-o", "json"]).run().code(0).report()["waits"].clone();
+    assert_eq!(waits, Value::Null, "what was ready when it was read is not awaited");
     assert_eq!(stage.last()["outcome"], "applied");
     // Nobody waits who does not want to.
     status(&stage.deployment(), available(0));
@@ -154,7 +156,12 @@ fn what_waits_for_a_job_is_written_when_it_has_succeeded_and_not_when_it_fails()
             output.stdout_contains("job.batch/migrate").stdout_contains("BackoffLimitExceeded: too often");
             output.stdout_contains("configmap/then");
             let report = std::fs::read_to_string(stage.bed.folder.path().join("report.json")).expect("a report");
-            let mut results = results(&serde_json::from_str(&report).expect("JSON"));
+            let report: Value = serde_json::from_str(&report).expect("JSON");
+            let wait = &report["waits"][0];
+            let awaited = &report["changes"][wait["change"].as_u64().expect("an index") as usize]["object"]["name"];
+            assert_eq!((&wait["state"], awaited), (&json!("failed"), &json!("migrate")));
+            assert_eq!(wait["reason"], "BackoffLimitExceeded: too often");
+            let mut results = results(&report);
             results.sort();
             let results: Vec<&str> = results.iter().map(|(_, result)| result.as_str()).collect();
             assert_eq!(results, ["notReached", "applied"], "{output}");
