@@ -9,6 +9,7 @@ mod apply_conflicts;
 mod apps;
 mod check_as_deploy;
 mod command;
+mod controllers;
 mod diff;
 mod errors;
 mod first_install;

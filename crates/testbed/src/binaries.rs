@@ -1,4 +1,4 @@
-//! Where the kube-apiserver and etcd binaries come from.
+//! Where the binaries of the servers come from.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,10 +9,20 @@ use std::process::Command;
 /// written.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../control-plane/go.sum");
+/// The same for kwok.
+const KWOK_MOD: &str = include_str!("../control-plane/kwok/go.mod");
+const KWOK_SUM: &str = include_str!("../control-plane/kwok/go.sum");
 
 pub struct Binaries {
     pub kube_apiserver: PathBuf,
     pub etcd: PathBuf,
+}
+
+/// What runs the objects of a control plane.
+pub struct Controllers {
+    pub controller_manager: PathBuf,
+    pub scheduler: PathBuf,
+    pub kwok: PathBuf,
 }
 
 /// The binaries of `KUBEBUILDER_ASSETS` where that is set, else those of the pinned Go module, built now if need be.
@@ -34,29 +44,68 @@ pub fn binaries() -> Binaries {
     }
 }
 
-fn in_folder(folder: &Path) -> Binaries {
-    // Relative to here, not to the folder that the servers will run in.
-    let folder = std::path::absolute(folder).expect("an absolute path");
-    Binaries { kube_apiserver: folder.join("kube-apiserver"), etcd: folder.join("etcd") }
+/// The same of the controllers. They are built also where `KUBEBUILDER_ASSETS` is set and lacks them: few have them there.
+pub fn controllers() -> Controllers {
+    const NAMES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
+    let folder = std::env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty());
+    let given = folder.map(|folder| NAMES.map(|name| in_absolute(Path::new(&folder), name)));
+    let [controller_manager, scheduler, kwok] =
+        given.filter(|given| given.iter().all(|binary| binary.is_file())).unwrap_or_else(|| {
+            let folder = versions_folder();
+            let binaries = NAMES.map(|name| folder.join(name));
+            let packages = [
+                ("k8s.io/kubernetes/cmd/kube-controller-manager", KUBERNETES),
+                ("k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES),
+                ("sigs.k8s.io/kwok/cmd/kwok", KWOK),
+            ];
+            build_missing(&folder, binaries.iter().zip(packages));
+            binaries
+        });
+    Controllers { controller_manager, scheduler, kwok }
 }
 
-/// Builds what is missing in the folder of these versions, one test process at a time.
-fn built() -> Binaries {
-    let kubernetes = pinned("k8s.io/kubernetes");
-    let folder = cache().join(format!("kubernetes-{kubernetes}-etcd-{}", pinned("go.etcd.io/etcd/server/v3")));
-    fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("cannot create {}: {e}", folder.display()));
-    let found = in_folder(&folder);
+/// A Go module: the folder in which it is built, its go.mod and its go.sum.
+type Module = (&'static str, &'static str, &'static str);
 
+const KUBERNETES: Module = ("", GO_MOD, GO_SUM);
+const KWOK: Module = ("module-kwok", KWOK_MOD, KWOK_SUM);
+
+fn in_absolute(folder: &Path, name: &str) -> PathBuf {
+    // Relative to here, not to the folder that the servers will run in.
+    std::path::absolute(folder).expect("an absolute path").join(name)
+}
+
+fn in_folder(folder: &Path) -> Binaries {
+    Binaries { kube_apiserver: in_absolute(folder, "kube-apiserver"), etcd: in_absolute(folder, "etcd") }
+}
+
+fn built() -> Binaries {
+    let folder = versions_folder();
+    let found = in_folder(&folder);
+    let packages = [
+        (&found.etcd, ("go.etcd.io/etcd/server/v3", KUBERNETES)),
+        (&found.kube_apiserver, ("k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES)),
+    ];
+    build_missing(&folder, packages);
+    found
+}
+
+/// The folder of these versions.
+fn versions_folder() -> PathBuf {
+    let kubernetes = pinned("k8s.io/kubernetes");
+    cache().join(format!("kubernetes-{kubernetes}-etcd-{}", pinned("go.etcd.io/etcd/server/v3")))
+}
+
+/// Builds what is missing, one test process at a time.
+fn build_missing<'a>(folder: &Path, packages: impl IntoIterator<Item = (&'a PathBuf, (&'a str, Module))>) {
+    fs::create_dir_all(folder).unwrap_or_else(|e| panic!("cannot create {}: {e}", folder.display()));
     let lock = File::create(folder.join("lock")).expect("create the build's lock file");
     lock.lock().expect("lock the build");
-    for (binary, package) in
-        [(&found.etcd, "go.etcd.io/etcd/server/v3"), (&found.kube_apiserver, "k8s.io/kubernetes/cmd/kube-apiserver")]
-    {
+    for (binary, (package, module)) in packages {
         if !binary.is_file() {
-            build(package, binary, &folder, kubernetes);
+            build(package, binary, folder, module);
         }
     }
-    found
 }
 
 /// Where built servers are kept: in Cargo's target directory, or else in the user's cache.
@@ -78,13 +127,16 @@ fn cache() -> PathBuf {
     user.expect("a home folder to keep the servers in, or KUBEBUILDER_ASSETS with them").join("gantry-testbed")
 }
 
-fn build(package: &str, binary: &Path, folder: &Path, kubernetes: &str) {
-    for (name, text) in [("go.mod", GO_MOD), ("go.sum", GO_SUM)] {
+fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): Module) {
+    let kubernetes = pinned("k8s.io/kubernetes");
+    let folder = &folder.join(inner);
+    fs::create_dir_all(folder).unwrap_or_else(|e| panic!("cannot create {}: {e}", folder.display()));
+    for (name, text) in [("go.mod", go_mod), ("go.sum", go_sum)] {
         fs::write(folder.join(name), text)
             .unwrap_or_else(|e| panic!("cannot write {name} in {}: {e}", folder.display()));
     }
     // Straight to stderr: the test runner would hold back what goes through eprintln! until the test is over.
-    let _ = writeln!(std::io::stderr(), "building {package} for the tests (both servers: about 3 minutes, once)");
+    let _ = writeln!(std::io::stderr(), "building {package} for the tests (all servers: about 6 minutes, once)");
     let (major, minor) = major_minor(kubernetes);
     let version = "k8s.io/component-base/version";
     let unfinished = binary.with_extension("unfinished");
@@ -104,7 +156,7 @@ fn build(package: &str, binary: &Path, folder: &Path, kubernetes: &str) {
         .status()
         .unwrap_or_else(|e| {
             panic!(
-                "the tests need a real kube-apiserver and etcd, and `go` to build them does not start ({e}).\n\
+                "the tests need the servers of Kubernetes, and `go` to build them does not start ({e}).\n\
                  Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with both binaries.",
                 go_version()
             )

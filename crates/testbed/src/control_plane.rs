@@ -13,12 +13,15 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::binaries::{Binaries, binaries};
+use crate::binaries::{Binaries, Controllers, binaries, controllers};
 use crate::supervisor::Supervisor;
 use crate::wait::{eventually, within_minutes};
 
 /// How many users [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
 pub const SPARE_USERS: usize = 64;
+
+/// What kwok does with nodes and Pods.
+const STAGES: &str = include_str!("../control-plane/kwok/stages.yaml");
 
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
@@ -77,6 +80,45 @@ impl ControlPlane {
                 Err(log) => panic!("the control plane does not start: {log}"),
             }
         }
+    }
+
+    /// Starts one with controllers: kube-controller-manager, kube-scheduler, and a node of kwok's, on which Pods run, or not, as the
+    /// image of their first container says: `missing` is never pulled, `failing` ends with exit code 1, `starting` does not become
+    /// ready, any other runs. The Pods of Jobs end with success.
+    ///
+    /// # Panics
+    ///
+    /// As [`ControlPlane::start`].
+    pub fn start_with_controllers() -> Self {
+        let Controllers { controller_manager, scheduler, kwok } = controllers();
+        let started = Self::start();
+        let mut supervisor = started.supervisor();
+        fs::write(started.folder.join("stages.yaml"), STAGES).expect("write the stages");
+        let common = ["--kubeconfig=admin.kubeconfig", "--leader-elect=false", "--secure-port=0"];
+        let manager =
+            ["--use-service-account-credentials=false", "--service-account-private-key-file=service-account.key"];
+        let nodes = ["--kubeconfig=admin.kubeconfig", "--manage-all-nodes=true", "--config=stages.yaml"];
+        let arguments = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<String>>();
+        supervisor.run("kube-controller-manager", &controller_manager, &arguments(&[&common, &manager]));
+        supervisor.run("kube-scheduler", &scheduler, &arguments(&[&common]));
+        let node = json!({"metadata": {"name": "node", "annotations": {"kwok.x-k8s.io/node": "fake"}}});
+        let (status, answer) = started.api.post("/api/v1/nodes", &node);
+        assert_eq!(status, 201, "{answer}");
+        supervisor.run("kwok", &kwok, &arguments(&[&nodes]));
+        for server in ["kube-controller-manager", "kwok"] {
+            let ready = || match server {
+                "kwok" => {
+                    let (_, node) = started.api.get("/api/v1/nodes/node");
+                    let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                    conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+                        && node["spec"]["taints"].is_null()
+                }
+                _ => started.api.get("/api/v1/namespaces/default/serviceaccounts/default").0 == 200,
+            };
+            wait_for(&mut supervisor, server, ready).unwrap_or_else(|log| panic!("no controllers: {log}"));
+        }
+        drop(supervisor);
+        started
     }
 
     /// `Err` holds the end of the log of the server that ended.

@@ -1,5 +1,6 @@
 //! The order in which a deploy writes and deletes: a graph of steps.
 
+mod behind;
 pub mod bindings;
 mod steps;
 mod written;
@@ -76,9 +77,10 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
             scope: Scope::of(&change.desired.object),
         })
         .collect();
-    let orderings = read(&objects, bindings)?;
+    let mut orderings = read(&objects, bindings)?;
     let mut said = Said { notices: unread_wave(&objects).into_iter().collect(), ..Said::default() };
     said.notices.extend(unmatched(&objects, &orderings));
+    behind::add(changes, &mut orderings);
 
     let is_written = |index: &usize| !changes[*index].action.leaves_alone();
     let node = |index: usize| Node {

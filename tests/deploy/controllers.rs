@@ -1,0 +1,258 @@
+//! Deploys to a cluster with controllers: workloads, claims and namespaces change as they do anywhere.
+
+use std::sync::OnceLock;
+
+use crate::support::{Bed, ControlPlane, Gantry, Output, eventually};
+use serde_json::{Value, json};
+
+/// The control plane with controllers that these tests share.
+fn cluster() -> &'static ControlPlane {
+    static CLUSTER: OnceLock<ControlPlane> = OnceLock::new();
+    CLUSTER.get_or_init(ControlPlane::start_with_controllers)
+}
+
+struct Stage(Bed);
+
+impl Stage {
+    fn new() -> Self {
+        let bed = Bed::new();
+        cluster().apply_yaml(&bed.namespace());
+        Stage(bed)
+    }
+
+    fn object(&self, api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
+        let metadata = json!({"name": name, "namespace": self.0.names.namespace});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+    }
+
+    /// A workload of two Pods, or of one on each node.
+    fn workload(&self, kind: &str, name: &str, image: &str) -> Value {
+        let labels = json!({"run": name});
+        let mut spec = json!({"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod(image, "Always")}});
+        if kind != "DaemonSet" {
+            spec["replicas"] = 2.into();
+        }
+        if kind == "StatefulSet" {
+            spec["serviceName"] = name.into();
+        }
+        self.object("apps/v1", kind, name, spec)
+    }
+
+    fn job(&self, name: &str, image: &str) -> Value {
+        self.object("batch/v1", "Job", name, json!({"backoffLimit": 0, "template": {"spec": pod(image, "Never")}}))
+    }
+
+    fn config(&self, name: &str, annotations: Value) -> Value {
+        let metadata = json!({"name": name, "namespace": self.0.names.namespace, "annotations": annotations});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    }
+
+    fn gantry(&self, arguments: &[&str]) -> Gantry {
+        let app = ["-a", "shop", "-n", &self.0.names.namespace];
+        self.0.gantry(cluster().kubeconfig("admin"), &[&arguments[..1], &app, &arguments[1..]].concat())
+    }
+
+    fn deploy(&self, objects: &[&Value], flags: &[&str]) -> Output {
+        let texts: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        self.0.write("manifests.yaml", &texts.join("\n---\n"));
+        self.gantry(&[&["deploy", "-f", "manifests.yaml"], flags].concat()).run()
+    }
+
+    /// Of each member that is not ready: kind and name, and why.
+    fn unready(&self) -> Vec<(String, String)> {
+        let report: Value = serde_json::from_str(&self.gantry(&["inspect", "-o", "json"]).run().stdout).expect("JSON");
+        let objects = report["objects"].as_array().expect("objects").clone();
+        let entry = |found: &Value| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let name = format!("{} {}", text(&found["object"]["kind"]), text(&found["object"]["name"]));
+            (name, text(&found["readiness"]["reason"]))
+        };
+        objects.iter().filter(|found| found["readiness"]["state"] != "ready").map(entry).collect()
+    }
+
+    fn exists(&self, object: &Value) -> bool {
+        cluster().get(&cluster().path_of(object)).0 == 200
+    }
+}
+
+fn pod(image: &str, restart: &str) -> Value {
+    json!({"restartPolicy": restart, "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": image}]})
+}
+
+const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
+
+#[test]
+fn workloads_are_awaited_updated_and_deleted_with_their_pods() {
+    let stage = Stage::new();
+    let objects = |image: &str| {
+        let mut objects: Vec<Value> =
+            WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), image)).collect();
+        let mut alone = stage.object("v1", "Pod", "alone", pod("web:1", "Always"));
+        alone["metadata"]["labels"] = json!({"run": "alone"});
+        let spec =
+            json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": pod("web:1", "Never")}}}});
+        objects.extend([alone, stage.job("once", "web:1"), stage.object("batch/v1", "CronJob", "yearly", spec)]);
+        objects.push(stage.object(
+            "policy/v1",
+            "PodDisruptionBudget",
+            "web",
+            json!({"minAvailable": 1, "selector": {"matchLabels": {"run": "deployment"}}}),
+        ));
+        objects
+    };
+    let first = objects("web:1");
+    stage.deploy(&first.iter().collect::<Vec<_>>(), &[]).code(0).stdout_contains("8 created");
+    assert_eq!(stage.unready(), []);
+    let second = objects("web:2");
+    let output = stage.deploy(&second.iter().collect::<Vec<_>>(), &["-o", "json"]);
+    let report = output.code(0).report();
+    assert_eq!(report["summary"]["updated"], 4, "{report}");
+    let waits = report["waits"].as_array().expect("waits").clone();
+    assert!(waits.len() >= 4 && waits.iter().all(|wait| wait["state"] == "ready"), "{waits:?}");
+    assert_eq!(stage.unready(), []);
+    let images = || {
+        let path = format!("/api/v1/namespaces/{}/pods?labelSelector=run=deployment", stage.0.names.namespace);
+        let pods = cluster().get(&path).1["items"].as_array().cloned().unwrap_or_default();
+        pods.iter().map(|pod| pod["spec"]["containers"][0]["image"].clone()).collect::<Vec<Value>>()
+    };
+    assert_eq!(images(), ["web:2", "web:2"], "the old Pods are gone when the deploy ends");
+
+    stage.gantry(&["delete", "--yes"]).run().code(0).stdout_contains("8 deleted");
+    assert_eq!(images(), Vec::<Value>::new(), "workloads are gone when their Pods are");
+    assert!(second.iter().all(|object| !stage.exists(object)));
+}
+
+#[test]
+fn an_image_that_is_not_there_is_named_and_the_same_command_waits_again() {
+    let stage = Stage::new();
+    let broken: Vec<Value> =
+        WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), "missing")).collect();
+    let objects: Vec<&Value> = broken.iter().collect();
+    for told in ["4 created", "4 objects unchanged"] {
+        let output = stage.deploy(&objects, &["--wait-timeout=3s"]);
+        output
+            .code(5)
+            .stdout_contains("container main: ImagePullBackOff: there is no such image")
+            .stdout_contains("is not ready after 3s");
+        assert_eq!(output.stdout.matches("; pod/").count(), 4, "{told}: {output}");
+    }
+    assert_eq!(stage.unready().len(), 4);
+    let corrected: Vec<Value> =
+        WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), "web:1")).collect();
+    // A controller replaces no Pod of a ReplicaSet that is there, nor the first one of a StatefulSet that never became ready.
+    let output = stage.deploy(&[&corrected[0], &corrected[2]], &["--prune=yes", "--prune-max=100%"]);
+    output.code(0).stdout_contains("2 updated, 2 deleted");
+    assert_eq!(stage.unready(), []);
+}
+
+#[test]
+fn what_waits_for_a_job_that_fails_is_not_written() {
+    let stage = Stage::new();
+    let then = stage.config("then", json!({"gantry.dev/change-rule": "upsert after upserting example.com/job"}));
+    let job = |image: &str| {
+        let mut job = stage.job("migrate", image);
+        job["metadata"]["annotations"] =
+            json!({"gantry.dev/change-group": "example.com/job", "gantry.dev/update-strategy": "fallback-on-replace"});
+        job
+    };
+    let output = stage.deploy(&[&then, &job("failing")], &[]);
+    output.code(5).stdout_contains("job.batch/migrate").stdout_contains("has failed: ");
+    output.stdout_contains("Not reached").stdout_contains("configmap/then");
+    assert!(!stage.exists(&then));
+    // The template of a Job cannot change: it is deleted and created again.
+    let output = stage.deploy(&[&then, &job("web:1")], &[]);
+    output.code(0).stdout_contains("1 created, 1 replaced");
+    assert!(stage.exists(&then));
+}
+
+#[test]
+fn a_renamed_workload_is_deleted_when_the_new_one_is_ready() {
+    let stage = Stage::new();
+    let (old, new) = (stage.workload("Deployment", "old", "web:1"), |image| stage.workload("Deployment", "new", image));
+    stage.deploy(&[&old], &[]).code(0);
+    stage.deploy(&[&new("starting")], &["--prune=yes", "--wait-timeout=2s"]).code(5).stdout_contains("its probe fails");
+    assert!(stage.exists(&old));
+    stage.deploy(&[&new("web:1")], &["--prune=yes"]).code(0).stdout_contains("1 updated, 1 deleted");
+    assert!(!stage.exists(&old));
+}
+
+#[test]
+fn a_claim_that_waits_for_its_first_pod_and_a_pending_load_balancer_hold_nobody_up() {
+    let stage = Stage::new();
+    let name = stage.0.names.namespace.clone();
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"});
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+        "storageClassName": name, "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/nowhere"}}});
+    let claim = stage.object(
+        "v1",
+        "PersistentVolumeClaim",
+        "data",
+        json!({"storageClassName": name, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
+    );
+    let mut user = stage.workload("Deployment", "user", "web:1");
+    user["spec"]["replicas"] = 1.into();
+    user["spec"]["template"]["spec"]["volumes"] =
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    user["metadata"]["annotations"] = json!({"gantry.dev/change-rule": "upsert after upserting example.com/first"});
+    let mut first = claim.clone();
+    first["metadata"]["annotations"] = json!({"gantry.dev/change-group": "example.com/first"});
+    stage.deploy(&[&class, &volume, &first, &user], &[]).code(0).stdout_contains("4 created");
+    assert_eq!(stage.unready(), []);
+
+    let balancer = stage.object("v1", "Service", "web", json!({"type": "LoadBalancer", "ports": [{"port": 80}]}));
+    let output = stage.deploy(&[&class, &volume, &first, &user, &balancer], &["--wait-timeout=2s"]);
+    output.code(5).stdout_contains("service/web").stdout_contains("load balancer");
+    for path in [format!("/apis/storage.k8s.io/v1/storageclasses/{name}"), format!("/api/v1/persistentvolumes/{name}")]
+    {
+        cluster().delete(&path);
+    }
+}
+
+#[test]
+fn a_namespace_is_gone_when_the_deploy_that_deletes_it_ends() {
+    let stage = Stage::new();
+    let name = format!("{}-more", stage.0.names.namespace);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let mut inner = stage.config("inner", json!({}));
+    inner["metadata"]["namespace"] = name.as_str().into();
+    let stays = stage.config("stays", json!({}));
+    stage.deploy(&[&namespace, &inner, &stays], &[]).code(0);
+    // Whatever controllers put into each namespace is nobody's loss.
+    eventually("the account of the namespace", || {
+        (cluster().get(&format!("/api/v1/namespaces/{name}/serviceaccounts/default")).0 == 200).then_some(())
+    });
+    let output = stage.deploy(&[&stays], &["--prune=yes", "--prune-max=100%"]);
+    output.code(0).stdout_contains("2 deleted");
+    assert_eq!(cluster().get(&format!("/api/v1/namespaces/{name}")).0, 404);
+}
+
+#[test]
+fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
+    let stage = Stage::new();
+    let namespace = stage.0.names.namespace.clone();
+    let ports = json!([{"port": 443}]);
+    let service = stage.object("v1", "Service", "hook", json!({"selector": {"run": "hook"}, "ports": ports}));
+    let hook = |bundle: Value| {
+        let client = json!({"service": {"namespace": namespace, "name": "hook"}, "caBundle": bundle});
+        let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": "nowhere"}});
+        let rules =
+            json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]);
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": namespace}, "webhooks": [{"name": "hook.example.com", "admissionReviewVersions": ["v1"],
+            "sideEffects": "None", "clientConfig": client, "namespaceSelector": selector, "rules": rules}]})
+    };
+    let workload = |image: &str| stage.workload("Deployment", "hook", image);
+    let known = hook(json!("aGVsbG8="));
+    stage.deploy(&[&service, &workload("starting"), &known], &["--wait-timeout=1s"]).code(5);
+    assert!(!stage.exists(&known));
+    stage.deploy(&[&service, &workload("web:1"), &known], &[]).code(0).stdout_contains("1 created, 1 updated");
+    stage.gantry(&["delete", "--yes"]).run().code(0);
+
+    // This one may be waited for by the workload itself, which puts its certificate there.
+    let unknown = hook(Value::Null);
+    stage.deploy(&[&service, &workload("starting"), &unknown], &["--wait-timeout=1s"]).code(5);
+    assert!(stage.exists(&unknown));
+    stage.gantry(&["delete", "--yes"]).run().code(0);
+}
