@@ -92,6 +92,27 @@ pub enum Prune {
     No,
 }
 
+/// What `--prune` says: the same, and of an app of kapp that is taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PruneFlag {
+    /// Ask on a terminal, together with the question before writing
+    Ask,
+    Yes,
+    No,
+    /// Yes, and also delete what the app of --from-kapp has and the manifests do not
+    Kapp,
+}
+
+impl From<PruneFlag> for Prune {
+    fn from(flag: PruneFlag) -> Self {
+        match flag {
+            PruneFlag::Ask => Prune::Ask,
+            PruneFlag::Yes | PruneFlag::Kapp => Prune::Yes,
+            PruneFlag::No => Prune::No,
+        }
+    }
+}
+
 /// The most members that one deploy deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneMax {

@@ -5,6 +5,7 @@ mod apps;
 mod diffs;
 mod file;
 mod flow;
+mod from_kapp;
 mod host;
 mod interrupt;
 mod look;

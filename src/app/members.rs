@@ -265,7 +265,7 @@ async fn missing(
 }
 
 /// The groups for which another server answers, through an APIService: where that is down, its objects come back with it.
-async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, ListError> {
+pub(super) async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, ListError> {
     #[derive(Deserialize)]
     struct ApiService {
         spec: Spec,

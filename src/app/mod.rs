@@ -7,6 +7,7 @@
 
 pub mod children;
 pub mod inventory;
+pub mod kapp;
 pub mod label;
 pub mod members;
 pub mod parent;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::options::{ColorChoice, DiffKind, Format, OutputSpec, Prune, PruneMax, TargetSpec};
+use crate::options::{ColorChoice, DiffKind, Format, OutputSpec, PruneFlag, PruneMax, TargetSpec};
 use crate::plan::filter::Filter;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
@@ -178,7 +178,7 @@ pub struct AppFlags {
 
     /// Delete members of the app that the manifests no longer have [default: ask on a terminal, else no]
     #[arg(long, value_name = "WHEN")]
-    pub prune: Option<Prune>,
+    pub prune: Option<PruneFlag>,
 
     /// Delete at most so many members, or such a share of them [default: 10, or 30% if that is more]
     #[arg(long, value_name = "N|P%")]
@@ -187,6 +187,14 @@ pub struct AppFlags {
     /// Also delete members that were there before the app
     #[arg(long)]
     pub prune_adopted: bool,
+
+    /// Take over the app of kapp of this name [default: that of --app] as a whole, and end it
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub from_kapp: Option<String>,
+
+    /// Leave the record of the app of kapp, though its objects are no longer kapp's
+    #[arg(long, requires = "from_kapp")]
+    pub keep_kapp_record: bool,
 
     /// Go on although another deploy of the app began less than 15 minutes ago and has not ended
     #[arg(long)]
@@ -321,9 +329,11 @@ impl DeleteArgs {
             name: Some(self.name.clone()),
             // Here the flag names the namespace of the record, whatever the configuration says.
             namespace,
-            prune: Some(Prune::Yes),
+            prune: Some(PruneFlag::Yes),
             prune_max: Some(PruneMax::Share(100)),
             prune_adopted: self.prune_adopted,
+            from_kapp: None,
+            keep_kapp_record: false,
             break_lock: self.break_lock,
         };
         let flow = FlowArgs {

@@ -73,6 +73,16 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     foreseen
 }
 
+/// Of the objects that kapp deployed, finds those of which another manager has fields, too: these are not taken along with
+/// kapp's.
+pub async fn spare_others(plan: &mut Plan, target: &Target, field_manager: &str) {
+    if plan.changes.iter().any(|change| change.kapp.seized) {
+        for found in foresee(plan, target, field_manager).await {
+            plan.changes[found.change].kapp.seized = false;
+        }
+    }
+}
+
 fn version(change: &Change) -> (&str, &str) {
     (&change.resource.group, &change.resource.version)
 }
@@ -181,6 +191,7 @@ impl ConflictFinder<'_> {
         entries
             .into_iter()
             .filter(|entry| !ours(entry) && entry.api_version == change.desired.object.api_version)
+            .filter(|entry| !(change.kapp.seized && entry.manager == "kapp" && entry.operation == "Update"))
             .filter_map(|entry| {
                 let operation = if entry.operation == "Apply" { Operation::Apply } else { Operation::Update };
                 let fields = FieldSet::read(&Json::parse(entry.fields_v1?.get()).ok()?);

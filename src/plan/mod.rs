@@ -64,6 +64,10 @@ pub struct Change {
 pub struct OfKapp {
     /// The value of the label of its app that the selector keeps: see [`rebase`].
     pub kept: Option<String>,
+    /// It is a member of the app that is taken over as a whole.
+    pub joins: bool,
+    /// The fields that kapp wrote are taken, which is no conflict; those of any other manager are not.
+    pub seized: bool,
 }
 
 /// What the server's dry run of the request that writes a change said, where that is kept: see
@@ -131,7 +135,7 @@ impl Change {
             live: self.live.as_ref().map(|live| &live.raw),
             pin,
             field_manager,
-            force_conflicts,
+            force_conflicts: force_conflicts || self.kapp.seized,
         }
     }
 

@@ -191,6 +191,8 @@ fn metadata(json: &str) -> Metadata<'_> {
 #[derive(Debug, Default)]
 pub struct Taken {
     patterns: Vec<WildMatch>,
+    /// The value of the label of the app of kapp that is taken over as a whole.
+    kapp: Option<String>,
     drops_kapp_selector: bool,
 }
 
@@ -203,6 +205,16 @@ impl Taken {
     /// The same, and Services and PodDisruptionBudgets of kapp lose the label of its app from their selectors, where `drops`.
     pub fn dropping_kapp_selector(self, drops: bool) -> Self {
         Taken { drops_kapp_selector: drops, ..self }
+    }
+
+    /// The same, with all of the app of kapp whose members have this label.
+    pub fn with_kapp(self, id: Option<&str>) -> Self {
+        Taken { kapp: id.map(str::to_owned), ..self }
+    }
+
+    /// Whether the owner's objects are taken over together, and released together at the end.
+    fn takes_all_of(&self, owner: Option<&Owner>) -> bool {
+        matches!((owner, &self.kapp), (Some(Owner::Kapp(id)), Some(taken)) if id == taken)
     }
 
     /// See [`super::rebase`].
@@ -221,7 +233,7 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     let looks = |change: &Change| match change.action {
         Action::Update => true,
         // Nothing of it is written, unless its marks go.
-        Action::Unchanged => !taken.patterns.is_empty(),
+        Action::Unchanged => !taken.patterns.is_empty() || taken.kapp.is_some(),
         _ => false,
     };
     let looked_at: Vec<usize> = (0..changes.len()).filter(|index| looks(&changes[*index])).collect();
@@ -236,6 +248,10 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     let found = in_parallel(&looked_at, look);
     for (index, (owner, joins)) in looked_at.into_iter().zip(found) {
         let change = &mut changes[index];
+        if taken.takes_all_of(owner.as_ref()) {
+            (change.action, change.kapp.joins, change.kapp.seized) = (Action::Adopt, true, true);
+            continue;
+        }
         change.owner = owner.map(Box::new);
         if joins || change.owner.is_some() && taken.takes(&change.desired.object) {
             change.action = Action::Adopt;
@@ -269,6 +285,10 @@ pub fn refused(plan: &Plan) -> Vec<Problem> {
              unless you make it release them first",
             owner.consequence()
         );
+        let help = match owner {
+            Owner::Kapp(_) => format!("{help}. To take over the whole app of kapp: --app=NAME --from-kapp=NAME"),
+            _ => help,
+        };
         Problem::new(message).at(first.desired.origin.location()).help(help)
     };
     owned.into_iter().map(problem).collect()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Action, Change};
 use crate::app::members::{Facts, Found, Live};
 use crate::app::versions::Identity;
-use crate::app::{PART_OF, Parent};
+use crate::app::{App, PART_OF, Parent};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
@@ -88,7 +88,7 @@ pub fn decide(
     };
     for found in live.found.iter().filter(left) {
         let Found { object, resource, facts } = found;
-        let is_protected = is_protected(object, parent);
+        let is_protected = is_protected(object, &parent.app);
         let fate = match fate(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
             Fate::Delete | Fate::Adopted if is_protected => {
                 Fate::Orphan("gantry never deletes such a namespace or an app's own record".into())
@@ -126,10 +126,10 @@ pub fn decide(
 }
 
 /// Namespaces that the cluster or the app cannot be without, and the parents of apps.
-fn is_protected(object: &ObjectRef, parent: &Parent) -> bool {
+pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
     let name = object.name.as_str();
-    let of_cluster = name == "default" || name.starts_with("kube-") || name == parent.app.namespace;
-    object.is_namespace() && of_cluster || object.identity() == parent.app.parent().identity()
+    let of_cluster = name == "default" || name.starts_with("kube-") || name == app.namespace;
+    object.is_namespace() && of_cluster || object.identity() == app.parent().identity()
 }
 
 /// `adopted` is what the inventory says of the uid, if it has it.
@@ -151,7 +151,7 @@ fn fate(facts: &Facts, id: &str, adopted: Option<bool>, prunes_adopted: bool) ->
 }
 
 /// Why the object stays.
-fn kept(facts: &Facts) -> Option<String> {
+pub fn kept(facts: &Facts) -> Option<String> {
     if let Some(owner) = facts.owners.iter().find(|owner| owner.controller == Some(true)) {
         return Some(format!("{} {} controls it", owner.kind, owner.name));
     }

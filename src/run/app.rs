@@ -8,6 +8,7 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::from_kapp::FromKapp;
 use super::host::Host;
 use crate::app::members::{self, Found, Live};
 use crate::app::parent::{self, Content, Last, reach};
@@ -20,7 +21,7 @@ use crate::config::Settings;
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult};
 use crate::manifest::Manifest;
-use crate::options::{Prune, PruneMax, TargetSpec};
+use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
 use crate::plan::removal::{self, Removal, Removals};
 use crate::plan::strategy::{self, Strategy};
 use crate::plan::{Change, Plan};
@@ -39,6 +40,7 @@ pub struct Managed {
     prune: Prune,
     prunes_adopted: bool,
     deletes: bool,
+    kapp: Option<FromKapp>,
 }
 
 /// What the run does with the app.
@@ -75,8 +77,18 @@ pub async fn open(
 ) -> Result<Option<Managed>> {
     let Use { writes, asks, deletes } = use_of;
     let Some(name) = &settings.app else {
-        return Ok(None);
+        return match flags.from_kapp {
+            Some(_) => {
+                let problem = Problem::new("--from-kapp takes an app of kapp over into an app, and none is named");
+                Err(Error::usage(problem.help("name the app: --app=NAME")))
+            }
+            None => Ok(None),
+        };
     };
+    if flags.prune == Some(PruneFlag::Kapp) && flags.from_kapp.is_none() {
+        let problem = Problem::new("--prune=kapp is about an app of kapp, and none is taken over");
+        return Err(Error::usage(problem.help("name it with --from-kapp, or say --prune=yes")));
+    }
     if let TargetSpec::Dir(_) = settings.target {
         let problem = Problem::new("a folder that stands in for a cluster keeps no apps");
         return Err(Error::usage(problem.help("deploy without --app, or to a cluster")));
@@ -106,13 +118,17 @@ pub async fn open(
         None => Live::default(),
     };
     let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
-    let older = versions::number(manifests, &live.found, namespace)?;
+    let from_kapp = FromKapp::open(flags, &app, parent.as_ref(), target, asks, settings.prune, &settings.field_manager);
+    let kapp = from_kapp.await?;
+    // Versions that kapp made are counted on.
+    let found = live.found.iter().chain(kapp.iter().flat_map(FromKapp::found)).cloned().collect::<Vec<_>>();
+    let older = versions::number(manifests, &found, namespace)?;
     let prune = match settings.prune {
         None | Some(Prune::Ask) if asks => Prune::Ask,
         Some(Prune::Yes) => Prune::Yes,
         _ => Prune::No,
     };
-    Ok(Some(Managed { app, parent, live, older, prune, prunes_adopted: flags.prune_adopted, deletes }))
+    Ok(Some(Managed { app, parent, live, older, prune, prunes_adopted: flags.prune_adopted, deletes, kapp }))
 }
 
 impl Managed {
@@ -121,8 +137,22 @@ impl Managed {
         &self.live.content
     }
 
-    /// Puts what leaves the app into the plan.
+    /// The label of the app of kapp that is taken over.
+    pub fn kapp_id(&self) -> Option<&str> {
+        self.kapp.as_ref().and_then(FromKapp::id)
+    }
+
+    /// Puts what leaves the app into the plan, and what leaves the app of kapp that it takes over.
     pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
+        let mut foreseen = self.plan_own(plan, settings);
+        if let Some(kapp) = &self.kapp {
+            let (deleted, members) = kapp.plan(plan, &mut foreseen, settings.prune);
+            foreseen.blocks.extend(self.too_many(deleted, members, settings));
+        }
+        foreseen
+    }
+
+    fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = Foreseen::default();
         foreseen.hindrances.extend(self.too_large(plan));
         let Some(parent) = &self.parent else {
@@ -161,24 +191,24 @@ impl Managed {
             }
             return foreseen;
         }
-        let is_few = match settings.prune_max {
-            Some(most) => most.allows(deleted.len(), members),
-            None => deleted.len() <= 10 || PruneMax::Share(30).allows(deleted.len(), members),
-        };
-        if !is_few {
-            let message = format!(
-                "PruneLimit: {} of {members} members of the app {} would be deleted",
-                deleted.len(),
-                self.app.name
-            );
-            let help = format!(
-                "if they are to go: --prune-max={}; if not, see whether all manifests are there",
-                deleted.len()
-            );
-            foreseen.blocks.push(Problem::new(message).help(help));
-        }
+        foreseen.blocks.extend(self.too_many(deleted.len(), members, settings));
         plan.removals.splice(0..0, deleted);
         foreseen
+    }
+
+    /// More would be deleted than one deploy may.
+    fn too_many(&self, deleted: usize, members: usize, settings: &Settings) -> Option<Problem> {
+        let is_few = match settings.prune_max {
+            Some(most) => most.allows(deleted, members),
+            None => deleted <= 10 || PruneMax::Share(30).allows(deleted, members),
+        };
+        let message = || {
+            let message =
+                format!("PruneLimit: {deleted} of {members} members of the app {} would be deleted", self.app.name);
+            let help = format!("if they are to go: --prune-max={deleted}; if not, see whether all manifests are there");
+            Problem::new(message).help(help)
+        };
+        (!is_few).then(message)
     }
 
     /// Why the record could not keep the members that the app will have. Found before the first write: it would have to be
@@ -252,6 +282,9 @@ impl Managed {
         };
         let asked = stream::iter(kinds).map(|(kind, removals)| ask(kind, removals)).buffer_unordered(8);
         let mut problems: Vec<Problem> = asked.collect::<Vec<_>>().await.into_iter().flatten().collect();
+        if let Some(kapp) = &self.kapp {
+            problems.extend(kapp.forbidden(target).await);
+        }
         problems.sort();
         problems.dedup();
         problems
@@ -268,13 +301,16 @@ impl Managed {
     ///
     /// # Errors
     /// It cannot be written.
-    pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> std::result::Result<(), Problem> {
+    pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> Result<()> {
+        if let Some(kapp) = &self.kapp {
+            kapp.end(plan, target).await.map_err(Error::Failed)?;
+        }
         let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
         if !self.is_stale(&content) {
             return Ok(());
         }
         content.last = last(Outcome::Applied, target, host).await;
-        self.end(self.parent.as_ref(), content, target).await
+        self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)
     }
 
     /// Writes the record as it is after the run, or deletes it with the last member of an app that ends.
@@ -316,7 +352,8 @@ impl Managed {
             match uid {
                 Some(uid) => {
                     let known = before.filter(|member| member.uid == uid);
-                    let adopted = known.map_or(change.action == Action::Adopt, |member| member.adopted);
+                    let adopted =
+                        known.map_or(change.action == Action::Adopt && !change.kapp.joins, |member| member.adopted);
                     content.members.insert(Member::of(object, uid, adopted));
                 }
                 None => content.members.extend(before.cloned()),
@@ -420,6 +457,16 @@ pub async fn deploy(
         }
         false => not_removed(),
     };
+    let is_done = removed.results.iter().all(|result| *result != ApplyResult::NotReached)
+        && removed.problems().next().is_none()
+        && applied.problems.is_empty()
+        && applied.unready.is_empty()
+        && !applied.interrupted;
+    if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done)
+        && let Err(problems) = kapp.end(plan, target).await
+    {
+        removed.problems.extend(problems);
+    }
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
     let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();
     let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
@@ -500,7 +547,7 @@ const REASON: usize = 1000;
 const NAMED: usize = 20;
 
 /// A sentence about all of the objects; `None` without any.
-fn listed<'o>(
+pub(super) fn listed<'o>(
     objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
     say: impl FnOnce(String) -> String,
 ) -> Option<Problem> {

@@ -209,7 +209,7 @@ async fn steps(
             }
         }
         if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
-            Box::pin(managed.settle(&plan, &target, host)).await.map_err(Error::failed)?;
+            Box::pin(managed.settle(&plan, &target, host)).await?;
         }
         return Ok(verdict.exit);
     }
@@ -296,7 +296,7 @@ fn configure(
         take_ownership: args.take_ownership.clone(),
         app: args.app.name.clone(),
         app_namespace: args.app.namespace.clone(),
-        prune: args.app.prune,
+        prune: args.app.prune.map(Into::into),
         prune_max: args.app.prune_max,
         wait: args.wait,
         apply_timeout: args.apply_timeout.clone(),

@@ -57,12 +57,15 @@ pub async fn look(
         settles_doubts: true,
         app: id.as_deref(),
         known: app.map_or(&none, Managed::content),
-        taken: &owner::Taken::new(&settings.take_ownership).dropping_kapp_selector(showing.drops_kapp_selector),
+        taken: &owner::Taken::new(&settings.take_ownership)
+            .dropping_kapp_selector(showing.drops_kapp_selector)
+            .with_kapp(app.and_then(Managed::kapp_id)),
         keeps_answers: showing.diff.is_some(),
     };
     manifests.retain(|manifest| filter::may_match(showing.filters, &manifest.object));
     let mut plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     filter::apply(showing.filters, &mut plan);
+    conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);

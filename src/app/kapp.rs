@@ -1,0 +1,374 @@
+//! Apps of kapp, which a deploy takes over as a whole: their record, their members, and what ends them.
+//!
+//! kapp keeps an app in the ConfigMap `NAME.apps.k14s.io` (`NAME` in old versions) with the label `kapp.k14s.io/is-app`; its
+//! `data.spec` is JSON with the label of the members and their kinds. Each change of the app is a ConfigMap of its own. A member
+//! carries the label and an annotation that names the object itself: what has the label and another annotation, or none, is
+//! a copy by some controller (Pods, ReplicaSets, EndpointSlices).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+use serde::Deserialize;
+
+use super::config_maps;
+use super::inventory::group_kind;
+use super::members::{Facts, Found, aggregated, read};
+use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, Target, Unmark, Wanted};
+use crate::plan::owner::{KAPP_APP, Owner};
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{Live, ObjectRef, Resource};
+
+const SUFFIX: &str = ".apps.k14s.io";
+const IS_APP: &str = "kapp.k14s.io/is-app";
+const IS_CHANGE: &str = "kapp.k14s.io/is-app-change";
+/// By which a change names its app: the value of the app's label, and in old versions the name of the record.
+const CHANGE_OF_LABEL: &str = "kapp.k14s.io/app-change-app-label";
+const CHANGE_OF_NAME: &str = "kapp.k14s.io/app-change-app";
+const IDENTITY: &str = "kapp.k14s.io/identity";
+
+const PAGE: u32 = 500;
+/// How often an object is looked at again that moved while its marks were removed.
+const TRIES: u32 = 5;
+
+/// The record of an app of kapp.
+#[derive(Debug)]
+pub struct Record {
+    object: ObjectRef,
+    live: Live,
+    /// The value of the label.
+    pub id: String,
+    spec: Spec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    label_key: String,
+    label_value: String,
+    last_change: Option<Change>,
+    #[serde(rename = "usedGVs")]
+    used_gvs: Option<Vec<Used>>,
+    #[serde(rename = "usedGKs")]
+    used_gks: Option<Vec<Used>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Change {
+    namespaces: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Used {
+    group: String,
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct ConfigMap {
+    metadata: Metadata,
+    #[serde(default)]
+    data: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+/// What carries the label of an app of kapp.
+#[derive(Debug, Default)]
+pub struct Members {
+    pub found: Vec<Found>,
+    /// Kinds that could not be listed: there may be more.
+    pub unread: Vec<Problem>,
+}
+
+impl Record {
+    /// Reads the record of the app; `None` where there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no record of kapp.
+    pub async fn read(name: &str, namespace: &str, target: &Target) -> Result<Option<Self>> {
+        let names = match name.ends_with(SUFFIX) {
+            true => vec![name.to_owned()],
+            false => vec![format!("{name}{SUFFIX}"), name.to_owned()],
+        };
+        let object = |name: String| ObjectRef {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some(namespace.to_owned()),
+            name,
+        };
+        let objects: Vec<ObjectRef> = names.into_iter().map(object).collect();
+        let resource = Arc::new(config_maps());
+        let wanted: Vec<Wanted> =
+            objects.iter().map(|object| Wanted { resource: resource.clone(), object: object.clone().into() }).collect();
+        let read = target.read(&wanted, &|_, _| ()).await?;
+        let live = objects.into_iter().zip(read).find_map(|(object, live)| Some((object, live?)));
+        live.map(|(object, live)| Self::of(object, live).map_err(Error::failed)).transpose()
+    }
+
+    fn of(object: ObjectRef, live: Live) -> std::result::Result<Self, Problem> {
+        let wrong = |why: String| {
+            Problem::new(format!("{object} keeps no app of kapp: {why}"))
+                .help("name the app as kapp ls does: --from-kapp=NAME, in the namespace of -n")
+        };
+        let ConfigMap { metadata, data } =
+            serde_json::from_str(&live.raw.json()).map_err(|error| wrong(error.to_string()))?;
+        if !metadata.labels.unwrap_or_default().contains_key(IS_APP) {
+            return Err(wrong(format!("it has no label {IS_APP}")));
+        }
+        let data = data.unwrap_or_default();
+        let spec: Spec = serde_json::from_str(data.get("spec").map_or("", String::as_str))
+            .map_err(|error| wrong(format!("data.spec: {error}")))?;
+        if spec.label_key != KAPP_APP || spec.label_value.is_empty() {
+            return Err(wrong(format!("the label of its members is not {KAPP_APP}")));
+        }
+        Ok(Record { id: spec.label_value.clone(), object, live, spec })
+    }
+
+    /// The app's name as kapp knows it.
+    pub fn name(&self) -> &str {
+        self.object.name.strip_suffix(SUFFIX).unwrap_or(&self.object.name)
+    }
+
+    /// Everything that carries the label, of the kinds that the record names.
+    ///
+    /// # Errors
+    /// The server does not say what it serves.
+    pub async fn members(&self, target: &Target) -> Result<Members> {
+        let kinds = |used: &[Used]| used.iter().map(|used| group_kind(&used.group, &used.kind)).collect();
+        let kinds: Option<BTreeSet<String>> = self.spec.used_gks.as_deref().map(kinds);
+        let groups: BTreeSet<&str> =
+            self.spec.used_gvs.iter().flatten().map(|version| version.group.as_str()).collect();
+        let listable = target.listable().await?;
+        let is_used = |resource: &Resource| match &kinds {
+            Some(kinds) => kinds.contains(&group_kind(&resource.group, &resource.kind)),
+            // The record of an old version.
+            None => groups.is_empty() || groups.contains(resource.group.as_str()),
+        };
+        let mut members = Members::default();
+        let served: BTreeSet<String> =
+            listable.iter().map(|resource| group_kind(&resource.group, &resource.kind)).collect();
+        let missing: Vec<&String> = kinds.iter().flatten().filter(|kind| !served.contains(*kind)).collect();
+        if !missing.is_empty() {
+            let groups = aggregated(target).await;
+            let group = |kind: &str| kind.split_once('.').map_or(String::new(), |(_, group)| group.to_owned());
+            // Without its CRD, nothing of a kind is left.
+            let is_hidden = |kind: &&&String| groups.as_ref().map_or(true, |groups| groups.contains(&group(kind)));
+            members.unread.extend(missing.iter().filter(is_hidden).map(|kind| {
+                Problem::new(format!("{kind} is not served, so nobody knows whether kapp's app has any"))
+                    .help("is an aggregated API down? kubectl get apiservices")
+            }));
+        }
+        let resources = listable.into_iter().filter(is_used).map(Arc::new);
+        let answers: Vec<_> =
+            stream::iter(resources).map(|kind| self.list(kind, target)).buffer_unordered(IN_FLIGHT).collect().await;
+        for answer in answers {
+            match answer {
+                Ok(found) => members.found.extend(found),
+                Err(problem) => members.unread.push(problem),
+            }
+        }
+        members.found.sort_by(|a, b| a.object.cmp(&b.object));
+        members.unread.sort();
+        members.unread.dedup();
+        Ok(members)
+    }
+
+    /// The objects of one kind: of all namespaces, and without that right of those in which kapp last deployed.
+    async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Vec<Found>, Problem> {
+        let selector = format!("{KAPP_APP}={}", self.id);
+        let list = async |namespace: Option<&str>| {
+            let request =
+                ListRequest { resource: &resource, namespace, label_selector: Some(&selector), page_size: PAGE };
+            let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
+            target.list(&request).gather(gather).await
+        };
+        let mut answer = list(None).await;
+        if resource.namespaced && matches!(answer, Err(ListError::Forbidden { .. })) {
+            let last = self.spec.last_change.as_ref().and_then(|change| change.namespaces.as_ref());
+            let namespaces: BTreeSet<&str> =
+                last.into_iter().flatten().chain(&self.object.namespace).map(String::as_str).collect();
+            let mut all = Vec::new();
+            for namespace in namespaces {
+                match list(Some(namespace)).await {
+                    Ok(found) => all.extend(found),
+                    Err(error) => {
+                        answer = Err(error);
+                        return self.listed(answer);
+                    }
+                }
+            }
+            answer = Ok(all);
+        }
+        self.listed(answer)
+    }
+
+    fn listed(&self, answer: std::result::Result<Vec<Found>, ListError>) -> std::result::Result<Vec<Found>, Problem> {
+        match answer {
+            Ok(found) => Ok(found),
+            Err(ListError::NotServed(_)) => Ok(Vec::new()),
+            Err(error) => {
+                let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+                let message = format!("could not look for members of kapp's app {}: {}", self.name(), what.message);
+                Err(Problem { message, ..what })
+            }
+        }
+    }
+
+    /// Deletes the record, the changes before the app itself.
+    ///
+    /// # Errors
+    /// Something of it could not be deleted.
+    pub async fn delete(&self, target: &Target) -> std::result::Result<(), Problem> {
+        let resource = Arc::new(config_maps());
+        let mut changes: BTreeMap<Arc<ObjectRef>, Found> = BTreeMap::new();
+        for (key, value) in [(CHANGE_OF_LABEL, self.id.as_str()), (CHANGE_OF_NAME, self.name())] {
+            // Longer ones are no values of labels; kapp then sets the other label only.
+            if value.len() > 63 {
+                continue;
+            }
+            let selector = format!("{IS_CHANGE},{key}={value}");
+            let request = ListRequest {
+                resource: &resource,
+                namespace: self.object.namespace.as_deref(),
+                label_selector: Some(&selector),
+                page_size: PAGE,
+            };
+            let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
+            let found = self.listed(target.list(&request).gather(gather).await)?;
+            // A change of another app of that name is that app's.
+            let of_this = found
+                .into_iter()
+                .filter(|found| found.facts.labels.get(CHANGE_OF_LABEL).is_none_or(|label| *label == self.id));
+            changes.extend(of_this.map(|found| (found.object.clone(), found)));
+        }
+        for Found { object, facts, .. } in changes.values() {
+            delete(&resource, object, &facts.uid, &facts.resource_version, target).await?;
+        }
+        delete(&resource, &self.object, &self.live.uid, &self.live.resource_version, target).await
+    }
+}
+
+async fn delete(
+    resource: &Resource,
+    object: &ObjectRef,
+    uid: &str,
+    resource_version: &str,
+    target: &Target,
+) -> std::result::Result<(), Problem> {
+    let delete = Delete { resource, object, uid, resource_version, foreground: false };
+    target.delete(&delete).await.map_err(|error| {
+        let (why, help) = match error {
+            DeleteError::Changed => ("it changed after it was read".to_owned(), None),
+            DeleteError::Refused(problem) => (problem.message, problem.help),
+        };
+        let message = format!("everything is deployed, but {object} of kapp could not be deleted: {why}");
+        Problem::new(message).help(help.unwrap_or_else(|| "run the same command again".to_owned()))
+    })
+}
+
+/// Whether the annotation of kapp names the object itself.
+pub fn is_member(object: &ObjectRef, facts: &Facts) -> bool {
+    let Some(identity) = facts.annotations.get(IDENTITY) else { return false };
+    let ObjectRef { kind, namespace, name, .. } = object;
+    let named = format!("{}/{}/{kind}/{name}", namespace.as_deref().unwrap_or_default(), object.group());
+    matches!(identity.split(';').collect::<Vec<_>>()[..], ["v1", object, _] if object == named)
+}
+
+/// Removes kapp's marks from objects that it no longer owns. What is gone, or another object by now, needs nothing.
+///
+/// `keeps` says which of the marks somebody has written on purpose.
+///
+/// # Errors
+/// The objects that still carry them.
+pub async fn release(
+    members: &[&Found],
+    target: &Target,
+    field_manager: &str,
+    keeps: &(dyn Fn(&ObjectRef, &str) -> bool + Sync),
+) -> std::result::Result<(), Vec<Problem>> {
+    let marks_of = Owner::Kapp(String::new()).marks();
+    let one = async |found: &&Found| {
+        let Found { object, resource, facts } = found;
+        let remains = |why: String| {
+            Problem::new(format!("{object} was deployed, but still carries the label of kapp's app: {why}"))
+                .help("run the same command again; until then kapp delete would delete it")
+        };
+        let marks = |marks: &[&'static str]| -> Vec<&'static str> {
+            marks.iter().copied().filter(|key| !keeps(object, key)).collect()
+        };
+        let (labels, annotations) = (marks(&marks_of.labels), marks(&marks_of.annotations));
+        for _ in 0..TRIES {
+            let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+            let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
+            let Some(live) = read.into_iter().flatten().next().filter(|live| live.uid == facts.uid) else {
+                return Ok(());
+            };
+            let unmark =
+                Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
+            match target.unmark(&unmark).await {
+                Ok(_) => return Ok(()),
+                Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
+                // A controller writes its status at any time.
+                Err(_) => {}
+            }
+        }
+        Err(remains("it kept changing".to_owned()))
+    };
+    let answers: Vec<_> = stream::iter(members).map(one).buffer_unordered(IN_FLIGHT).collect().await;
+    let problems: Vec<Problem> = answers.into_iter().filter_map(std::result::Result::err).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::RawObject;
+
+    fn record(json: serde_json::Value) -> std::result::Result<Record, String> {
+        let object = ObjectRef {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("prod".into()),
+            name: "shop.apps.k14s.io".into(),
+        };
+        let live = Live { raw: RawObject::from_value(&json), uid: "u".into(), resource_version: "1".into() };
+        Record::of(object, live).map_err(|problem| problem.message)
+    }
+
+    #[test]
+    fn a_record_says_which_label_and_kinds_its_members_have() {
+        let spec = r#"{"labelKey":"kapp.k14s.io/app","labelValue":"17","lastChangeName":"shop-change-1",
+            "lastChange":{"startedAt":"2026-01-01T00:00:00Z","namespaces":["prod"]},
+            "usedGVs":[{"Group":"","Version":"v1"}],"usedGKs":[{"Group":"","Kind":"Service"}]}"#;
+        let labels = serde_json::json!({IS_APP: ""});
+        let of = |labels, spec| record(serde_json::json!({"metadata": {"labels": labels}, "data": {"spec": spec}}));
+        let read = of(labels.clone(), spec).unwrap();
+        assert_eq!((read.id.as_str(), read.name()), ("17", "shop"));
+        assert_eq!(read.spec.used_gks.unwrap()[0].kind, "Service");
+        assert!(of(serde_json::json!({}), spec).unwrap_err().contains("no label kapp.k14s.io/is-app"));
+        assert!(of(labels.clone(), "{").unwrap_err().contains("data.spec"));
+        assert!(of(labels, "{}").unwrap_err().contains("the label of its members"));
+    }
+
+    #[test]
+    fn a_copy_names_another_object() {
+        let of = |kind: &str, identity: &str| {
+            let (api_version, namespace) = ("apps/v1".to_owned(), Some("prod".to_owned()));
+            let object = ObjectRef { api_version, kind: kind.into(), namespace, name: "web".into() };
+            let annotations = [(IDENTITY.to_owned(), identity.to_owned())].into();
+            is_member(&object, &Facts { annotations, ..Facts::default() })
+        };
+        assert!(of("Deployment", "v1;prod/apps/Deployment/web;apps/v1"));
+        assert!(of("Deployment", "v1;prod/apps/Deployment/web;apps/v1beta1"), "another version is the same object");
+        for other in ["v1;prod/apps/ReplicaSet/web;apps/v1", "v2;prod/apps/Deployment/web;apps/v1", ""] {
+            assert!(!of("Deployment", other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `--from-kapp`: a deploy that takes over an app of kapp as a whole.
+//!
+//! What the manifests name joins the app; what they do not name is deleted only where the user says so about this app. Until all of that
+//! has succeeded the objects carry kapp's label beside that of the app, and kapp's record stays: whatever stops the run, the
+//! same command goes on. Then kapp's marks go, and its record last.
+
+use super::app::{Foreseen, listed};
+use crate::app::kapp::{self, Members, Record};
+use crate::app::members::Found;
+use crate::app::{App, Parent};
+use crate::cli::AppFlags;
+use crate::cluster::Target;
+use crate::finding::Action;
+use crate::options::{Prune, PruneFlag};
+use crate::plan::Plan;
+use crate::plan::removal::{self, Removal};
+use crate::problem::{Error, Problem, Result};
+use crate::rbac::Atom;
+use crate::resource::ObjectRef;
+use crate::text;
+
+/// The app of kapp that a run takes over.
+pub struct FromKapp {
+    app: App,
+    name: String,
+    /// `None` where it has been taken over already.
+    record: Option<Record>,
+    members: Members,
+    /// Uids of the inventory: what has been taken over and is the app's own business.
+    ours: std::collections::BTreeSet<String>,
+    /// What the manifests do not have is deleted.
+    deletes: bool,
+    keeps_record: bool,
+    field_manager: String,
+}
+
+/// What becomes of an object that carries kapp's label.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    /// The manifests have it.
+    Joins,
+    Leaves,
+    /// It is let go, by whose words.
+    Stays(String),
+    /// A controller copied the label.
+    Copy,
+}
+
+impl FromKapp {
+    /// Reads the app of kapp that the flags name, if they do.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is none and nothing has been taken over.
+    pub async fn open(
+        flags: &AppFlags,
+        app: &App,
+        parent: Option<&Parent>,
+        target: &Target,
+        asks: bool,
+        prune: Option<Prune>,
+        field_manager: &str,
+    ) -> Result<Option<Self>> {
+        let Some(name) = &flags.from_kapp else { return Ok(None) };
+        let name = if name.is_empty() { app.name.clone() } else { name.clone() };
+        let record = Record::read(&name, &app.namespace, target).await?;
+        if record.is_none() && parent.is_none() {
+            let message = format!("there is no app {name} of kapp in namespace {}", app.namespace);
+            let help = "kapp ls -A lists those that there are; -n or --app-namespace names the namespace of its record";
+            return Err(Error::failed(Problem::new(message).help(help)));
+        }
+        let members = match &record {
+            Some(record) => record.members(target).await?,
+            None => Members::default(),
+        };
+        let deletes = flags.prune == Some(PruneFlag::Kapp) || asks && prune != Some(Prune::No);
+        let ours = parent.iter().flat_map(|parent| &parent.members).map(|member| member.uid.clone()).collect();
+        let (keeps_record, field_manager) = (flags.keep_kapp_record, field_manager.to_owned());
+        let app = app.clone();
+        Ok(Some(FromKapp { app, name, record, members, ours, deletes, keeps_record, field_manager }))
+    }
+
+    /// The value of the label.
+    pub fn id(&self) -> Option<&str> {
+        self.record.as_ref().map(|record| record.id.as_str())
+    }
+
+    /// What carries the label.
+    pub fn found(&self) -> &[Found] {
+        &self.members.found
+    }
+
+    fn fate(&self, found: &Found, plan: &Plan) -> Fate {
+        let Found { object, facts, .. } = found;
+        let is_named = plan.changes.iter().any(|change| {
+            change.desired.object.identity() == object.identity()
+                || change.live.as_ref().is_some_and(|live| live.uid == facts.uid)
+        });
+        match () {
+            () if is_named => Fate::Joins,
+            () if !kapp::is_member(object, facts) => Fate::Copy,
+            () if removal::is_protected(object, &self.app) => {
+                Fate::Stays("gantry never deletes such a namespace or an app's own record".into())
+            }
+            () => removal::kept(facts).map_or(Fate::Leaves, Fate::Stays),
+        }
+    }
+
+    /// Puts what leaves kapp's app into the plan. Answers how many objects are deleted, of how many.
+    pub fn plan(&self, plan: &mut Plan, foreseen: &mut Foreseen, prune: Option<Prune>) -> (usize, usize) {
+        let App { name, namespace } = &self.app;
+        if self.record.is_none() {
+            let message = format!("there is no app {} of kapp in namespace {namespace} any more", self.name);
+            foreseen.notices.push(Problem::new(message).help("leave out --from-kapp"));
+            return (0, 0);
+        }
+        let joining = plan.changes.iter().filter(|change| change.kapp.joins).count();
+        if joining > 0 {
+            let message = format!(
+                "{} of kapp's app {} join the app {name}; until this deploy has succeeded, kapp delete would delete them",
+                text::count(joining, "object"),
+                self.name,
+            );
+            foreseen.notices.push(Problem::new(message));
+        }
+        if !self.members.unread.is_empty() {
+            let told = if prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
+            told.extend(self.members.unread.iter().cloned().map(|problem| {
+                let others = problem.help.as_ref().map(|help| format!("{help}; or ")).unwrap_or_default();
+                problem.help(format!("{others}deploy with --prune=no, which leaves kapp's record"))
+            }));
+        }
+        let (mut leaving, mut members) = (Vec::new(), 0);
+        for found in &self.members.found {
+            let fate = self.fate(found, plan);
+            members += usize::from(fate != Fate::Copy);
+            match fate {
+                Fate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
+                Fate::Stays(why) => foreseen.notices.push(Problem::new(format!(
+                    "{} leaves kapp's app {} and stays in the cluster: {why}",
+                    found.object, self.name
+                ))),
+                _ => {}
+            }
+        }
+        if !self.deletes || !self.members.unread.is_empty() {
+            if let Some(problem) = listed(leaving.iter().map(|found| &*found.object), |objects| {
+                format!("{objects} of kapp's app {} left the manifests and stay, and so does its record", self.name)
+            }) {
+                foreseen.notices.push(problem.help("delete them: --prune=kapp"));
+            }
+            return (0, members);
+        }
+        let number = leaving.len();
+        let removals = leaving.into_iter().map(|Found { object, resource, facts }| Removal {
+            object: object.clone(),
+            resource: resource.clone(),
+            facts: facts.clone(),
+            action: Action::Delete,
+            is_done: facts.deleted.is_some(),
+        });
+        plan.removals.splice(0..0, removals);
+        (number, members)
+    }
+
+    /// Whether the user may delete kapp's record. Asked before the first write.
+    pub async fn forbidden(&self, target: &Target) -> Option<Problem> {
+        if self.record.is_none() || self.keeps_record {
+            return None;
+        }
+        let atom = Atom::Resource {
+            group: String::new(),
+            resource: "configmaps".to_owned(),
+            name: None,
+            verb: "delete".to_owned(),
+        };
+        let namespace = &self.app.namespace;
+        match target.access_review(Some(namespace), &atom).await {
+            Ok(true) => None,
+            Ok(false) => {
+                let message = format!("not permitted to delete the record of kapp's app {} in {namespace}", self.name);
+                let help = "grant the verb delete on configmaps, or leave the record: --keep-kapp-record";
+                Some(Problem::new(message).help(help))
+            }
+            Err(problem) => Some(problem),
+        }
+    }
+
+    /// Removes kapp's marks, and its record where nothing of the app is left. To be called when all else has succeeded.
+    ///
+    /// # Errors
+    /// What is left of kapp's app.
+    pub async fn end(&self, plan: &Plan, target: &Target) -> std::result::Result<(), Vec<Problem>> {
+        let Some(record) = &self.record else { return Ok(()) };
+        let is_deleted = |object: &ObjectRef| {
+            plan.removals
+                .iter()
+                .any(|removal| removal.action == Action::Delete && removal.object.identity() == object.identity())
+        };
+        let (mut released, mut is_whole) = (Vec::new(), self.members.unread.is_empty());
+        for found in self.members.found.iter().filter(|found| !is_deleted(&found.object)) {
+            match self.fate(found, plan) {
+                Fate::Joins | Fate::Stays(_) => released.push(found),
+                Fate::Leaves => is_whole = false,
+                Fate::Copy => {}
+            }
+        }
+        let written = |object: &ObjectRef| {
+            plan.changes.iter().find(|change| change.desired.object.identity() == object.identity())
+        };
+        // What the manifest says itself is nobody else's.
+        let keeps = |object: &ObjectRef, key: &str| {
+            written(object).is_some_and(|change| {
+                let metadata = &change.desired.raw.value()["metadata"];
+                ["labels", "annotations"].iter().any(|kind| metadata[kind].get(key).is_some())
+            })
+        };
+        kapp::release(&released, target, &self.field_manager, &keeps).await?;
+        if is_whole && !self.keeps_record {
+            record.delete(target).await.map_err(|problem| vec![problem])?;
+        }
+        Ok(())
+    }
+}
