@@ -101,7 +101,11 @@ impl ControlPlane {
         let arguments = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<String>>();
         supervisor.run("kube-controller-manager", &controller_manager, &arguments(&[&common, &manager]));
         supervisor.run("kube-scheduler", &scheduler, &arguments(&[&common]));
-        let node = json!({"metadata": {"name": "node", "annotations": {"kwok.x-k8s.io/node": "fake"}}});
+        // What many workloads ask of their node.
+        let labels =
+            json!({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "node"});
+        let node =
+            json!({"metadata": {"name": "node", "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}});
         let (status, answer) = started.api.post("/api/v1/nodes", &node);
         assert_eq!(status, 201, "{answer}");
         supervisor.run("kwok", &kwok, &arguments(&[&nodes]));
