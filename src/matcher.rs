@@ -94,6 +94,7 @@ pub struct Facts<'a> {
 
 enum Content<'a> {
     Raw(&'a RawObject),
+    Json(&'a str),
     Tree(&'a Value),
     /// Nothing but its metadata is known.
     Metadata(&'a Value),
@@ -106,6 +107,11 @@ impl<'a> Facts<'a> {
 
     pub fn of_raw(object: &'a ObjectRef, scope: Scope<'a>, raw: &'a RawObject) -> Self {
         Self::new(object, scope, Content::Raw(raw))
+    }
+
+    /// A live object, as the server writes it.
+    pub fn of_json(object: &'a ObjectRef, json: &'a str) -> Self {
+        Self::new(object, Scope::of(object), Content::Json(json))
     }
 
     /// A live object, which is where its reference says.
@@ -121,6 +127,7 @@ impl<'a> Facts<'a> {
     fn content(&self) -> &Value {
         match self.content {
             Content::Raw(raw) => self.read.get_or_init(|| raw.value()),
+            Content::Json(json) => self.read.get_or_init(|| serde_json::from_str(json).unwrap_or_default()),
             Content::Tree(tree) | Content::Metadata(tree) => tree,
         }
     }

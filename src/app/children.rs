@@ -12,6 +12,7 @@ use super::members::{Found, read_judged};
 use crate::cluster::{ListError, ListRequest, Target};
 use crate::problem::Problem;
 use crate::readiness::State;
+use crate::readiness::rules::WaitRule;
 use crate::resource::Resource;
 
 const AT_ONCE: usize = 8;
@@ -45,7 +46,7 @@ pub struct Children {
 
 /// Looks for what the members own: one list for each kind of children and namespace of its owners, however many there
 /// are.
-pub async fn find(members: &[Found], target: &Target) -> Children {
+pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Children {
     let mut children = Children::default();
     let mut uids: BTreeSet<String> = members.iter().map(|member| member.facts.uid.clone()).collect();
     let mut owners: BTreeSet<(String, String)> = members.iter().filter_map(place).collect();
@@ -62,7 +63,7 @@ pub async fn find(members: &[Found], target: &Target) -> Children {
             let request =
                 ListRequest { resource: &resource, namespace: Some(namespace), label_selector: None, page_size: PAGE };
             let gather = |all: &mut Vec<Found>, json: &str| {
-                let found = read_judged(json, &resource);
+                let found = read_judged(json, &resource, rules);
                 let is_owned = |found: &Found| {
                     let facts = &found.facts;
                     !uids.contains(&facts.uid) && facts.owners.iter().any(|owner| uids.contains(&owner.uid))

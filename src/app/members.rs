@@ -12,6 +12,7 @@ use super::{Member, Parent};
 use crate::app::PART_OF;
 use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
 use crate::problem::{Problem, Result};
+use crate::readiness::rules::WaitRule;
 use crate::readiness::{self, State};
 use crate::resource::{self, ObjectRef, Resource};
 
@@ -126,35 +127,35 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
 }
 
 /// What an object says of itself, and whether it is ready.
-pub fn read_judged(json: &str, resource: &Arc<Resource>) -> Option<Found> {
+pub fn read_judged(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<Found> {
     let mut found = read(json, resource)?;
-    found.facts.readiness = Some(readiness::judge_json(json, resource));
+    found.facts.readiness = Some(readiness::judge_json(json, &found.object, resource, rules));
     Some(found)
 }
 
-type Read = fn(&str, &Arc<Resource>) -> Option<Found>;
+type Read<'a> = &'a (dyn Fn(&str, &Arc<Resource>) -> Option<Found> + Sync);
 
 /// Reads the live objects of the app, and keeps the content of those that are `wanted`.
 ///
 /// # Errors
 /// The server is not reached.
 pub async fn find(parent: &Parent, target: &Target, wanted: &(dyn Fn(&ObjectRef) -> bool + Sync)) -> Result<Live> {
-    search(parent, target, wanted, read).await
+    search(parent, target, wanted, &read).await
 }
 
 /// Reads the live objects of the app and judges each while its list is read, so that no content is kept.
 ///
 /// # Errors
 /// The server is not reached.
-pub async fn find_judged(parent: &Parent, target: &Target) -> Result<Live> {
-    search(parent, target, &|_| false, read_judged).await
+pub async fn find_judged(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<Live> {
+    search(parent, target, &|_| false, &|json, resource| read_judged(json, resource, rules)).await
 }
 
 async fn search(
     parent: &Parent,
     target: &Target,
     wanted: &(dyn Fn(&ObjectRef) -> bool + Sync),
-    read: Read,
+    read: Read<'_>,
 ) -> Result<Live> {
     let mut kinds = parent.kinds.clone();
     kinds.extend(parent.members.iter().map(Member::group_kind));
@@ -222,7 +223,7 @@ async fn missing(
     resources: &BTreeMap<String, Arc<Resource>>,
     live: &mut Live,
     target: &Target,
-    read: Read,
+    read: Read<'_>,
 ) -> Result<()> {
     let listed: BTreeSet<_> = live.found.iter().map(|found| found.object.identity()).collect();
     let unseen: Vec<&Member> = parent.members.iter().filter(|member| !listed.contains(&member.identity())).collect();

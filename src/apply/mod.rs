@@ -25,6 +25,7 @@ use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts, strategy};
 use crate::problem::Problem;
+use crate::readiness::rules::WaitRule;
 use crate::resource::Live;
 use crate::text;
 pub use ready::Reached;
@@ -44,6 +45,8 @@ pub struct ApplyOptions {
     pub delete_timeout: Duration,
     /// How long to wait until what was written is ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
+    /// When objects are ready, where their kind does not say.
+    pub wait_rules: Vec<WaitRule>,
     /// A change that was written before all others, by its index, with its uid.
     pub written: Option<(usize, String)>,
 }
@@ -256,7 +259,17 @@ impl<'a> Run<'a> {
                             let waited = match awaited.filter(|_| problems.is_empty()) {
                                 Some((deadline, objects)) => {
                                     let timeout = options.ready_timeout.unwrap_or_default();
-                                    let wait = ready::Wait { target, deadline, timeout, stop, halted, on_event };
+                                    let (rules, until_unblocked) = (&options.wait_rules[..], true);
+                                    let wait = ready::Wait {
+                                        target,
+                                        deadline,
+                                        timeout,
+                                        stop,
+                                        halted,
+                                        rules,
+                                        until_unblocked,
+                                        on_event,
+                                    };
                                     wait.until_ready(objects).await
                                 }
                                 None => Waited::default(),
@@ -322,13 +335,15 @@ impl<'a> Run<'a> {
             let is_written = |index: &usize| self.outcome.uids[*index].is_some();
             let is_left = |index: &usize| {
                 let change = &self.plan.changes[*index];
-                change.action == Action::Unchanged && ready::is_unready(change) || strategy::is_missing(change)
+                change.action == Action::Unchanged && ready::is_unready(change, &self.options.wait_rules)
+                    || strategy::is_missing(change)
             };
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
             let Run { target, options, halted, on_event, .. } = self;
             let (timeout, stop) = (options.ready_timeout.unwrap_or_default(), self.stop.clone());
-            let wait = ready::Wait { target, deadline, timeout, stop, halted, on_event };
+            let (rules, until_unblocked) = (&options.wait_rules[..], false);
+            let wait = ready::Wait { target, deadline, timeout, stop, halted, rules, until_unblocked, on_event };
             let waited = wait.until_ready(objects).await;
             self.is_ready(waited);
         }

@@ -14,6 +14,7 @@ use crate::app::members::{self, Found};
 use crate::cluster::{Target, Wanted};
 use crate::plan::{Action, Change};
 use crate::problem::Problem;
+use crate::readiness::rules::{Verdict, WaitRule};
 use crate::readiness::{self, State};
 use crate::resource::{Live, ObjectRef, Resource};
 
@@ -30,6 +31,9 @@ pub struct Wait<'a> {
     pub stop: watch::Receiver<bool>,
     /// Something failed elsewhere.
     pub halted: &'a AtomicBool,
+    pub rules: &'a [WaitRule],
+    /// An object that lets go on what waits for it is not awaited any longer.
+    pub until_unblocked: bool,
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
@@ -65,6 +69,8 @@ struct Progress<'a> {
     awaited: Awaited<'a>,
     reason: String,
     since: Instant,
+    /// What makes it failed when it lasts, and since when it is so.
+    failing: Option<(String, Instant)>,
     /// As it was read last.
     live: Option<Live>,
 }
@@ -76,7 +82,7 @@ impl<'a> Wait<'a> {
         let (total, begun) = (objects.len(), Instant::now());
         let mut left: Vec<Progress<'_>> = objects
             .into_iter()
-            .map(|awaited| Progress { awaited, reason: String::new(), since: begun, live: None })
+            .map(|awaited| Progress { awaited, reason: String::new(), since: begun, failing: None, live: None })
             .collect();
         let mut failed = Vec::new();
         let mut classes = BTreeMap::new();
@@ -95,9 +101,9 @@ impl<'a> Wait<'a> {
                     Ok(None) if change.action == Action::Skip => State::InProgress("it does not exist yet".to_owned()),
                     Ok(Some(_)) if change.action == Action::Skip => State::Ready { note: None },
                     Ok(Some(live)) => {
-                        let state = self.judge(&one.awaited, &live, &mut classes).await;
+                        let verdict = self.judge(&one.awaited, &live, &mut classes).await;
                         one.live = Some(live);
-                        state
+                        self.in_time(verdict, &mut one.failing)
                     }
                     Ok(None) => State::Failed("it was deleted meanwhile".to_owned()),
                     Err(problem) => State::InProgress(problem.message),
@@ -147,18 +153,37 @@ impl<'a> Wait<'a> {
         self.halted.load(Ordering::Relaxed) || *self.stop.borrow()
     }
 
-    async fn judge(&self, awaited: &Awaited<'_>, live: &Live, classes: &mut BTreeMap<String, bool>) -> State {
+    async fn judge(&self, awaited: &Awaited<'_>, live: &Live, classes: &mut BTreeMap<String, bool>) -> Verdict {
         if awaited.uid.as_ref().is_some_and(|uid| *uid != live.uid) {
-            return State::Failed("it was deleted and created again meanwhile".to_owned());
+            return State::Failed("it was deleted and created again meanwhile".to_owned()).into();
         }
         let object = &awaited.change.desired.object;
         let value = live.raw.value();
-        let state = readiness::judge(object.group(), &object.kind, &value);
+        let verdict = readiness::judge_by(self.rules, object, &value);
         // Such a claim is bound when its first Pod comes, which may wait for this deploy.
-        if matches!(state, State::InProgress(_)) && self.binds_late(object, &value, classes).await {
-            return State::Ready { note: None };
+        if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, &value, classes).await {
+            return State::Ready { note: None }.into();
         }
-        state
+        verdict
+    }
+
+    /// What a verdict comes to for this wait at this time.
+    fn in_time(&self, verdict: Verdict, failing: &mut Option<(String, Instant)>) -> State {
+        let Verdict { state, unblocks, fails_after } = verdict;
+        let Some((what, limit)) = fails_after else {
+            *failing = None;
+            return if unblocks && self.until_unblocked { State::Ready { note: None } } else { state };
+        };
+        match failing {
+            Some((name, since)) if *name == what => match (since.elapsed() >= limit, state) {
+                (true, State::InProgress(reason)) => State::Failed(format!("{reason} (for {}s)", limit.as_secs())),
+                (_, state) => state,
+            },
+            _ => {
+                *failing = Some((what, Instant::now()));
+                state
+            }
+        }
     }
 
     /// Whether it is a claim that no Pod uses yet, of a StorageClass that waits for one.
@@ -192,7 +217,11 @@ impl<'a> Wait<'a> {
         };
         let owners: Vec<Found> = failed.iter().chain(late).filter_map(live).collect();
         // What cannot be listed is not explained.
-        let children = if owners.is_empty() { Children::default() } else { children::find(&owners, self.target).await };
+        let children = if owners.is_empty() {
+            Children::default()
+        } else {
+            children::find(&owners, self.target, self.rules).await
+        };
         let pods = |one: &Progress<'_>| {
             let worst = children.worst_pod(&one.live.as_ref()?.uid)?;
             let reason = worst.facts.readiness.as_ref()?.reason()?;
@@ -236,7 +265,9 @@ fn wanted(change: &Change) -> Wanted {
 }
 
 /// Whether the live object was not ready when it was read.
-pub fn is_unready(change: &Change) -> bool {
-    let state = change.live.as_ref().map(|live| readiness::judge_json(&live.raw.json(), &change.resource));
+pub fn is_unready(change: &Change, rules: &[WaitRule]) -> bool {
+    let Change { desired, resource, .. } = change;
+    let judge = |live: &Live| readiness::judge_json(&live.raw.json(), &desired.object, resource, rules);
+    let state = change.live.as_ref().map(judge);
     state.is_some_and(|state| !matches!(state, State::Ready { .. }))
 }

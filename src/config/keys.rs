@@ -48,7 +48,6 @@ pub(super) const KAPP_KEYS: &[&str] = &[
     "ownershipLabelRules",
     "rebaseRules",
     "templateRules",
-    "waitRules",
 ];
 
 /// What a key holds.
@@ -113,6 +112,7 @@ pub const KEYS: &[Key] = &[
     Key { path: WAIVERS, kind: Kind::Waivers, reach: Reach::Files, default: None, flag: None },
     Key { path: "changeGroupBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "changeRuleBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "waitRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },

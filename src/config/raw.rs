@@ -31,6 +31,10 @@ pub(super) struct Raw {
     #[serde(default, rename = "changeRuleBindings")]
     #[schemars(with = "Option<Vec<RawRuleBinding>>")]
     pub _change_rule_bindings: Option<Value>,
+    /// When objects are ready that the matchers fit; the first rule that fits decides. The lists of several files add up.
+    #[serde(default, rename = "waitRules")]
+    #[schemars(with = "Option<Vec<RawWaitRule>>")]
+    pub _wait_rules: Option<Value>,
     /// Every finding of the run is a warning. "Could not check" stays an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster.
@@ -221,6 +225,55 @@ struct RawRuleBinding {
     /// A rule does not count where it would close a cycle.
     ignore_if_cyclical: Option<bool>,
     resource_matchers: Vec<RawMatcher>,
+}
+
+/// When all objects are ready that one of the matchers fits: by conditions, or by expressions.
+#[derive(JsonSchema)]
+#[schemars(rename = "WaitRule", extend("oneOf" = [{"required": ["conditionMatchers"]}, {"required": ["cel"]}]))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawWaitRule {
+    /// Nothing counts before status.observedGeneration is the latest.
+    supports_observed_generation: Option<bool>,
+    condition_matchers: Option<Vec<RawConditionMatcher>>,
+    cel: Option<RawExpressions>,
+    resource_matchers: Vec<RawMatcher>,
+}
+
+/// What a condition of status.conditions means. Failure comes before success, and success before unblockChanges.
+#[derive(JsonSchema)]
+#[schemars(rename = "ConditionMatcher")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawConditionMatcher {
+    r#type: String,
+    /// Quoted: "True".
+    status: String,
+    /// The object has failed.
+    failure: Option<bool>,
+    /// The object is ready.
+    success: Option<bool>,
+    /// What waits for the object may be written, though it is not ready.
+    unblock_changes: Option<bool>,
+    /// The condition has an observedGeneration and counts only for the latest one.
+    supports_observed_generation: Option<bool>,
+    /// A failure counts only when it has lasted so long.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    timeout: Option<String>,
+}
+
+/// CEL expressions over object, the live object. One that cannot be evaluated does not hold.
+#[derive(JsonSchema)]
+#[schemars(rename = "WaitExpressions")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawExpressions {
+    /// The object is ready.
+    success: String,
+    /// The object has failed.
+    failure: Option<String>,
+    /// What waits for the object may be written, though it is not ready.
+    unblock_changes: Option<String>,
 }
 
 /// Which objects a rule is about: one of the matchers.

@@ -423,7 +423,7 @@ fn kapps_other_keys_are_named_once_and_left_alone() {
     assert_eq!(
         loaded.notices.iter().map(say).collect::<Vec<_>>(),
         [
-            "kapp.yaml:1:1: ignored in kapp's Config: minimumRequiredVersion, rebaseRules, waitRules | gantry reads only preflightRules, changeGroupBindings, changeRuleBindings from it"
+            "kapp.yaml:1:1: ignored in kapp's Config: minimumRequiredVersion, rebaseRules | gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules from it"
         ]
     );
     let bed = bed.raw_file("kapp.yaml", &kapp("preflightRule: []\n"));

@@ -8,6 +8,7 @@
 mod custom;
 mod pods;
 mod resources;
+pub mod rules;
 mod view;
 mod workloads;
 
@@ -15,8 +16,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::resource::Resource;
+use crate::matcher::Facts;
+use crate::resource::{ObjectRef, Resource};
 use crate::text::{cut, sanitize};
+use rules::{Verdict, WaitRule};
 use view::View;
 
 /// kapp does not wait for objects with this annotation, whatever its value.
@@ -89,10 +92,20 @@ fn one_line(text: &str) -> String {
     sanitize(&cut(&words.join(" "), LONGEST)).into_owned()
 }
 
-/// Judges an object as the server lists it.
+/// Judges an object as the server lists it, by the rules where one is about it.
 ///
 /// Only the parts that decide are read into a tree, so that neither `managedFields` nor the schemas of a CRD cost anything.
-pub fn judge_json(json: &str, resource: &Resource) -> State {
+pub fn judge_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[WaitRule]) -> State {
+    if let Some(rule) = rules::find(rules, &Facts::of_json(object, json)) {
+        let value = serde_json::from_str(json).unwrap_or_default();
+        let before = before_all(&resource.group, &resource.kind, View(&value));
+        return before.unwrap_or_else(|| rule.judge(&value).state);
+    }
+    judge_parts(json, resource)
+}
+
+/// By its kind.
+fn judge_parts(json: &str, resource: &Resource) -> State {
     #[derive(Deserialize)]
     struct Parts<'a> {
         #[serde(default)]
@@ -121,11 +134,21 @@ pub fn judge_json(json: &str, resource: &Resource) -> State {
     judge(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
 }
 
-/// Judges an object of a group (empty for the core group) and a kind.
-pub fn judge(group: &str, kind: &str, object: &Value) -> State {
-    let view = View(object);
+/// Judges a live object by the rules where one is about it, else by its kind.
+pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdict {
+    match rules::find(rules, &Facts::of_live(object, value)) {
+        Some(rule) => match before_all(object.group(), &object.kind, View(value)) {
+            Some(state) => state.into(),
+            None => rule.judge(value),
+        },
+        None => judge(object.group(), &object.kind, value).into(),
+    }
+}
+
+/// What no rule and no kind decides: an object that nobody waits for, and one that is being deleted.
+fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
     if view.at("/metadata/annotations").is_some_and(|annotations| annotations.get(DISABLE_WAIT).is_some()) {
-        return State::noted(&format!("not awaited ({DISABLE_WAIT})"));
+        return Some(State::noted(&format!("not awaited ({DISABLE_WAIT})")));
     }
     if view.at("/metadata/deletionTimestamp").is_some_and(Value::is_string) {
         // Those of a namespace are in its spec too.
@@ -133,10 +156,19 @@ pub fn judge(group: &str, kind: &str, object: &Value) -> State {
         let of_spec = (group, kind) == ("", "Namespace");
         let finalizers = lists[..1 + usize::from(of_spec)].iter().flat_map(|list| view.list(list));
         let names: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
-        return State::in_progress(&match names.is_empty() {
+        return Some(State::in_progress(&match names.is_empty() {
             true => "terminating".to_owned(),
             false => format!("terminating, finalizers: {}", names.join(", ")),
-        });
+        }));
+    }
+    None
+}
+
+/// Judges an object of a group (empty for the core group) and a kind.
+fn judge(group: &str, kind: &str, object: &Value) -> State {
+    let view = View(object);
+    if let Some(state) = before_all(group, kind, view) {
+        return state;
     }
     match (group, kind) {
         ("apps", "Deployment") => workloads::deployment(view),

@@ -17,7 +17,7 @@ fn check(cases: &[Case<'_>]) {
             plural: "all".into(),
             namespaced: true,
         };
-        assert_eq!(judge_json(&object.to_string(), &resource), state, "{kind} {object}");
+        assert_eq!(judge_parts(&object.to_string(), &resource), state, "{kind} {object}");
     }
 }
 
@@ -447,8 +447,8 @@ fn reasons_are_one_short_line() {
 #[test]
 fn what_cannot_be_read_is_not_ready() {
     let resource = Resource::crd();
-    assert_eq!(judge_json("{", &resource), State::InProgress("its status cannot be read".into()));
-    assert_eq!(judge_json(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");
+    assert_eq!(judge_parts("{", &resource), State::InProgress("its status cannot be read".into()));
+    assert_eq!(judge_parts(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");
     assert_eq!(State::READY.json(), json!({"state": "ready"}));
     assert_eq!(State::failed("x").json(), json!({"state": "failed", "reason": "x"}));
 }

@@ -88,6 +88,20 @@ impl<'a> Condition<'a> {
         self.text("reason")
     }
 
+    /// The generation that it is about; 0 where it does not say.
+    pub fn generation(self) -> i64 {
+        View(self.0).integer("/observedGeneration").unwrap_or_default()
+    }
+
+    /// `Ready is False: Reason: message`, or what of it there is.
+    pub fn with_name(self) -> String {
+        let head = format!("{} is {}", self.text("type"), self.status());
+        match self.explain() {
+            text if text == head => head,
+            text => format!("{head}: {text}"),
+        }
+    }
+
     /// `Reason: message`, or what of it there is.
     pub fn explain(self) -> String {
         match (self.reason(), self.text("message")) {

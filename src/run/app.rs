@@ -521,6 +521,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
         ready_timeout: settings.wait.unwrap_or(settings.app.is_some()).then_some(settings.timeouts.ready),
+        wait_rules: settings.rules.waits.clone(),
         written,
     }
 }

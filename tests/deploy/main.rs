@@ -27,5 +27,6 @@ mod strategies;
 #[cfg(unix)]
 mod terminal;
 mod versions;
+mod wait_rules;
 mod waiting;
 mod webhooks;

@@ -112,6 +112,44 @@ fn what_cannot_be_read_is_named_with_its_line() {
             "kapp.yaml:6:38: changeGroupBindings[0].resourceMatchers[0].emptyFieldMatcher.path[1]: {\"all\":true} is not a step of a path",
         ),
     ];
+    let conditions = "conditionMatchers: [{type: Ready, status: 'True', success: true}]";
+    let wait_rules = [
+        (
+            "ytt: {funcContractV1: {resource.star: x}}",
+            "kapp.yaml:4:3: waitRules[0].ytt: gantry does not run ytt functions | write",
+        ),
+        ("{ALL}", "kapp.yaml:4:3: waitRules[0] has no conditionMatchers | without"),
+        ("{CONDITIONS}", "kapp.yaml:4:3: waitRules[0] has no resourceMatchers"),
+        (
+            "{CONDITIONS}\n  cel: {success: 'true'}\n  {ALL}",
+            "kapp.yaml:5:3: waitRules[0] has both conditionMatchers and cel",
+        ),
+        (
+            "conditionMatchers: [{type: Ready}]\n  {ALL}",
+            "kapp.yaml:4:23: waitRules[0].conditionMatchers[0] has no status",
+        ),
+        (
+            "conditionMatchers: [{type: Ready, status: True}]\n  {ALL}",
+            "kapp.yaml:4:45: waitRules[0].conditionMatchers[0].status: true is not a string; quote it",
+        ),
+        (
+            "conditionMatchers: [{type: a, status: b, succes: true}]\n  {ALL}",
+            "kapp.yaml:4:44: unknown key \"waitRules[0].conditionMatchers[0].succes\" | did you mean \"success\"?",
+        ),
+        (
+            "conditionMatchers: [{type: a, status: b, timeout: 1}]\n  {ALL}",
+            "kapp.yaml:4:53: waitRules[0].conditionMatchers[0].timeout: 1 is not a string",
+        ),
+        (
+            "conditionMatchers: [{type: a, status: b, timeout: soon}]\n  {ALL}",
+            "kapp.yaml:4:53: waitRules[0].conditionMatchers[0].timeout: \"soon\" is not a duration",
+        ),
+        ("cel: {failure: 'true'}\n  {ALL}", "kapp.yaml:4:8: waitRules[0].cel has no success"),
+        ("cel: {success: object.}\n  {ALL}", "kapp.yaml:4:18: waitRules[0].cel.success: "),
+    ];
+    let wait_rules = wait_rules
+        .map(|(body, expected)| (format!("waitRules:\n- {}", body.replace("{CONDITIONS}", conditions)), expected));
+    let wrong = wrong.map(|(body, expected)| (body.to_owned(), expected)).into_iter().chain(wait_rules);
     for (body, expected) in wrong {
         let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(&format!("{}\n", body.replace("{ALL}", ALL))));
         bed.loader.files.push("kapp.yaml".into());

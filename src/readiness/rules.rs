@@ -1,0 +1,234 @@
+//! Rules of the configuration that say when objects are ready.
+//!
+//! Source: `waitRules` in kapp's documentation of its Config. The first rule that is about an object decides alone.
+
+use std::time::Duration;
+
+use gantry_schema::cel::{Budget, Expression};
+use serde_json::Value;
+
+use super::State;
+use super::view::{Condition, View};
+use crate::matcher::{self, Facts, Matcher};
+
+/// What an expression can name.
+pub const VARIABLES: &[&str] = &["object"];
+
+/// When the objects that its matchers fit are ready.
+#[derive(Debug, Clone)]
+pub struct WaitRule {
+    pub matchers: Vec<Matcher>,
+    /// Their controller sets `status.observedGeneration`: before that is the latest, nothing else counts.
+    pub observes_generation: bool,
+    pub test: Test,
+}
+
+/// What a rule looks at.
+#[derive(Debug, Clone)]
+pub enum Test {
+    Conditions(Vec<ConditionMatcher>),
+    Expressions(Box<Expressions>),
+}
+
+/// What a condition means.
+#[derive(Debug, Clone, Default)]
+pub struct ConditionMatcher {
+    pub name: String,
+    pub status: String,
+    pub failure: bool,
+    pub success: bool,
+    /// What waits for the object may be written, though it is not ready.
+    pub unblocks: bool,
+    /// The condition has an `observedGeneration` and counts only for the latest one.
+    pub observes_generation: bool,
+    /// A failure counts only when it has lasted so long.
+    pub timeout: Option<Duration>,
+}
+
+/// CEL expressions over `object`; one that cannot be evaluated does not hold.
+#[derive(Debug, Clone)]
+pub struct Expressions {
+    pub success: Expression,
+    pub failure: Option<Expression>,
+    pub unblocks: Option<Expression>,
+}
+
+/// How far an object is, as those see it who wait for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub state: State,
+    /// It is not ready, but what waits for it may be written.
+    pub unblocks: bool,
+    /// It has failed when what this names lasts so long.
+    pub fails_after: Option<(String, Duration)>,
+}
+
+impl From<State> for Verdict {
+    fn from(state: State) -> Self {
+        Verdict { state, unblocks: false, fails_after: None }
+    }
+}
+
+/// The rule that decides about an object.
+pub fn find<'r>(rules: &'r [WaitRule], facts: &Facts<'_>) -> Option<&'r WaitRule> {
+    rules.iter().find(|rule| matcher::any(&rule.matchers, facts) == Some(true))
+}
+
+impl WaitRule {
+    /// Judges a live object that is not being deleted.
+    pub fn judge(&self, object: &Value) -> Verdict {
+        let view = View(object);
+        match view.unobserved(true).filter(|_| self.observes_generation) {
+            Some(state) => state.into(),
+            None => match &self.test {
+                Test::Conditions(matchers) => by_conditions(matchers, view),
+                Test::Expressions(expressions) => expressions.judge(object),
+            },
+        }
+    }
+}
+
+fn by_conditions(matchers: &[ConditionMatcher], view: View<'_>) -> Verdict {
+    let mut is_late = false;
+    let generation = view.integer("/metadata/generation").unwrap_or_default();
+    let mut holding: Vec<(&ConditionMatcher, Condition<'_>)> = Vec::new();
+    for matcher in matchers {
+        if let Some(condition) = view.condition(&matcher.name).filter(|found| found.status() == matcher.status) {
+            match matcher.observes_generation && condition.generation() != generation {
+                true => is_late = true,
+                false => holding.push((matcher, condition)),
+            }
+        }
+    }
+    let said = |condition: Condition<'_>| condition.with_name();
+    if let Some((matcher, condition)) = holding.iter().find(|(matcher, _)| matcher.failure) {
+        let text = said(*condition);
+        return match matcher.timeout {
+            None => State::failed(&text).into(),
+            Some(timeout) => Verdict {
+                fails_after: Some((format!("{}={}", matcher.name, matcher.status), timeout)),
+                ..State::in_progress(&text).into()
+            },
+        };
+    }
+    if holding.iter().any(|(matcher, _)| matcher.success) {
+        return State::READY.into();
+    }
+    if is_late {
+        return State::in_progress(&format!("its conditions are not about generation {generation} yet")).into();
+    }
+    match holding.iter().find(|(matcher, _)| matcher.unblocks) {
+        Some((_, condition)) => Verdict { unblocks: true, ..State::in_progress(&said(*condition)).into() },
+        None => {
+            let wanted = matchers.iter().filter(|matcher| matcher.success);
+            let wanted: Vec<String> = wanted.map(|matcher| format!("{}={}", matcher.name, matcher.status)).collect();
+            State::in_progress(&format!("waits for {}", wanted.join(" or "))).into()
+        }
+    }
+}
+
+impl Expressions {
+    fn judge(&self, object: &Value) -> Verdict {
+        let holds = |expression: &Expression| {
+            expression.holds(&[(VARIABLES[0], object)], &mut Budget::default()).unwrap_or_default()
+        };
+        let holds_too = |expression: &Option<Expression>| expression.as_ref().is_some_and(holds);
+        if holds_too(&self.failure) {
+            return State::failed("the failure expression of its wait rule holds").into();
+        }
+        if holds(&self.success) {
+            return State::READY.into();
+        }
+        let unblocks = holds_too(&self.unblocks);
+        Verdict { unblocks, ..State::in_progress("the success expression of its wait rule does not hold yet").into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(test: Test) -> WaitRule {
+        WaitRule { matchers: vec![Matcher::All], observes_generation: false, test }
+    }
+
+    fn matcher(name: &str, status: &str) -> ConditionMatcher {
+        ConditionMatcher { name: name.into(), status: status.into(), ..ConditionMatcher::default() }
+    }
+
+    /// As for kapp-controller's App.
+    fn of_app() -> WaitRule {
+        let success = ConditionMatcher { success: true, ..matcher("ReconcileSucceeded", "True") };
+        let failure = ConditionMatcher { failure: true, ..matcher("ReconcileFailed", "True") };
+        let unblocks = ConditionMatcher { unblocks: true, ..matcher("Reconciling", "True") };
+        rule(Test::Conditions(vec![success, failure, unblocks]))
+    }
+
+    fn object(conditions: &[(&str, &str)]) -> Value {
+        let condition = |(name, status): &(&str, &str)| json!({"type": name, "status": status, "reason": "R", "message": "m", "observedGeneration": 1});
+        let conditions: Vec<Value> = conditions.iter().map(condition).collect();
+        json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "conditions": conditions}})
+    }
+
+    fn said(rule: &WaitRule, conditions: &[(&str, &str)]) -> (&'static str, String, bool) {
+        let Verdict { state, unblocks, .. } = rule.judge(&object(conditions));
+        (state.word(), state.reason().unwrap_or_default().to_owned(), unblocks)
+    }
+
+    #[test]
+    fn failure_comes_before_success_and_success_before_what_unblocks() {
+        let (rule, progress) = (of_app(), ("Reconciling", "True"));
+        let (done, failed) = (("ReconcileSucceeded", "True"), ("ReconcileFailed", "True"));
+        assert_eq!(said(&rule, &[]), ("no", "waits for ReconcileSucceeded=True".into(), false));
+        assert_eq!(said(&rule, &[("ReconcileSucceeded", "False")]).0, "no");
+        assert_eq!(said(&rule, &[progress]), ("no", "Reconciling is True: R: m".into(), true));
+        assert_eq!(said(&rule, &[progress, done]), ("yes", String::new(), false));
+        assert_eq!(said(&rule, &[progress, done, failed]), ("failed", "ReconcileFailed is True: R: m".into(), false));
+    }
+
+    #[test]
+    fn what_is_about_an_older_generation_does_not_count() {
+        let done = ("ReconcileSucceeded", "True");
+        let mut rule = of_app();
+        rule.observes_generation = true;
+        assert_eq!(said(&rule, &[done]).1, "its controller has seen generation 1 of 2");
+        let mut rule = of_app();
+        if let Test::Conditions(matchers) = &mut rule.test {
+            matchers.iter_mut().for_each(|matcher| matcher.observes_generation = true);
+        }
+        assert_eq!(said(&rule, &[done]), ("no", "its conditions are not about generation 2 yet".into(), false));
+        let mut latest = object(&[done]);
+        latest["status"]["conditions"][0]["observedGeneration"] = 2.into();
+        assert_eq!(rule.judge(&latest).state, State::READY);
+    }
+
+    #[test]
+    fn a_failure_with_a_timeout_has_to_last() {
+        let timeout = Some(Duration::from_secs(30));
+        let failure = ConditionMatcher { failure: true, timeout, ..matcher("Ready", "False") };
+        let rule = rule(Test::Conditions(vec![failure]));
+        let verdict = rule.judge(&object(&[("Ready", "False")]));
+        assert_eq!(verdict.state.word(), "no");
+        assert_eq!(verdict.fails_after, Some(("Ready=False".into(), Duration::from_secs(30))));
+    }
+
+    #[test]
+    fn expressions_look_at_any_field() {
+        let compile = |source: &str| Expression::condition(source, VARIABLES).unwrap();
+        let rule = rule(Test::Expressions(Box::new(Expressions {
+            success: compile("object.status.phase == 'Running'"),
+            failure: Some(compile("object.status.phase == 'Failed'")),
+            unblocks: Some(compile("object.status.phase == 'Starting'")),
+        })));
+        let judge = |status: Value| {
+            let Verdict { state, unblocks, .. } = rule.judge(&json!({"metadata": {}, "status": status}));
+            (state.word(), unblocks)
+        };
+        assert_eq!(judge(json!({"phase": "Running"})), ("yes", false));
+        assert_eq!(judge(json!({"phase": "Failed"})), ("failed", false));
+        assert_eq!(judge(json!({"phase": "Starting"})), ("no", true));
+        assert_eq!(judge(json!({})), ("no", false));
+    }
+}
