@@ -25,6 +25,7 @@ use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, Plan, conflicts, strategy};
 use crate::problem::Problem;
+use crate::readiness::State;
 use crate::readiness::rules::WaitRule;
 use crate::resource::Live;
 use crate::text;
@@ -37,6 +38,8 @@ use schedule::Schedule;
 pub struct ApplyOptions {
     pub field_manager: String,
     pub force_conflicts: bool,
+    /// What does not depend on an object that failed is written all the same. Nothing is deleted then either way.
+    pub keep_going: bool,
     /// How long to wait until the applied CRDs are served.
     pub established_timeout: Duration,
     /// How long an object is tried again that a webhook keeps from being written by not answering.
@@ -199,7 +202,14 @@ impl<'a> Run<'a> {
 
     fn fail(&mut self, problems: impl IntoIterator<Item = Problem>) {
         self.outcome.problems.extend(problems);
-        self.halted.store(true, Ordering::Relaxed);
+        self.halt();
+    }
+
+    /// Begins nothing more, unless the user wants the rest.
+    fn halt(&self) {
+        if !self.options.keep_going {
+            self.halted.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Writes step after step, several changes at a time. Requests under way are always awaited, so that what was written is
@@ -266,6 +276,7 @@ impl<'a> Run<'a> {
                                         timeout,
                                         stop,
                                         halted,
+                                        keep_going: options.keep_going,
                                         rules,
                                         until_unblocked,
                                         on_event,
@@ -301,7 +312,7 @@ impl<'a> Run<'a> {
                     hindered.insert(index, Hindered { since, tries: before + 1, problem });
                     let pause = (FIRST_PAUSE * 2u32.pow(before.min(8))).min(LONGEST_PAUSE);
                     match now + pause > since + options.apply_timeout {
-                        true => self.halted.store(true, Ordering::Relaxed),
+                        true => self.halt(),
                         false => ready.push_front((step, Task::Retry(index, pause))),
                     }
                 }
@@ -332,7 +343,10 @@ impl<'a> Run<'a> {
     /// Waits for all that was written, and for what an earlier run did not see ready.
     async fn end(mut self) -> Applied {
         if let Some(deadline) = self.deadline.filter(|_| self.may_go_on()) {
-            let is_written = |index: &usize| self.outcome.uids[*index].is_some();
+            // What has failed is reported already.
+            let has_failed =
+                |index: &usize| matches!(self.outcome.waits.get(index), Some(Reached { state: State::Failed(_), .. }));
+            let is_written = |index: &usize| self.outcome.uids[*index].is_some() && !has_failed(index);
             let is_left = |index: &usize| {
                 let change = &self.plan.changes[*index];
                 change.action == Action::Unchanged && ready::is_unready(change, &self.options.wait_rules)
@@ -343,7 +357,9 @@ impl<'a> Run<'a> {
             let Run { target, options, halted, on_event, .. } = self;
             let (timeout, stop) = (options.ready_timeout.unwrap_or_default(), self.stop.clone());
             let (rules, until_unblocked) = (&options.wait_rules[..], false);
-            let wait = ready::Wait { target, deadline, timeout, stop, halted, rules, until_unblocked, on_event };
+            let keep_going = options.keep_going;
+            let wait =
+                ready::Wait { target, deadline, timeout, stop, halted, keep_going, rules, until_unblocked, on_event };
             let waited = wait.until_ready(objects).await;
             self.is_ready(waited);
         }
@@ -364,7 +380,7 @@ impl<'a> Run<'a> {
     fn is_ready(&mut self, Waited { unready, notices, states }: Waited) -> bool {
         let is_ready = unready.is_empty();
         if !is_ready {
-            self.halted.store(true, Ordering::Relaxed);
+            self.halt();
         }
         self.outcome.unready.extend(unready);
         self.outcome.notices.extend(notices);

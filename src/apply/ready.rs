@@ -31,6 +31,8 @@ pub struct Wait<'a> {
     pub stop: watch::Receiver<bool>,
     /// Something failed elsewhere.
     pub halted: &'a AtomicBool,
+    /// Waits for the others, too, when one has failed.
+    pub keep_going: bool,
     pub rules: &'a [WaitRule],
     /// An object that lets go on what waits for it is not awaited any longer.
     pub until_unblocked: bool,
@@ -129,8 +131,9 @@ impl<'a> Wait<'a> {
             left = still;
             (self.on_event)(Event::Ready(total - left.len(), total));
             let is_late = Instant::now() >= self.deadline;
-            if !failed.is_empty() || is_late || self.is_over() {
-                let late: &[Progress<'_>] = if failed.is_empty() && is_late { &left } else { &[] };
+            let is_ended = !failed.is_empty() && (!self.keep_going || left.is_empty());
+            if is_ended || is_late || self.is_over() {
+                let late: &[Progress<'_>] = if is_late && (failed.is_empty() || self.keep_going) { &left } else { &[] };
                 waited.unready = self.explain(&failed, late).await;
                 break;
             }

@@ -116,6 +116,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub wait: Option<bool>,
 
+    /// When an object fails, go on with what does not depend on it
+    #[arg(long)]
+    pub keep_going: bool,
+
     /// How long to try again while a webhook does not answer, for example 30s [default: 2m]
     #[arg(long, value_name = "DURATION")]
     pub apply_timeout: Option<String>,
@@ -345,6 +349,7 @@ impl DeleteArgs {
             field_manager: None,
             app,
             wait: None,
+            keep_going: false,
             apply_timeout: None,
             wait_timeout: None,
             warn_only: self.warn_only,

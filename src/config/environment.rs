@@ -39,6 +39,7 @@ pub struct Overrides {
     pub prune_max: Option<PruneMax>,
     pub wait: Option<bool>,
     /// A duration as text.
+    pub keep_going: bool,
     pub apply_timeout: Option<String>,
     pub wait_timeout: Option<String>,
     pub allow_exec: bool,
@@ -174,6 +175,7 @@ impl Overrides {
             }
             "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
             "wait" => self.wait.map(|wait| Some(wait.into())),
+            "keepGoing" => self.keep_going.then(|| Some(true.into())),
             "timeouts.apply" => text(&self.apply_timeout),
             "timeouts.ready" => text(&self.wait_timeout),
             "namespace" => text(&self.namespace),
@@ -258,6 +260,7 @@ mod tests {
             prune: Some(Prune::Yes),
             prune_max: Some(PruneMax::Share(50)),
             wait: Some(true),
+            keep_going: true,
             apply_timeout: Some("1m".into()),
             wait_timeout: Some("1m".into()),
             field_manager: Some("f".into()),

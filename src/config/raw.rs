@@ -79,6 +79,8 @@ pub(super) struct Raw {
     pub prune_max: Option<String>,
     /// Whether a deploy waits until what it wrote is ready. Without it, a deploy of an app does.
     pub wait: Option<bool>,
+    /// Whether a deploy goes on with what does not depend on an object that failed.
+    pub keep_going: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.

@@ -45,6 +45,8 @@ pub struct Settings {
     pub prune_max: Option<PruneMax>,
     /// Whether a deploy waits until what it wrote is ready; without it, with an app.
     pub wait: Option<bool>,
+    /// A deploy goes on with what does not depend on an object that failed.
+    pub keep_going: bool,
     /// Programs that the project file names may run.
     pub allow_exec: bool,
     pub timeouts: Timeouts,
@@ -116,6 +118,7 @@ impl Settings {
             prune: raw.prune.map(|text| keys::prune(&text)).transpose().map_err(|why| wrong("prune", why))?,
             prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
             wait: raw.wait,
+            keep_going: raw.keep_going.ok_or_else(missing("keepGoing"))?,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,

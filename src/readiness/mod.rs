@@ -12,6 +12,8 @@ pub mod rules;
 mod view;
 mod workloads;
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -141,8 +143,25 @@ pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdic
             Some(state) => state.into(),
             None => rule.judge(value),
         },
-        None => judge(object.group(), &object.kind, value).into(),
+        None => {
+            let state = judge(object.group(), &object.kind, value);
+            let fails_after = replica_failure(object, &state, value);
+            Verdict { fails_after, ..state.into() }
+        }
     }
+}
+
+/// Quotas and webhooks keep Pods from being created for a moment, or for good.
+const REPLICA_FAILURE: Duration = Duration::from_secs(30);
+
+/// A workload whose Pods cannot be created: by the condition `ReplicaFailure`.
+fn replica_failure(object: &ObjectRef, state: &State, value: &Value) -> Option<(String, Duration)> {
+    let is_one = matches!(
+        (object.group(), object.kind.as_str()),
+        ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController")
+    );
+    let condition = View(value).holds("ReplicaFailure").filter(|_| is_one)?;
+    matches!(state, State::InProgress(_)).then(|| (condition.explain(), REPLICA_FAILURE))
 }
 
 /// What no rule and no kind decides: an object that nobody waits for, and one that is being deleted.

@@ -518,6 +518,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
         established_timeout: settings.timeouts.established,
+        keep_going: settings.keep_going,
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
         ready_timeout: settings.wait.unwrap_or(settings.app.is_some()).then_some(settings.timeouts.ready),

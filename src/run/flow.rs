@@ -299,6 +299,7 @@ fn configure(
         prune: args.app.prune.map(Into::into),
         prune_max: args.app.prune_max,
         wait: args.wait,
+        keep_going: args.keep_going,
         apply_timeout: args.apply_timeout.clone(),
         wait_timeout: args.wait_timeout.clone(),
         output: args.output.clone(),

@@ -256,3 +256,24 @@ fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
     assert!(stage.exists(&unknown));
     stage.gantry(&["delete", "--yes"]).run().code(0);
 }
+
+#[test]
+fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that_is_wanted() {
+    let stage = Stage::new();
+    let quota = stage.object("v1", "ResourceQuota", "none", json!({"hard": {"pods": "0"}}));
+    cluster().apply_yaml(&quota.to_string());
+    let before = json!({"gantry.dev/change-group": "example.com/web"});
+    let mut web = stage.workload("Deployment", "web", "web:1");
+    web["metadata"]["annotations"] = before;
+    let then = stage.config("then", json!({"gantry.dev/change-rule": "upsert after upserting example.com/web"}));
+    let after = stage.config("after", json!({"gantry.dev/change-rule": "upsert after upserting example.com/other"}));
+    let other = stage.config("other", json!({"gantry.dev/change-group": "example.com/other"}));
+    let output = stage.deploy(&[&web, &then, &other, &after], &["--keep-going", "--wait-timeout=60s"]);
+    output
+        .code(5)
+        .stdout_contains("deployment.apps/web")
+        .stdout_contains("exceeded quota")
+        .stdout_contains("(for 30s)");
+    assert!(stage.exists(&other) && stage.exists(&after) && !stage.exists(&then), "{output}");
+    assert_eq!(output.stdout.matches("has failed").count(), 1, "{output}");
+}
