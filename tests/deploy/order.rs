@@ -172,12 +172,14 @@ fn a_rule_about_nothing_and_an_order_of_another_tool_are_notices() {
         config_map(&bed, "b", json!({GROUP: "database", DEPENDS_ON: "apps/namespaces/x/Deployment/web"})),
         config_map(&bed, "c", json!({"argocd.argoproj.io/sync-wave": "-1"})),
         config_map(&bed, "d", json!({"argocd.argoproj.io/sync-wave": "2"})),
+        config_map(&bed, "e", json!({"helm.sh/hook": "pre-install"})),
     ];
     write(&bed, &objects);
     let output = bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
     output.code(0).stderr_contains("no object of the manifests is in the change group databse");
     output.stderr_contains("the manifests have no deployment.apps/web -n x");
     assert_eq!(output.stderr.matches("gantry does not read the waves of Argo CD").count(), 1, "{output}");
+    output.stderr_contains("configmap/e").stderr_contains("helm.sh/hook: gantry runs no hooks of Helm");
 }
 
 #[test]

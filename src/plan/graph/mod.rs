@@ -23,6 +23,7 @@ use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Step as PathStep};
 
 const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+const HELM_HOOK: &str = "helm.sh/hook";
 
 /// Which changes and removals are under way side by side, and which wait for others.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +79,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
         })
         .collect();
     let mut orderings = read(&objects, bindings)?;
-    let mut said = Said { notices: unread_wave(&objects).into_iter().collect(), ..Said::default() };
+    let mut said = Said { notices: unread_orders(&objects), ..Said::default() };
     said.notices.extend(unmatched(&objects, &orderings));
     behind::add(changes, &mut orderings);
 
@@ -277,19 +278,28 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
     notices
 }
 
-/// Argo CD's order, which is not read: said once.
-fn unread_wave(objects: &[Object<'_>]) -> Option<Problem> {
-    let wave = objects.iter().find_map(|object| {
-        let Manifest { object: name, raw, origin } = object.manifest;
-        let has_wave = object.manifest.may_contain(&["sync-wave"])
-            && raw.value()["metadata"]["annotations"].get(SYNC_WAVE).is_some_and(|wave| wave != "0");
-        has_wave.then_some((name, origin))
-    });
-    wave.map(|(name, origin)| {
-        Problem::new(format!("{name}: {SYNC_WAVE}: gantry does not read the waves of Argo CD"))
-            .at(location(origin, SYNC_WAVE))
-            .help("where the order matters: gantry.dev/change-group and gantry.dev/change-rule")
-    })
+/// Annotations of other tools that would change the order and are not read: each said once.
+fn unread_orders(objects: &[Object<'_>]) -> Vec<Problem> {
+    let orders = [
+        (SYNC_WAVE, "sync-wave", "gantry does not read the waves of Argo CD", "where the order matters"),
+        (
+            HELM_HOOK,
+            "helm.sh/hook",
+            "gantry runs no hooks of Helm and deploys the object like any other",
+            "leave out hooks that are tests or clean up (helm template --no-hooks); where the order matters",
+        ),
+    ];
+    let first = |(key, mark, message, help): (&str, &str, &str, &str)| {
+        let (name, origin) = objects.iter().find_map(|object| {
+            let Manifest { object: name, raw, origin } = object.manifest;
+            let is_written = object.manifest.may_contain(&[mark])
+                && raw.value()["metadata"]["annotations"].get(key).is_some_and(|value| value != "0");
+            is_written.then_some((name, origin))
+        })?;
+        let problem = Problem::new(format!("{name}: {key}: {message}")).at(location(origin, key));
+        Some(problem.help(format!("{help}: gantry.dev/change-group and gantry.dev/change-rule")))
+    };
+    orders.into_iter().filter_map(first).collect()
 }
 
 fn problem_of(object: &ObjectRef, origin: &Origin, Unreadable { source, message }: Unreadable) -> Problem {
