@@ -12,6 +12,7 @@ mod look;
 mod output;
 mod permissions;
 mod prepare;
+mod rename;
 mod verdict;
 mod write;
 

@@ -153,6 +153,24 @@ impl Parent {
         }
     }
 
+    /// Reads the parent of an app also where another tool keeps it: its kinds and namespaces, and the name of the tool. Nothing
+    /// is known of the uids of its members, so none of them is deleted.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no parent of this ApplySet.
+    pub async fn read_of_any_tool(app: &App, target: &Target) -> Result<Option<(Self, Option<String>)>> {
+        let Some(live) = Self::live(app, target).await? else { return Ok(None) };
+        let mut value = live.raw.value();
+        let tooling = value["metadata"]["annotations"][TOOLING].as_str().unwrap_or_default().to_owned();
+        if tooling.starts_with("gantry/") {
+            return Self::of(app, live).map(|parent| Some((parent, None))).map_err(Error::failed);
+        }
+        value["metadata"]["annotations"][TOOLING] = "gantry/".into();
+        value["data"] = json!({});
+        let live = Live { raw: RawObject::from_value(&value), ..live };
+        Self::of(app, live).map(|parent| Some((parent, Some(sanitize(&tooling).into_owned())))).map_err(Error::failed)
+    }
+
     async fn live(app: &App, target: &Target) -> Result<Option<Live>> {
         let wanted = Wanted { resource: config_maps().into(), object: app.parent().into() };
         Ok(target.read(&[wanted], &|_, _| ()).await?.pop().flatten())
@@ -168,12 +186,13 @@ impl Parent {
         let labels = config_map.metadata.labels.unwrap_or_default();
         let annotations = config_map.metadata.annotations.unwrap_or_default();
         let other_name = "choose another name for the app";
+        let or_take = format!("{other_name}; to take the ApplySet over from that tool: --take-over-app");
         if labels.get(ID_LABEL) != Some(&app.id()) {
             return Err(wrong(&format!("its label {ID_LABEL} is not {}", app.id())).help(other_name));
         }
         let tooling = annotations.get(TOOLING).map_or("", String::as_str);
         if !tooling.starts_with("gantry/") {
-            return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(other_name));
+            return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(or_take));
         }
         let list = |key: &str| -> BTreeSet<String> {
             let text = annotations.get(key).map_or("", String::as_str);

@@ -200,6 +200,10 @@ pub struct AppFlags {
     #[arg(long, requires = "from_kapp")]
     pub keep_kapp_record: bool,
 
+    /// Take over the app's record from another tool that keeps it as its ApplySet; off a terminal only with --yes
+    #[arg(long)]
+    pub take_over_app: bool,
+
     /// Go on although another deploy of the app began less than 15 minutes ago and has not ended
     #[arg(long)]
     pub break_lock: bool,
@@ -338,6 +342,7 @@ impl DeleteArgs {
             prune_adopted: self.prune_adopted,
             from_kapp: None,
             keep_kapp_record: false,
+            take_over_app: false,
             break_lock: self.break_lock,
         };
         let flow = FlowArgs {
@@ -388,6 +393,20 @@ pub enum AppsCommand {
         /// The app
         #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
         name: String,
+        /// Do not ask for confirmation; needed off a terminal
+        #[arg(short = 'y', long)]
+        yes: bool,
+    },
+    /// Give the app another name: its record and the label of its members
+    Rename {
+        #[command(flatten)]
+        cluster: ClusterArgs,
+        /// The app
+        #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
+        name: String,
+        /// Its new name
+        #[arg(long, value_name = "NAME")]
+        to: String,
         /// Do not ask for confirmation; needed off a terminal
         #[arg(short = 'y', long)]
         yes: bool,

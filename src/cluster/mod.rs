@@ -85,6 +85,18 @@ pub struct Unmark<'a> {
     pub field_manager: &'a str,
 }
 
+/// A label of ours that gets another value.
+#[derive(Debug)]
+pub struct Relabel<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    /// The object as it was seen: it is left alone where it is another by now.
+    pub live: &'a Live,
+    pub label: &'a str,
+    pub value: &'a str,
+    pub field_manager: &'a str,
+}
+
 /// One object to delete.
 #[derive(Debug, Clone, Copy)]
 pub struct Delete<'a> {
@@ -449,6 +461,14 @@ impl Target {
         match self {
             Target::Kube(target) => target.unmark(unmark).await,
             Target::Dir(target) => target.unmark(unmark),
+        }
+    }
+
+    /// Gives a label another value on an object that is still the one that was seen, as if it had been applied so.
+    pub async fn relabel(&self, relabel: &Relabel<'_>) -> std::result::Result<(), ApplyError> {
+        match self {
+            Target::Kube(target) => target.relabel(relabel).await,
+            Target::Dir(_) => Err(ApplyError::Refused(Problem::new("a folder has no apps"))),
         }
     }
 

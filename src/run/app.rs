@@ -41,6 +41,8 @@ pub struct Managed {
     prunes_adopted: bool,
     deletes: bool,
     kapp: Option<FromKapp>,
+    /// The tool that keeps the record, where that is not gantry.
+    tool: Option<String>,
 }
 
 /// What the run does with the app.
@@ -50,6 +52,8 @@ pub struct Use {
     pub writes: bool,
     /// The user is asked before anything is written.
     pub asks: bool,
+    /// The user has said beforehand that there is nothing to ask.
+    pub confirmed: bool,
     /// The app ends, with all its members.
     pub deletes: bool,
 }
@@ -75,7 +79,7 @@ pub async fn open(
     target: &Target,
     use_of: Use,
 ) -> Result<Option<Managed>> {
-    let Use { writes, asks, deletes } = use_of;
+    let Use { writes, asks, confirmed, deletes } = use_of;
     let Some(name) = &settings.app else {
         return match flags.from_kapp {
             Some(_) => {
@@ -95,7 +99,15 @@ pub async fn open(
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
     label::put(manifests, &app.id())?;
-    let parent = Parent::read(&app, target).await?;
+    let (parent, tool) = match flags.take_over_app {
+        true => Parent::read_of_any_tool(&app, target).await?.unzip(),
+        false => (Parent::read(&app, target).await?, None),
+    };
+    let tool = tool.flatten();
+    if tool.is_some() && writes && !asks && !confirmed {
+        let problem = Problem::new(format!("the ApplySet of {} belongs to another tool", app.parent()));
+        return Err(Error::failed(problem.help("take it over without a question: --take-over-app --yes")));
+    }
     if let Some(parent) = parent.as_ref().filter(|_| writes && !flags.break_lock) {
         parent.locked(Timestamp::now()).map_err(Error::failed)?;
     }
@@ -128,7 +140,7 @@ pub async fn open(
         Some(Prune::Yes) => Prune::Yes,
         _ => Prune::No,
     };
-    Ok(Some(Managed { app, parent, live, older, prune, prunes_adopted: flags.prune_adopted, deletes, kapp }))
+    Ok(Some(Managed { app, parent, live, older, prune, prunes_adopted: flags.prune_adopted, deletes, kapp, tool }))
 }
 
 impl Managed {
@@ -145,6 +157,10 @@ impl Managed {
     /// Puts what leaves the app into the plan, and what leaves the app of kapp that it takes over.
     pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = self.plan_own(plan, settings);
+        if let Some(tool) = &self.tool {
+            let message = format!("the record of the app {} is taken over from {tool:?}", self.app.name);
+            foreseen.notices.push(Problem::new(message).help(format!("deploy it with {tool:?} no more")));
+        }
         if let Some(kapp) = &self.kapp {
             let (deleted, members) = kapp.plan(plan, &mut foreseen, settings.prune);
             foreseen.blocks.extend(self.too_many(deleted, members, settings));
@@ -294,7 +310,7 @@ impl Managed {
     fn is_stale(&self, content: &Content) -> bool {
         let Some(parent) = &self.parent else { return !self.deletes };
         let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
-        self.deletes || content.members != parent.members || !is_whole
+        self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
     }
 
     /// Brings the record up to date where nothing else is to be written.
@@ -527,7 +543,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
     }
 }
 
-async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
+pub(super) async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
     let user = match target.user().await {
         Some(Ok(user)) => user,
         _ => String::new(),

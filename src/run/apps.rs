@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{connection, impersonate, loader};
-use super::{pretty, write};
+use super::{pretty, rename, write};
 use crate::app::PART_OF;
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Facts, Found};
@@ -30,7 +30,7 @@ use crate::text::{self, sanitize};
 const PAGE: u32 = 500;
 
 /// The cluster that the flags name.
-async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
+pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
     let overrides = Overrides {
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
@@ -52,12 +52,12 @@ async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)>
     Ok((settings, target))
 }
 
-fn app_of(name: &str, settings: &Settings, target: &Target) -> Result<App> {
+pub(super) fn app_of(name: &str, settings: &Settings, target: &Target) -> Result<App> {
     check_name(name).map_err(|why| Error::usage(Problem::new(format!("--app: {why}"))))?;
     Ok(App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target))
 }
 
-fn no_app(App { name, namespace }: &App) -> Error {
+pub(super) fn no_app(App { name, namespace }: &App) -> Error {
     let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
     Error::failed(problem.help("gantry apps lists those that there are; -n names the namespace of the record"))
 }
@@ -71,6 +71,9 @@ async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<P
 pub async fn run(args: &AppsArgs, host: &mut Host) -> Result<String> {
     if let Some(AppsCommand::Forget { cluster, name, yes }) = &args.command {
         return forget(cluster, name, *yes, host).await;
+    }
+    if let Some(AppsCommand::Rename { cluster, name, to, yes }) = &args.command {
+        return rename::rename(cluster, name, to, *yes, host).await;
     }
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;

@@ -159,7 +159,8 @@ async fn steps(
     tell(&manifests.notices, host, output, report);
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
     let asks = writes && is_asked;
-    let use_of = app::Use { writes, asks, deletes };
+    let confirmed = deploy.is_some_and(|deploy| deploy.yes);
+    let use_of = app::Use { writes, asks, confirmed, deletes };
     // On the heap, with all that they hold: a caller's thread may have little stack.
     let opened = Box::pin(app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of));
     let managed = until(&stop, opened).await?;

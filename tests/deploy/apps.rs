@@ -6,6 +6,7 @@ use crate::support::{Bed, Output, Proxy, When, control_plane, eventually, result
 use serde_json::{Value, json};
 
 mod readiness;
+mod rename;
 
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 

@@ -9,7 +9,7 @@ use super::errors;
 use super::json;
 use super::request::{Call, Failure, Payload, encode};
 use super::transport::Transport;
-use crate::cluster::{ApplyError, Unmark};
+use crate::cluster::{ApplyError, Relabel, Unmark};
 use crate::resource::Live;
 
 /// Removes the marks, and answers what is live now.
@@ -25,6 +25,68 @@ pub async fn unmark(transport: &Transport, default_namespace: &str, unmark: &Unm
             .ok_or_else(|| ApplyError::Refused(errors::nonsense(transport.peer(), answer.code.as_u16(), "no object"))),
         Err(Failure::Refused(status)) if is_other_object(&status, resource) => Err(ApplyError::Changed),
         Err(failure) => Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
+    }
+}
+
+/// Writes the label, and puts it back on our record of what we applied: the server moves it to one of plain updates, and the
+/// next deploy would find every object changed.
+pub async fn relabel(transport: &Transport, default_namespace: &str, relabel: &Relabel<'_>) -> Result<(), ApplyError> {
+    let Relabel { resource, object, live, label, value, field_manager } = relabel;
+    let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
+    let mut metadata = json!({"uid": live.uid, "resourceVersion": live.resource_version});
+    metadata["labels"][*label] = (*value).into();
+    let body = json!({ "metadata": metadata }).to_string();
+    let read = Call::get(resource, namespace, &object.name);
+    let uri = format!("{}?fieldManager={}", read.uri, encode(field_manager));
+    let patch = |uri, body| Call { verb: "patch", uri, body: Some(body), live: Some(&live.raw), ..read.clone() };
+    let call = patch(uri.clone(), Payload::MergePatch(&body));
+    let answer = match transport.send(&call).await {
+        Ok(answer) => answer,
+        Err(Failure::Refused(status)) if is_other_object(&status, resource) => return Err(ApplyError::Changed),
+        Err(failure) => return Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
+    };
+    let written = json::live(&answer.body, resource);
+    if let Some(body) = written.and_then(|live| records(&live, label, field_manager)) {
+        // Without this the next deploy writes the object once more, which does no harm.
+        let _ = transport.send(&patch(uri, Payload::JsonPatch(&body))).await;
+    }
+    Ok(())
+}
+
+/// The JSON patch that moves a label from our record of plain updates to that of what we applied; `None` where there are not
+/// both.
+fn records(live: &Live, label: &str, field_manager: &str) -> Option<String> {
+    let object = live.raw.value();
+    let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
+    let is_ours = |entry: &Value, operation: &str| {
+        entry["manager"] == field_manager && entry["operation"] == operation && entry.get("subresource").is_none()
+    };
+    let step = format!("f:{label}");
+    let has_label = |entry: &Value| entry["fieldsV1"]["f:metadata"]["f:labels"].get(&step).is_some();
+    let updated = entries.iter().position(|entry| is_ours(entry, "Update") && has_label(entry))?;
+    let applied = entries.iter().position(|entry| is_ours(entry, "Apply"))?;
+    let labels = &mut entries[applied]["fieldsV1"]["f:metadata"]["f:labels"];
+    labels[&step] = json!({});
+    remove(&mut entries[updated]["fieldsV1"], &["f:metadata", "f:labels", &step]);
+    if entries[updated]["fieldsV1"].as_object().is_none_or(Map::is_empty) {
+        entries.remove(updated);
+    }
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": live.uid},
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version},
+    ]);
+    Some(patch.to_string())
+}
+
+/// Removes what is at a path, and what is empty without it.
+fn remove(fields: &mut Value, path: &[&str]) {
+    let (Some(fields), Some((first, rest))) = (fields.as_object_mut(), path.split_first()) else { return };
+    if let Some(child) = fields.get_mut(*first) {
+        remove(child, rest);
+        if rest.is_empty() || child.as_object().is_some_and(Map::is_empty) {
+            fields.shift_remove(*first);
+        }
     }
 }
 

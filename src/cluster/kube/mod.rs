@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead,
-    Read, Release, RewriteError, RulesReview, Unmark, Wanted,
+    Read, Relabel, Release, RewriteError, RulesReview, Unmark, Wanted,
 };
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
@@ -132,6 +132,10 @@ impl KubeTarget {
 
     pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
         metadata::unmark(&self.transport, &self.default_namespace, unmark).await
+    }
+
+    pub async fn relabel(&self, relabel: &Relabel<'_>) -> std::result::Result<(), ApplyError> {
+        metadata::relabel(&self.transport, &self.default_namespace, relabel).await
     }
 
     /// Asks what [`Self::apply`] of the same would be answered: the object as it would be stored. Writes nothing.

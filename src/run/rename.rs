@@ -1,0 +1,129 @@
+//! `apps rename`: an app under another name, with all of its members.
+//!
+//! A member is deleted only where its label and an inventory agree. So the record of the new name has the whole inventory before
+//! the first label changes, and that of the old name keeps it until the last has: whatever stops the command, each member
+//! belongs to exactly one of the two by its label, and that one knows its uid. The same command goes on.
+
+use jiff::Timestamp;
+
+use super::app::last;
+use super::apps::{app_of, no_app, open};
+use super::host::Host;
+use super::interrupt::until;
+use super::write;
+use crate::app::members::{self, Found};
+use crate::app::parent::{self, Content};
+use crate::app::{App, Outcome, PART_OF, Parent};
+use crate::cli::ClusterArgs;
+use crate::cluster::{ApplyError, IN_FLIGHT, Relabel, Target, Wanted};
+use crate::problem::{Error, Problem, Result};
+use crate::text;
+use futures::stream::{self, StreamExt};
+
+/// How often an object is looked at again that moved while its label was written.
+const TRIES: u32 = 5;
+
+pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &mut Host) -> Result<String> {
+    let stop = host.stop.clone();
+    let (settings, target) = open(args, host).await?;
+    let work = async {
+        let (old, new) = (app_of(from, &settings, &target)?, app_of(to, &settings, &target)?);
+        if old == new {
+            return Err(Error::usage(Problem::new(format!("the app is called {to} already"))));
+        }
+        let before = Parent::read(&old, &target).await?;
+        let after = Parent::read(&new, &target).await?;
+        for parent in [&before, &after].into_iter().flatten() {
+            parent.locked(Timestamp::now()).map_err(Error::failed)?;
+        }
+        let before = before.ok_or_else(|| no_app(&old))?;
+        // An earlier run of this command has begun with the same inventory.
+        if after.as_ref().is_some_and(|after| after.members != before.members) {
+            let problem = Problem::new(format!("there is an app {to} in namespace {} already", new.namespace));
+            return Err(Error::failed(problem.help(format!(
+                "choose another name; a record of {from} without members goes with gantry apps forget"
+            ))));
+        }
+        let live = members::find(&before, &target, &|_| false).await?;
+        Ok((before, after, new, live))
+    };
+    let (before, after, new, live) = until(&stop, work).await?;
+    if !live.unread.is_empty() {
+        return Err(Error::Failed(live.unread));
+    }
+    let objects = text::count(before.members.len(), "object");
+    if !yes {
+        if !(host.stdin_is_terminal && host.stderr_is_terminal) {
+            let problem = Problem::new("cannot ask for confirmation: there is no terminal");
+            return Err(Error::failed(problem.help("go on without confirmation: --yes")));
+        }
+        let question = format!("Rename the app {from} with {objects} to {to} in {}?", target.describe());
+        write::confirm(host, &question).await?;
+    }
+    let content = |parent: &Parent, last| Content {
+        kinds: parent.kinds.clone(),
+        namespaces: parent.namespaces.clone(),
+        members: parent.members.clone(),
+        last,
+    };
+    let started = last(Outcome::Started, &target, host).await;
+    // No deploy of the old name begins while its members leave.
+    let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), &target);
+    let locked = locked.await.map_err(Error::failed)?;
+    let begun = parent::write(&new, after.as_ref(), content(&before, started), &target).await.map_err(Error::failed)?;
+    relabel(&live.found, &before, &new, &target, &settings.field_manager).await.map_err(Error::Failed)?;
+    let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::Last::none));
+    // How the last deploy ended is so under the new name, too; but for one that this command itself has begun.
+    if ended.last.outcome == Outcome::Started {
+        ended.last.outcome = Outcome::Failed;
+    }
+    parent::write(&new, Some(&begun), ended, &target).await.map_err(Error::failed)?;
+    locked.delete(&target).await.map_err(Error::failed)?;
+    Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
+}
+
+/// Gives the members the label of the new name.
+async fn relabel(
+    found: &[Found],
+    before: &Parent,
+    new: &App,
+    target: &Target,
+    field_manager: &str,
+) -> std::result::Result<(), Vec<Problem>> {
+    let (old_id, new_id) = (before.app.id(), new.id());
+    let is_known = |found: &Found| before.members.iter().any(|member| member.uid == found.facts.uid);
+    // What a controller copied from a member it writes again by itself.
+    let is_ours = |found: &&Found| {
+        found.facts.labels.get(PART_OF) == Some(&old_id) && (found.facts.owners.is_empty() || is_known(found))
+    };
+    let one = async |found: &Found| {
+        let Found { object, resource, facts } = found;
+        let remains = |why: String| {
+            Problem::new(format!("{object} could not get the label of the app {}: {why}", new.name))
+                .help("run the same command again: both records are there")
+        };
+        for _ in 0..TRIES {
+            let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+            let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
+            let is_same = |live: &crate::resource::Live| {
+                let label = members::read(&live.raw.json(), resource).map(|found| found.facts.labels);
+                live.uid == facts.uid && label.is_some_and(|labels| labels.get(PART_OF) == Some(&old_id))
+            };
+            let Some(live) = read.into_iter().flatten().next().filter(is_same) else { return Ok(()) };
+            let relabel = Relabel { resource, object, live: &live, label: PART_OF, value: &new_id, field_manager };
+            match target.relabel(&relabel).await {
+                Ok(()) => return Ok(()),
+                Err(ApplyError::Changed) => {}
+                Err(ApplyError::Refused(problem) | ApplyError::NoWebhook(problem)) => {
+                    return Err(remains(problem.message));
+                }
+                Err(ApplyError::Conflict(_)) => return Err(remains("it has conflicts of field managers".to_owned())),
+            }
+        }
+        Err(remains("it kept changing".to_owned()))
+    };
+    let answers: Vec<_> =
+        stream::iter(found.iter().filter(is_ours)).map(one).buffer_unordered(IN_FLIGHT).collect().await;
+    let problems: Vec<Problem> = answers.into_iter().filter_map(std::result::Result::err).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
