@@ -5,6 +5,7 @@
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
 pub mod delete;
+mod one;
 mod ready;
 mod schedule;
 mod served;
@@ -18,17 +19,15 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cluster::{ApplyError, FieldConflict, IN_FLIGHT, Pin, Target, Unmark, Wanted};
+use crate::cluster::{IN_FLIGHT, Target};
 use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
-use crate::plan::owner::{Marks, Owner};
-use crate::plan::pin::{self, Moved};
-use crate::plan::{Action, Change, Plan, conflicts, strategy};
+use crate::plan::{Action, Change, Plan, strategy};
 use crate::problem::Problem;
 use crate::readiness::State;
 use crate::readiness::rules::WaitRule;
-use crate::resource::Live;
 use crate::text;
+pub use one::{NotWritten, apply_one};
 pub use ready::Reached;
 use ready::{Awaited, Waited};
 use schedule::Schedule;
@@ -108,10 +107,6 @@ impl Applied {
         applied
     }
 }
-
-/// How often an object is pinned again that changed in nothing the checks looked at. A controller that writes status at
-/// every step settles within fewer; one that never does is reported.
-const REPINS: u32 = 5;
 
 /// Between two tries to write an object that a webhook keeps from being written.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -224,7 +219,7 @@ impl<'a> Run<'a> {
         let mut ready: VecDeque<(usize, Task)> = VecDeque::new();
         let mut under_way = stream::FuturesUnordered::new();
         let mut hindered: BTreeMap<usize, Hindered> = BTreeMap::new();
-        // Requests and waits for CRDs: what pauses takes nobody's turn.
+        // Objects that are being written: what waits or pauses takes nobody's turn.
         let mut busy = 0;
         loop {
             for step in std::mem::take(&mut started) {
@@ -241,13 +236,13 @@ impl<'a> Run<'a> {
                 && self.may_go_on()
                 && let Some((step, task)) = ready.pop_front()
             {
-                busy += usize::from(!matches!(task, Task::Retry(..)));
+                busy += usize::from(matches!(task, Task::Write(_)));
                 let mut stop = self.stop.clone();
                 let awaited = match (&task, deadline) {
                     (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
                         let is_awaited = |index: &usize| to_write(index) || strategy::is_missing(&plan.changes[*index]);
                         let awaited = steps[step].members.iter().copied().filter(is_awaited);
-                        Some((deadline, awaited.map(|index| self.awaited(index)).collect()))
+                        Some((self.wait(deadline, true), awaited.map(|index| self.awaited(index)).collect()))
                     }
                     _ => None,
                 };
@@ -267,22 +262,7 @@ impl<'a> Run<'a> {
                             let wait = served::Wait { target, timeout, stop: stop.clone(), halted, on_event };
                             let problems = wait.until_served(crds).await;
                             let waited = match awaited.filter(|_| problems.is_empty()) {
-                                Some((deadline, objects)) => {
-                                    let timeout = options.ready_timeout.unwrap_or_default();
-                                    let (rules, until_unblocked) = (&options.wait_rules[..], true);
-                                    let wait = ready::Wait {
-                                        target,
-                                        deadline,
-                                        timeout,
-                                        stop,
-                                        halted,
-                                        keep_going: options.keep_going,
-                                        rules,
-                                        until_unblocked,
-                                        on_event,
-                                    };
-                                    wait.until_ready(objects).await
-                                }
+                                Some((wait, objects)) => wait.until_ready(objects).await,
                                 None => Waited::default(),
                             };
                             Answer::Ended(problems, waited)
@@ -292,7 +272,7 @@ impl<'a> Run<'a> {
                 });
             }
             let Some((step, answer)) = under_way.next().await else { break };
-            busy -= usize::from(!matches!(answer, Answer::Paused(_)));
+            busy -= usize::from(matches!(answer, Answer::Written(..)));
             match answer {
                 Answer::Written(index, Ok((result, uid))) => {
                     hindered.remove(&index);
@@ -354,12 +334,7 @@ impl<'a> Run<'a> {
             };
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
-            let Run { target, options, halted, on_event, .. } = self;
-            let (timeout, stop) = (options.ready_timeout.unwrap_or_default(), self.stop.clone());
-            let (rules, until_unblocked) = (&options.wait_rules[..], false);
-            let keep_going = options.keep_going;
-            let wait =
-                ready::Wait { target, deadline, timeout, stop, halted, keep_going, rules, until_unblocked, on_event };
+            let wait = self.wait(deadline, false);
             let waited = wait.until_ready(objects).await;
             self.is_ready(waited);
         }
@@ -370,6 +345,21 @@ impl<'a> Run<'a> {
         outcome.interrupted =
             outcome.problems.is_empty() && outcome.unready.is_empty() && *self.stop.borrow() && is_cut;
         outcome
+    }
+
+    fn wait(&self, deadline: Instant, until_unblocked: bool) -> ready::Wait<'a> {
+        let Run { target, options, halted, on_event, .. } = *self;
+        ready::Wait {
+            target,
+            deadline,
+            timeout: options.ready_timeout.unwrap_or_default(),
+            stop: self.stop.clone(),
+            halted,
+            keep_going: options.keep_going,
+            rules: &options.wait_rules,
+            until_unblocked,
+            on_event,
+        }
     }
 
     fn awaited(&self, index: usize) -> Awaited<'a> {
@@ -390,133 +380,4 @@ impl<'a> Run<'a> {
         }
         is_ready && !*self.stop.borrow()
     }
-}
-
-/// Why a change was not written.
-pub enum NotWritten {
-    /// A webhook does not answer, and may do so later.
-    NoWebhook(Problem),
-    For(Problem),
-}
-
-impl From<Problem> for NotWritten {
-    fn from(problem: Problem) -> Self {
-        NotWritten::For(problem)
-    }
-}
-
-impl NotWritten {
-    pub fn problem(self) -> Problem {
-        match self {
-            NotWritten::NoWebhook(problem) | NotWritten::For(problem) => problem,
-        }
-    }
-}
-
-/// Applies one change. Answers what became of it, and the object's uid.
-///
-/// # Errors
-/// It was not written.
-pub async fn apply_one(
-    change: &Change,
-    target: &Target,
-    options: &ApplyOptions,
-    stop: &watch::Receiver<bool>,
-) -> Result<(ApplyResult, String), NotWritten> {
-    let object = &change.desired.object;
-    let at = || change.desired.origin.location();
-    if let Some(removal) = &change.replaces {
-        delete::to_replace(removal, target, options, stop)
-            .await
-            .map_err(|problem| NotWritten::For(problem.at(at())))?;
-    }
-    let refused = |problem: Problem| {
-        let how = if change.replaces.is_some() { " was deleted and could not be created again" } else { "" };
-        let message = format!("{object}{how}: {}", problem.message);
-        Problem { message, help: problem.help, at: Some(at()) }
-    };
-    let mut pin = change.pin();
-    for tries_left in (0..=REPINS).rev() {
-        match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
-            // The server keeps the resourceVersion when an apply changes nothing.
-            Ok(live) => {
-                let applied = match &pin {
-                    // The server keeps the resourceVersion when an apply changes nothing.
-                    Pin::At { resource_version, .. } if *resource_version == live.resource_version => {
-                        ApplyResult::Unchanged
-                    }
-                    _ => ApplyResult::Applied,
-                };
-                let applied = match (change.action, &change.owner) {
-                    (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await?,
-                    _ => applied,
-                };
-                return Ok((applied, live.uid));
-            }
-            Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
-                Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
-                moved => return Err(moved.problem(change).into()),
-            },
-            Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),
-            Err(ApplyError::NoWebhook(problem)) => return Err(NotWritten::NoWebhook(refused(problem))),
-            Err(ApplyError::Refused(problem)) => return Err(refused(problem).into()),
-        }
-    }
-    unreachable!("the last try returns")
-}
-
-/// Removes the marks of the tool that owned the object, which was just applied to: it would write the object again, or
-/// delete it.
-async fn take_over(
-    change: &Change,
-    owner: &Owner,
-    live: &Live,
-    target: &Target,
-    options: &ApplyOptions,
-) -> Result<ApplyResult, Problem> {
-    let object = &change.desired.object;
-    let Marks { labels, annotations } = owner.marks();
-    // What was written is not taken out again: the label of another ApplySet has made room for that of the app.
-    let written = change.desired.raw.value();
-    let is_ours = |kind: &str, key: &str| written["metadata"][kind].get(key).is_some();
-    let labels: Vec<&str> = labels.into_iter().filter(|key| !is_ours("labels", key)).collect();
-    let annotations: Vec<&str> = annotations.into_iter().filter(|key| !is_ours("annotations", key)).collect();
-    if labels.is_empty() && annotations.is_empty() {
-        return Ok(ApplyResult::Applied);
-    }
-    let remains = |why: String| {
-        Problem::new(format!("{object} was written, but still carries the marks of {owner}: {why}"))
-            .at(change.desired.origin.location())
-            .help("run the same command again")
-    };
-    let field_manager = &options.field_manager;
-    let mut live = live.clone();
-    for _ in 0..=REPINS {
-        let resource = &change.resource;
-        let unmark =
-            Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
-        match target.unmark(&unmark).await {
-            Ok(_) => return Ok(ApplyResult::Applied),
-            Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
-            // A controller writes its status at any time.
-            Err(_) => {}
-        }
-        let wanted = Wanted { resource: resource.clone(), object: object.clone() };
-        let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
-        match read.into_iter().flatten().next() {
-            Some(now) if now.uid == live.uid => live = now,
-            _ => break,
-        }
-    }
-    Err(remains("it has changed since".to_owned()))
-}
-
-/// A conflict that came up after the plan was made.
-fn conflict(change: &Change, conflicts: &[FieldConflict]) -> Problem {
-    let problems = conflicts::explain(&[(change, conflicts)]);
-    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-    let helps: Vec<&str> = problems.iter().filter_map(|problem| problem.help.as_deref()).collect();
-    Problem::new(format!("{} was not written: {}", change.desired.object, messages.join("\n")))
-        .at(change.desired.origin.location())
-        .help(helps.join("\n"))
 }

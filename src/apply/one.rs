@@ -1,0 +1,145 @@
+//! Writes one object.
+
+use tokio::sync::watch;
+
+use super::{ApplyOptions, delete};
+use crate::cluster::{ApplyError, FieldConflict, Pin, Target, Unmark, Wanted};
+use crate::finding::ApplyResult;
+use crate::plan::owner::{Marks, Owner};
+use crate::plan::pin::{self, Moved};
+use crate::plan::{Action, Change, conflicts};
+use crate::problem::Problem;
+use crate::resource::Live;
+
+/// How often an object is pinned again that changed in nothing the checks looked at. A controller that writes status at
+/// every step settles within fewer; one that never does is reported.
+const REPINS: u32 = 5;
+
+/// Why a change was not written.
+pub enum NotWritten {
+    /// A webhook does not answer, and may do so later.
+    NoWebhook(Problem),
+    For(Problem),
+}
+
+impl From<Problem> for NotWritten {
+    fn from(problem: Problem) -> Self {
+        NotWritten::For(problem)
+    }
+}
+
+impl NotWritten {
+    pub fn problem(self) -> Problem {
+        match self {
+            NotWritten::NoWebhook(problem) | NotWritten::For(problem) => problem,
+        }
+    }
+}
+
+/// Applies one change. Answers what became of it, and the object's uid.
+///
+/// # Errors
+/// It was not written.
+pub async fn apply_one(
+    change: &Change,
+    target: &Target,
+    options: &ApplyOptions,
+    stop: &watch::Receiver<bool>,
+) -> Result<(ApplyResult, String), NotWritten> {
+    let object = &change.desired.object;
+    let at = || change.desired.origin.location();
+    if let Some(removal) = &change.replaces {
+        delete::to_replace(removal, target, options, stop)
+            .await
+            .map_err(|problem| NotWritten::For(problem.at(at())))?;
+    }
+    let refused = |problem: Problem| {
+        let how = if change.replaces.is_some() { " was deleted and could not be created again" } else { "" };
+        let message = format!("{object}{how}: {}", problem.message);
+        Problem { message, help: problem.help, at: Some(at()) }
+    };
+    let mut pin = change.pin();
+    for tries_left in (0..=REPINS).rev() {
+        match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
+            // The server keeps the resourceVersion when an apply changes nothing.
+            Ok(live) => {
+                let applied = match &pin {
+                    // The server keeps the resourceVersion when an apply changes nothing.
+                    Pin::At { resource_version, .. } if *resource_version == live.resource_version => {
+                        ApplyResult::Unchanged
+                    }
+                    _ => ApplyResult::Applied,
+                };
+                let applied = match (change.action, &change.owner) {
+                    (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await?,
+                    _ => applied,
+                };
+                return Ok((applied, live.uid));
+            }
+            Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
+                Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
+                moved => return Err(moved.problem(change).into()),
+            },
+            Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),
+            Err(ApplyError::NoWebhook(problem)) => return Err(NotWritten::NoWebhook(refused(problem))),
+            Err(ApplyError::Refused(problem)) => return Err(refused(problem).into()),
+        }
+    }
+    unreachable!("the last try returns")
+}
+
+/// Removes the marks of the tool that owned the object, which was just applied to: it would write the object again, or
+/// delete it.
+async fn take_over(
+    change: &Change,
+    owner: &Owner,
+    live: &Live,
+    target: &Target,
+    options: &ApplyOptions,
+) -> Result<ApplyResult, Problem> {
+    let object = &change.desired.object;
+    let Marks { labels, annotations } = owner.marks();
+    // What was written is not taken out again: the label of another ApplySet has made room for that of the app.
+    let written = change.desired.raw.value();
+    let is_ours = |kind: &str, key: &str| written["metadata"][kind].get(key).is_some();
+    let labels: Vec<&str> = labels.into_iter().filter(|key| !is_ours("labels", key)).collect();
+    let annotations: Vec<&str> = annotations.into_iter().filter(|key| !is_ours("annotations", key)).collect();
+    if labels.is_empty() && annotations.is_empty() {
+        return Ok(ApplyResult::Applied);
+    }
+    let remains = |why: String| {
+        Problem::new(format!("{object} was written, but still carries the marks of {owner}: {why}"))
+            .at(change.desired.origin.location())
+            .help("run the same command again")
+    };
+    let field_manager = &options.field_manager;
+    let mut live = live.clone();
+    for _ in 0..=REPINS {
+        let resource = &change.resource;
+        let unmark =
+            Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
+        match target.unmark(&unmark).await {
+            Ok(_) => return Ok(ApplyResult::Applied),
+            Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
+            // A controller writes its status at any time.
+            Err(_) => {}
+        }
+        let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+        let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
+        match read.into_iter().flatten().next() {
+            Some(now) if now.uid == live.uid => live = now,
+            _ => break,
+        }
+    }
+    Err(remains("it has changed since".to_owned()))
+}
+
+/// A conflict that came up after the plan was made.
+fn conflict(change: &Change, conflicts: &[FieldConflict]) -> Problem {
+    let problems = conflicts::explain(&[(change, conflicts)]);
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    let helps: Vec<&str> = problems.iter().filter_map(|problem| problem.help.as_deref()).collect();
+    Problem::new(format!("{} was not written: {}", change.desired.object, messages.join("\n")))
+        .at(change.desired.origin.location())
+        .help(helps.join("\n"))
+}
