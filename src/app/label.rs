@@ -52,6 +52,36 @@ pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
 }
 
+/// Gives every manifest these labels, whatever values it has for them.
+pub fn add(manifests: &mut [Manifest], labels: &BTreeMap<String, String>) {
+    if labels.is_empty() {
+        return;
+    }
+    for manifest in manifests {
+        let with = {
+            let labels = labels.clone();
+            move |raw: &RawObject| {
+                let mut object = raw.value();
+                let found = &mut object["metadata"]["labels"];
+                if found.is_null() {
+                    *found = serde_json::json!({});
+                }
+                if let Some(found) = found.as_object_mut() {
+                    found.extend(labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())));
+                }
+                object.to_string()
+            }
+        };
+        manifest.raw = match manifest.raw.held() {
+            Some(_) => RawObject::new(with(&manifest.raw)),
+            None => {
+                let raw = manifest.raw.clone();
+                RawObject::made_when_asked(move || with(&raw))
+            }
+        };
+    }
+}
+
 fn has_label(json: &str) -> bool {
     if !json.contains(PART_OF) {
         return false;
@@ -116,6 +146,21 @@ mod tests {
             assert_eq!(serde_json::from_str::<Value>(&pretty).expect(&pretty), expected);
             assert!(has_label(&made) && !has_label(&object.to_string()));
         }
+    }
+
+    #[test]
+    fn additional_labels_win_and_join_those_that_are_there() {
+        let of = |metadata: Value| {
+            let source = crate::manifest::Source { name: "m.yaml".into(), text: String::new() };
+            let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string();
+            let source = std::sync::Arc::new(crate::manifest::Source { text, ..source });
+            let mut manifests = crate::manifest::read(&source).unwrap().manifests;
+            add(&mut manifests, &[("a".to_owned(), "new".to_owned())].into());
+            manifests[0].raw.value()["metadata"]["labels"].take()
+        };
+        assert_eq!(of(json!({"name": "x"})), json!({"a": "new"}));
+        assert_eq!(of(json!({"name": "x", "labels": null})), json!({"a": "new"}));
+        assert_eq!(of(json!({"name": "x", "labels": {"a": "old", "b": "c"}})), json!({"a": "new", "b": "c"}));
     }
 
     #[test]

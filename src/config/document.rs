@@ -8,12 +8,15 @@ use std::path::{Component, Path as FilePath};
 
 use figment::value::{Dict, Value};
 
+use crate::app::PART_OF;
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
 use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 
 use super::custom;
-use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS};
+use super::keys::{
+    self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS, TEMPLATE_RULES,
+};
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
 use super::located::{Located, LocatedData};
 
@@ -190,6 +193,9 @@ impl Reader<'_> {
                 continue;
             }
             if self.kapp && !keys::is_of_kapp(&path) {
+                if path == TEMPLATE_RULES && entry.value.data != Data::Sequence(Vec::new()) && !is_null(&entry.value) {
+                    self.layer.templates = Some(self.place(&entry.key_span));
+                }
                 self.left_alone.push(path);
                 continue;
             }
@@ -223,6 +229,9 @@ impl Reader<'_> {
         }
         if key.kind == Kind::Rules {
             return self.rules(entry);
+        }
+        if key.kind == Kind::Labels {
+            return self.labels(key.path, entry);
         }
         if key.kind == Kind::Bindings {
             match &entry.value.data {
@@ -395,6 +404,23 @@ impl Reader<'_> {
             }
         }
         rule
+    }
+
+    fn labels(&mut self, path: &str, entry: &Entry) {
+        let Some(labels) = entries(&entry.value) else {
+            return self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
+        };
+        for Entry { key, value, key_span } in labels.iter().filter(|entry| !is_null(&entry.value)) {
+            if key == PART_OF {
+                let help = Some("it says which app an object belongs to; use --app".to_owned());
+                self.problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
+            } else if text_of(value).is_none() {
+                self.problem(&value.span, format!("{path}.{key}: {}", keys::not_a_string(&value.to_value())), None);
+            }
+        }
+        let value = self.free(&[path.to_owned()], &entry.value);
+        let place = self.place(&entry.value.span);
+        self.layer.set(path, value, place);
     }
 
     /// Any value with its places, without what is null.

@@ -37,17 +37,16 @@ pub(super) const RULES: &str = "preflightRules";
 /// The check that runs when no layer has `preflightRules`.
 pub const DEFAULT_CHECK: &str = "CRDUpgradeSafety";
 
+/// How references to versioned objects are found, in kapp's documents.
+pub(super) const TEMPLATE_RULES: &str = "templateRules";
+
 /// The keys that kapp itself knows in its `Config` and that are left alone.
 pub(super) const KAPP_KEYS: &[&str] = &[
-    "additionalLabels",
-    "diffAgainstExistingFieldExclusionRules",
     "diffAgainstLastAppliedFieldExclusionRules",
-    "diffMaskRules",
     "labelScopingRules",
     "minimumRequiredVersion",
     "ownershipLabelRules",
-    "rebaseRules",
-    "templateRules",
+    TEMPLATE_RULES,
 ];
 
 /// What a key holds.
@@ -78,6 +77,8 @@ pub enum Kind {
     Rules,
     /// The list of waivers.
     Waivers,
+    /// Labels and their values.
+    Labels,
     /// A list of rules about objects, to which every layer adds: see [`super::lists`].
     Bindings,
 }
@@ -113,6 +114,10 @@ pub const KEYS: &[Key] = &[
     Key { path: "changeGroupBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "changeRuleBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "waitRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "rebaseRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "diffMaskRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "diffAgainstExistingFieldExclusionRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: "additionalLabels", kind: Kind::Labels, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
@@ -151,7 +156,7 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
 
 /// Whether the key of this name is read in kapp's documents, too.
 pub(super) fn is_of_kapp(path: &str) -> bool {
-    find(path).is_some_and(|key| matches!(key.kind, Kind::Rules | Kind::Bindings))
+    find(path).is_some_and(|key| matches!(key.kind, Kind::Rules | Kind::Labels | Kind::Bindings))
 }
 
 /// The names that may stand below `parent` (`""` for the document itself).
@@ -171,7 +176,7 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
 impl Key {
     /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
     pub fn variable(&self) -> Option<String> {
-        if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Bindings) {
+        if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Labels | Kind::Bindings) {
             return None;
         }
         let mut name = String::from("GANTRY_");
@@ -209,7 +214,7 @@ impl Key {
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
-            Kind::Rules | Kind::Waivers | Kind::Bindings => Ok(()),
+            Kind::Rules | Kind::Waivers | Kind::Labels | Kind::Bindings => Ok(()),
             Kind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
                 let items = value.as_array().ok_or_else(wrong)?;

@@ -121,6 +121,8 @@ pub(super) struct LayerData {
     pub rules: Option<Vec<String>>,
     /// The lists that are added to those of other layers, by their keys.
     pub lists: BTreeMap<&'static str, Located>,
+    /// Where kapp's document says how references to versioned objects are found.
+    pub templates: Option<Place>,
     /// Where the document gives a check a program that is not run for coming from here.
     pub not_run: BTreeMap<String, Place>,
 }
@@ -134,6 +136,7 @@ impl LayerData {
             places: BTreeMap::new(),
             rules: None,
             lists: BTreeMap::new(),
+            templates: None,
             not_run: BTreeMap::new(),
         }
     }

@@ -3,6 +3,8 @@
 //!
 //! Source of their form: kapp's documentation of its Config. Unlike other lists they add up, in the order of the layers.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use super::keys::{self, Kind};
@@ -12,11 +14,17 @@ use crate::matcher::{Matcher, Part};
 use crate::plan::graph::bindings::{
     Bindings, GROUP_BINDINGS, GroupBinding, Pattern, RULE_BINDINGS, RuleBinding, check_group,
 };
-use crate::problem::{Problem, did_you_mean};
+use crate::plan::rebase_rules::{RebaseRule, Side};
+use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 use crate::readiness::rules::{ConditionMatcher, Expressions, Test, VARIABLES, WaitRule};
+use crate::resource::SERVER_METADATA;
 use gantry_schema::cel::Expression;
 
 const WAIT_RULES: &str = "waitRules";
+const REBASE_RULES: &str = "rebaseRules";
+const MASK_RULES: &str = "diffMaskRules";
+const EXCLUSION_RULES: &str = "diffAgainstExistingFieldExclusionRules";
+const LABELS: &str = "additionalLabels";
 
 /// The keys of the lists that add up.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
@@ -46,15 +54,41 @@ pub struct Rules {
     pub bindings: Bindings,
     /// The first one that is about an object says when it is ready.
     pub waits: Vec<WaitRule>,
+    pub rebases: Vec<RebaseRule>,
+    /// Fields whose values no diff shows.
+    pub masks: Vec<FieldRule>,
+    /// Fields that no diff is about.
+    pub unseen: Vec<FieldRule>,
+    /// Labels that every object gets.
+    pub labels: BTreeMap<String, String>,
+    /// Where a document of kapp says how references to versioned objects are found.
+    pub templates: Option<Location>,
+}
+
+/// A field of some objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldRule {
+    pub matchers: Vec<Matcher>,
+    pub path: Vec<Part>,
 }
 
 /// Reads the lists of the merged tree; what is wrong with them comes with its line.
-pub(super) fn read(tree: &Located) -> (Rules, Vec<Problem>) {
+pub(super) fn read(tree: &Located, layers: &[LayerData]) -> (Rules, Vec<Problem>) {
     let mut reader = Reader { problems: Vec::new() };
     let groups = reader.list(tree, GROUP_BINDINGS, Reader::group_binding);
     let rules = reader.list(tree, RULE_BINDINGS, Reader::rule_binding);
     let waits = reader.list(tree, WAIT_RULES, Reader::wait_rule);
-    (Rules { bindings: Bindings { groups, rules }, waits }, reader.problems)
+    let rebases = reader.list(tree, REBASE_RULES, Reader::rebase_rule);
+    let masks = reader.list(tree, MASK_RULES, Reader::field_rule);
+    let unseen = reader.list(tree, EXCLUSION_RULES, Reader::field_rule);
+    let label = |(key, value): (&str, &Located)| match value.to_value() {
+        Json::String(value) => Some((key.to_owned(), value)),
+        _ => None,
+    };
+    let labels = tree.get(LABELS).into_iter().flat_map(Located::entries).filter_map(label).collect();
+    let templates = layers.iter().filter_map(|layer| layer.templates.as_ref()?.location().cloned()).next();
+    let bindings = Bindings { groups, rules };
+    (Rules { bindings, waits, rebases, masks, unseen, labels, templates }, reader.problems)
 }
 
 struct Reader {
@@ -241,13 +275,17 @@ impl Reader {
             self.problem(&item.place, format!("{path} has no {key}"));
             return None;
         };
-        let below = self.below(item, path, key);
-        let count = below.len();
-        let parts: Vec<Part> = below.into_iter().filter_map(|(path, item)| self.part(item, &path)).collect();
-        if count == 0 {
-            self.problem(&found.place, format!("{path}.{key} is not a list of keys that lead to a field"));
+        self.steps(found, &format!("{path}.{key}"))
+    }
+
+    fn steps(&mut self, found: &Located, path: &str) -> Option<Vec<Part>> {
+        let items = items(found);
+        let named = items.iter().enumerate().map(|(index, item)| (item, format!("{path}[{index}]")));
+        let parts: Vec<Part> = named.filter_map(|(item, path)| self.part(item, &path)).collect();
+        if items.is_empty() {
+            self.problem(&found.place, format!("{path} is not a list of keys that lead to a field"));
         }
-        (count > 0 && parts.len() == count).then_some(parts)
+        (!items.is_empty() && parts.len() == items.len()).then_some(parts)
     }
 
     fn part(&mut self, item: &Located, path: &str) -> Option<Part> {
@@ -355,6 +393,74 @@ impl Reader {
         })
     }
 
+    fn rebase_rule(&mut self, item: &Located, path: &str) -> Option<RebaseRule> {
+        self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
+        if let Some(ytt) = item.get("ytt") {
+            let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt overlays"));
+            self.problems.push(problem.help("name the fields that the cluster decides about: path, and type: copy"));
+            return None;
+        }
+        let matchers = self.matchers(item, path);
+        let mut paths = Vec::new();
+        match (item.get("path"), item.get("paths")) {
+            (Some(_), None) => paths.extend(self.path(item, path, "path").map(|steps| (path.to_owned(), item, steps))),
+            (None, Some(_)) => {
+                for (path, found) in self.below(item, path, "paths") {
+                    paths.extend(self.steps(found, &path).map(|steps| (path, found, steps)));
+                }
+            }
+            (Some(_), Some(both)) => {
+                self.problem(&both.key, format!("{path} has both path and paths; keep one of them"))
+            }
+            (None, None) => self.problem(&item.place, format!("{path} has no path")),
+        }
+        for (path, found, _) in paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_)))) {
+            self.problem(&found.place, format!("{path}: the last step of a path is the name of a field"));
+        }
+        let sources = match self.needed(item, path, "type")?.as_str() {
+            "remove" => None,
+            "copy" => Some(self.sources(item, path)?),
+            other => {
+                let place = item.get("type").map_or(&item.place, |found| &found.place);
+                self.problem(place, format!("{path}.type: {}", not_one_of(other, &["copy", "remove"])));
+                return None;
+            }
+        };
+        let paths = paths.into_iter().map(|(.., steps)| steps).filter(|steps| !is_of_server(steps)).collect();
+        Some(RebaseRule { matchers, paths, sources })
+    }
+
+    fn sources(&mut self, item: &Located, path: &str) -> Option<Vec<Side>> {
+        let below = self.below(item, path, "sources");
+        if below.is_empty() {
+            self.missing(
+                item,
+                path,
+                "sources",
+                "write sources: [existing, new] to prefer the value of the live object",
+            );
+            return None;
+        }
+        let mut sources = Vec::new();
+        for (path, item) in below {
+            match item.to_value().as_str() {
+                Some("new") => sources.push(Side::New),
+                Some("existing") => sources.push(Side::Existing),
+                Some(other) => {
+                    self.problem(&item.place, format!("{path}: {}", not_one_of(other, &["existing", "new"])))
+                }
+                None => self.problem(&item.place, format!("{path}: {}", keys::not_a_string(&item.to_value()))),
+            }
+        }
+        Some(sources)
+    }
+
+    fn field_rule(&mut self, item: &Located, path: &str) -> Option<FieldRule> {
+        self.mapping(item, path, &["path", "resourceMatchers"])?;
+        let matchers = self.matchers(item, path);
+        Some(FieldRule { matchers, path: self.path(item, path, "path")? })
+    }
+
     fn expressions(&mut self, item: &Located, path: &str) -> Option<Expressions> {
         self.mapping(item, path, &["success", "failure", "unblockChanges"])?;
         self.needed(item, path, "success")?;
@@ -374,6 +480,19 @@ impl Reader {
             unblocks: compile("unblockChanges"),
             success: compile("success")?,
         })
+    }
+}
+
+/// What names an object and what the server keeps in it: no server-side apply writes that.
+fn is_of_server(path: &[Part]) -> bool {
+    let key = |part: Option<&Part>| match part {
+        Some(Part::Key(key)) => Some(key.clone()),
+        _ => None,
+    };
+    match (key(path.first()).as_deref(), key(path.get(1)).as_deref()) {
+        (Some("apiVersion" | "kind"), _) | (Some("metadata"), None) => true,
+        (Some("metadata"), Some(key)) => matches!(key, "name" | "namespace") || SERVER_METADATA.contains(&key),
+        _ => false,
     }
 }
 

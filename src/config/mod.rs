@@ -44,7 +44,7 @@ pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
 pub use layer::{Layer, Place};
-pub use lists::Rules;
+pub use lists::{FieldRule, Rules};
 pub use located::{Located, LocatedData};
 pub use schema::schema;
 pub use selected::SelectedCheck;
@@ -101,7 +101,7 @@ impl Loader {
         reading.notices.splice(..0, selection.notices);
         let (waivers, problems) = waivers::read(merged.tree.at(keys::WAIVERS));
         reading.problems.extend(problems);
-        let (rules, problems) = lists::read(&merged.tree);
+        let (rules, problems) = lists::read(&merged.tree, &reading.layers);
         reading.problems.extend(problems);
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));

@@ -35,6 +35,22 @@ pub(super) struct Raw {
     #[serde(default, rename = "waitRules")]
     #[schemars(with = "Option<Vec<RawWaitRule>>")]
     pub _wait_rules: Option<Value>,
+    /// Fields that the cluster decides about when an object is updated. The lists of several files add up.
+    #[serde(default, rename = "rebaseRules")]
+    #[schemars(with = "Option<Vec<RawRebaseRule>>")]
+    pub _rebase_rules: Option<Value>,
+    /// Fields whose values no diff shows. The lists of several files add up.
+    #[serde(default, rename = "diffMaskRules")]
+    #[schemars(with = "Option<Vec<RawFieldRule>>")]
+    pub _diff_mask_rules: Option<Value>,
+    /// Fields that no diff is about. The lists of several files add up.
+    #[serde(default, rename = "diffAgainstExistingFieldExclusionRules")]
+    #[schemars(with = "Option<Vec<RawFieldRule>>")]
+    pub _exclusion_rules: Option<Value>,
+    /// Labels that every object gets.
+    #[serde(default, rename = "additionalLabels")]
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
+    pub _additional_labels: Option<Value>,
     /// Every finding of the run is a warning. "Could not check" stays an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster.
@@ -239,6 +255,53 @@ struct RawWaitRule {
     supports_observed_generation: Option<bool>,
     condition_matchers: Option<Vec<RawConditionMatcher>>,
     cel: Option<RawExpressions>,
+    resource_matchers: Vec<RawMatcher>,
+}
+
+/// Where the values of fields come from when an object is updated that one of the matchers fits.
+#[derive(JsonSchema)]
+#[schemars(rename = "RebaseRule", extend(
+    "oneOf" = [{"required": ["path"]}, {"required": ["paths"]}],
+    "if" = {"properties": {"type": {"const": "copy"}}},
+    "then" = {"required": ["sources"]}
+))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawRebaseRule {
+    path: Option<RawPath>,
+    paths: Option<Vec<RawPath>>,
+    r#type: RawRebase,
+    /// The first that has the field counts.
+    #[schemars(length(min = 1))]
+    sources: Option<Vec<RawSide>>,
+    resource_matchers: Vec<RawMatcher>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "Rebase")]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)] // Only its schema is used.
+enum RawRebase {
+    Copy,
+    Remove,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "RebaseSource")]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)] // Only its schema is used.
+enum RawSide {
+    New,
+    Existing,
+}
+
+/// A field of all objects that one of the matchers fits.
+#[derive(JsonSchema)]
+#[schemars(rename = "FieldRule")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawFieldRule {
+    path: RawPath,
     resource_matchers: Vec<RawMatcher>,
 }
 

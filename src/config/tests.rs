@@ -415,7 +415,7 @@ fn a_named_file_must_be_there_and_others_need_not() {
 
 #[test]
 fn kapps_other_keys_are_named_once_and_left_alone() {
-    let body = "minimumRequiredVersion: 0.60.0\nrebaseRules: []\nwaitRules: []\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n";
+    let body = "minimumRequiredVersion: 0.60.0\nlabelScopingRules: []\nwaitRules: []\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n";
     let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(body));
     bed.loader.files.push("kapp.yaml".into());
     let loaded = bed.load();
@@ -423,7 +423,7 @@ fn kapps_other_keys_are_named_once_and_left_alone() {
     assert_eq!(
         loaded.notices.iter().map(say).collect::<Vec<_>>(),
         [
-            "kapp.yaml:1:1: ignored in kapp's Config: minimumRequiredVersion, rebaseRules | gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules from it"
+            "kapp.yaml:1:1: ignored in kapp's Config: minimumRequiredVersion, labelScopingRules | gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it"
         ]
     );
     let bed = bed.raw_file("kapp.yaml", &kapp("preflightRule: []\n"));
@@ -442,7 +442,9 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
         source(&list, "preflightRules[PermissionValidation].config.mode"),
         ("manifests", "manifests/config.yaml:8:18")
     );
-    let others = |key: &&Key| !matches!(key.kind, keys::Kind::Rules | keys::Kind::Waivers | keys::Kind::Bindings);
+    let others = |key: &&Key| {
+        !matches!(key.kind, keys::Kind::Rules | keys::Kind::Waivers | keys::Kind::Labels | keys::Kind::Bindings)
+    };
     for key in KEYS.iter().filter(others).filter(|key| !key.path.contains('.')) {
         let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();
         let expected =

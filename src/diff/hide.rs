@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::matcher::Part;
 use crate::secret::{self, Values};
 
 /// What of an object is hidden.
@@ -32,6 +33,27 @@ impl Marks {
                 objects.iter_mut().for_each(|object| self.secret(object, &values));
             }
             Hiding::All => objects.iter_mut().for_each(|object| self.object(object)),
+        }
+    }
+
+    /// Hides every value at a path.
+    pub fn hide_at(&mut self, value: &mut Value, path: &[Part]) {
+        match (path.split_first(), value) {
+            (None, value) => self.leaves(value, &|value| (bytes(value), "hidden")),
+            (Some((Part::Key(key), rest)), Value::Object(map)) => {
+                if let Some(below) = map.get_mut(key) {
+                    self.hide_at(below, rest);
+                }
+            }
+            (Some((Part::All, rest)), Value::Array(items)) => {
+                items.iter_mut().for_each(|item| self.hide_at(item, rest));
+            }
+            (Some((Part::Index(index), rest)), Value::Array(items)) => {
+                if let Some(item) = items.get_mut(*index) {
+                    self.hide_at(item, rest);
+                }
+            }
+            _ => {}
         }
     }
 

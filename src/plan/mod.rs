@@ -12,6 +12,7 @@ pub mod owner;
 pub mod pin;
 mod prefetch;
 pub mod rebase;
+pub mod rebase_rules;
 pub mod refusals;
 pub mod removal;
 mod settle;
@@ -286,6 +287,8 @@ pub struct PlanOptions<'a> {
     pub settles_doubts: bool,
     /// The objects that are taken over from the tools that own them.
     pub taken: &'a owner::Taken,
+    /// Fields that the cluster decides about.
+    pub rebases: &'a [rebase_rules::RebaseRule],
     /// The identifier of the app that the objects belong to.
     pub app: Option<&'a str>,
     /// Live objects that were read already.
@@ -338,6 +341,7 @@ pub async fn build(
         changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
     }
 
+    rebase_rules::follow(&mut changes, options.rebases, options.field_manager);
     rebase::keep(&mut changes, options.taken.drops_kapp_selector());
     let schemas = kinds.schemas(&changes, target).await;
     let doubtful = decide(&mut changes, &schemas, options.field_manager);

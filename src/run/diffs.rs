@@ -1,12 +1,16 @@
 //! The diffs of a run, put into its report.
 
+use serde_json::Value;
+
 use crate::cluster::Target;
-use crate::config::Settings;
+use crate::config::{FieldRule, Settings};
 use crate::diff::{self, Hiding, Marks};
 use crate::finding::{Action, redact};
+use crate::matcher::{self, Facts};
 use crate::options::DiffKind;
 use crate::plan::Plan;
 use crate::plan::foretold::{self, Foretold, Writing};
+use crate::plan::rebase_rules::remove;
 use crate::report::Report;
 
 /// Which diffs are wanted.
@@ -36,8 +40,19 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
             () if settings.redact && !object.is_crd() => Hiding::All,
             () => Hiding::Nothing,
         };
-        let mut next = diff::shown(next);
-        let mut diff = match live.map(diff::shown) {
+        let facts = Facts::of_live(object, &next);
+        let fits = |rule: &&FieldRule| matcher::any(&rule.matchers, &facts) == Some(true);
+        let masks: Vec<&FieldRule> = settings.rules.masks.iter().filter(fits).collect();
+        let unseen: Vec<&FieldRule> = settings.rules.unseen.iter().filter(fits).collect();
+        let mut shown = |value: Value| {
+            let mut value = diff::shown(value);
+            unseen.iter().for_each(|rule| remove(&mut value, &rule.path));
+            masks.iter().for_each(|rule| marks.hide_at(&mut value, &rule.path));
+            value
+        };
+        let live = live.map(&mut shown);
+        let mut next = shown(next.clone());
+        let mut diff = match live {
             Some(mut live) => {
                 marks.hide(&mut [&mut live, &mut next], hiding);
                 diff::compare(&live, &next, schema, object.is_crd(), all)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::app::Managed;
 use super::diffs;
 use super::verdict::Foreseen;
+use crate::app::versions::VERSIONED;
 use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{CheckStatus, Source};
@@ -55,6 +56,7 @@ pub async fn look(
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
         keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
         settles_doubts: true,
+        rebases: &settings.rules.rebases,
         app: id.as_deref(),
         known: app.map_or(&none, Managed::content),
         taken: &owner::Taken::new(&settings.take_ownership)
@@ -106,7 +108,7 @@ pub async fn look(
     }
     let mut foreseen = Foreseen {
         conflicts,
-        not_honoured: blocks.into_iter().chain(order.blocks).collect(),
+        not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
         owned: owner::refused(&plan),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
@@ -122,6 +124,24 @@ pub async fn look(
     drop(stage);
     report.count();
     Ok((plan, foreseen, notices))
+}
+
+/// Rules about references to versioned objects, which are not read: where there is such an object, others would go on naming
+/// an older version.
+fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
+    let at = settings.rules.templates.clone()?;
+    let is_versioned = |change: &&Change| {
+        change.desired.may_contain(&["versioned"])
+            && change.desired.raw.value()["metadata"]["annotations"].get(VERSIONED).is_some()
+    };
+    let change = plan.changes.iter().find(is_versioned)?;
+    let message = format!(
+        "templateRules: gantry follows only its own list of references to versioned objects, and {} is one",
+        change.desired.object
+    );
+    let help = "remove the rules if Pods, workloads and CronJobs alone refer to it, or annotate the others with \
+        kapp.k14s.io/versioned-explicit-ref";
+    Some(Problem::new(message).at(at).help(help))
 }
 
 fn entry(change: &Change) -> ChangeEntry {

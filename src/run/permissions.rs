@@ -55,6 +55,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             // An update that may change nothing asks for the same rights.
             settles_doubts: false,
             taken: &Taken::new(&settings.take_ownership),
+            rebases: &settings.rules.rebases,
             app: None,
             known: &BTreeMap::new(),
             keeps_answers: false,

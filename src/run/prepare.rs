@@ -7,6 +7,7 @@ use futures::{FutureExt, try_join};
 
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
+use crate::app::label;
 use crate::cli::{ConfigFlags, InputArgs};
 use crate::cluster::{Connection, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
@@ -110,7 +111,8 @@ pub async fn open(
     let reading = async {
         let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
         let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
-        let loaded = complete(read.map_err(Error::Failed)?, configs)?;
+        let mut loaded = complete(read.map_err(Error::Failed)?, configs)?;
+        label::add(&mut loaded.manifests, &settings.rules.labels);
         graph::check(&loaded.manifests, &settings.rules.bindings, settings.namespace.as_deref().unwrap_or("default"))?;
         Ok(loaded)
     };

@@ -224,12 +224,12 @@ fn the_quickstart_is_blocked() {
 #[test]
 fn a_kapp_config_among_the_manifests_is_read_and_not_applied() {
     let bed = Bed::new();
-    let config = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nrebaseRules: []\npreflightRules:\n- name: \
+    let config = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nlabelScopingRules: []\npreflightRules:\n- name: \
                   CRDUpgradeSafety\n  enabled: true\n";
     bed.write("manifests.yaml", &format!("{config}---\n{}", bed.namespace()));
     let proxy = Proxy::start(control_plane());
     let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
-    run.code(0).stderr_contains("ignored in kapp's Config: rebaseRules");
+    run.code(0).stderr_contains("ignored in kapp's Config: labelScopingRules");
     let namespace = (format!("Namespace {}", bed.names.namespace), "applied".to_owned());
     assert_eq!(results(&run.report()), [namespace]);
     assert_eq!(proxy.writes().len(), 1, "{:?}", proxy.writes());

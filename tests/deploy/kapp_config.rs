@@ -151,3 +151,155 @@ changeRuleBindings:
     among(&[kept], &["--prune=yes", "--prune-max=9"]).code(0).stdout_contains("3 deleted");
     assert_eq!(written(&proxy, "DELETE")[0], "c");
 }
+
+/// A rebase rule for the replicas of Deployments.
+fn replicas(sources: &str) -> String {
+    format!(
+        "rebaseRules:
+- path: [spec, replicas]
+  type: copy
+  sources: [{sources}]
+  resourceMatchers:
+  - apiVersionKindMatcher: {{apiVersion: apps/v1, kind: Deployment}}
+"
+    )
+}
+
+fn deployment(bed: &Bed, spec: &Value) -> Value {
+    let labels = json!({"run": "web"});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
+    let mut spec = spec.clone();
+    (spec["selector"], spec["template"]) = (json!({"matchLabels": labels}), template);
+    let metadata = json!({"name": "web", "namespace": bed.names.namespace});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+}
+
+#[test]
+fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
+    let bed = prepared();
+    let deploy = |flags: &[&str]| bed.deploy(control_plane().kubeconfig("admin"), flags).run();
+    let path = control_plane().path_of(&deployment(&bed, &json!({})));
+    let live = || control_plane().get(&path).1["spec"]["replicas"].clone();
+    // A new object is as in the manifest.
+    config(&bed, &replicas("existing, new"));
+    write(&bed, &[deployment(&bed, &json!({"replicas": 2}))]);
+    deploy(&["-c", "kapp.yaml"]).code(0);
+    assert_eq!(live(), 2);
+    // What gantry owns itself is not lost for being left out.
+    write(&bed, &[deployment(&bed, &json!({"replicas": 3}))]);
+    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    assert_eq!(live(), 2);
+    config(&bed, &replicas("new, existing"));
+    write(&bed, &[deployment(&bed, &json!({"paused": true}))]);
+    deploy(&["-c", "kapp.yaml"]).code(0);
+    assert_eq!(live(), 2, "the manifest has none");
+    // Another manager scales it.
+    assert_eq!(control_plane().patch(&path, &json!({"spec": {"replicas": 5}})).0, 200);
+    write(&bed, &[deployment(&bed, &json!({"replicas": 3, "paused": false}))]);
+    deploy(&[]).code(1).stdout_contains(".spec.replicas");
+    config(&bed, &replicas("existing"));
+    deploy(&["-c", "kapp.yaml"]).code(0);
+    let (_, object) = control_plane().get(&path);
+    assert_eq!((&object["spec"]["replicas"], &object["spec"]["paused"]), (&json!(5), &Value::Null));
+    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    config(&bed, &replicas("existing").replace("copy", "remove").replace("  sources: [existing]\n", ""));
+    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    assert_eq!(live(), 5);
+}
+
+#[test]
+fn an_overlay_of_ytt_ends_the_run_before_any_request() {
+    let bed = Bed::new();
+    write(&bed, &[config_map(&bed, "a", &json!({}))]);
+    config(
+        &bed,
+        "rebaseRules:\n- ytt: {overlayContractV1: {overlay.yml: x}}\n  resourceMatchers: [{allMatcher: {}}]\n",
+    );
+    let output = bed.deploy(closed_port(bed.folder.path()), &["-c", "kapp.yaml"]).run();
+    output.code(2).stderr_contains("gantry does not run ytt overlays").stderr_contains("--> kapp.yaml:4:3");
+}
+
+#[test]
+fn the_rules_of_an_aggregated_cluster_role_are_left_to_the_cluster() {
+    let bed = Bed::new();
+    let role = |label: &str| {
+        let selector = json!({"clusterRoleSelectors": [{"matchLabels": {"aggregate": bed.names.namespace}}]});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": bed.names.namespace, "labels": {"is": label}},
+            "aggregationRule": selector, "rules": []})
+    };
+    let deploy = || bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
+    write(&bed, &[role("first")]);
+    deploy().code(0);
+    // As the controller does.
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let path = control_plane().path_of(&role(""));
+    let body = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": bed.names.namespace}, "rules": rules});
+    let (code, answer) = control_plane().server_side_apply(&path, "clusterrole-aggregation-controller", &body);
+    assert_eq!(code, 200, "{answer}");
+    deploy().code(0).stdout_contains("1 object unchanged");
+    write(&bed, &[role("second")]);
+    deploy().code(0);
+    let (_, live) = control_plane().get(&path);
+    assert_eq!((&live["metadata"]["labels"]["is"], &live["rules"]), (&json!("second"), &rules));
+    assert_eq!(control_plane().delete(&path).0, 200);
+}
+
+#[test]
+fn diffs_hide_what_the_rules_name_and_every_object_gets_the_labels() {
+    let bed = prepared();
+    let map = |data: Value| {
+        let mut map = config_map(&bed, "a", &json!({}));
+        map["data"] = data;
+        map
+    };
+    write(&bed, &[map(json!({"password": "first-secret", "noise": "first-noise", "plain": "first-plain"}))]);
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+    write(&bed, &[map(json!({"password": "other-secret", "noise": "other-noise", "plain": "other-plain"}))]);
+    config(
+        &bed,
+        "diffMaskRules:
+- path: [data, password]
+  resourceMatchers:
+  - kindNamespaceNameMatcher: {kind: ConfigMap, namespace: NS, name: a}
+diffAgainstExistingFieldExclusionRules:
+- path: [data, noise]
+  resourceMatchers:
+  - allMatcher: {}
+additionalLabels:
+  department: marketing
+"
+        .replace("NS", &bed.names.namespace)
+        .as_str(),
+    );
+    let arguments = ["diff", "-f", "manifests.yaml", "-c", "kapp.yaml"];
+    let output = bed.gantry(control_plane().kubeconfig("admin"), &arguments).run();
+    output.code(0).contains_nowhere("secret").contains_nowhere("noise");
+    output.stdout_contains("-   password: \"[hidden 1]\"").stdout_contains("+   password: \"[hidden 2]\"");
+    output.stdout_contains("-   plain: first-plain").stdout_contains("+     department: marketing");
+    bed.deploy(control_plane().kubeconfig("admin"), &["-c", "kapp.yaml"]).run().code(0);
+    let (_, live) = control_plane().get(&bed.config_map_path("a"));
+    assert_eq!(
+        (&live["data"]["noise"], &live["metadata"]["labels"]["department"]),
+        (&json!("other-noise"), &json!("marketing"))
+    );
+}
+
+#[test]
+fn rules_about_versioned_objects_block_where_there_is_one() {
+    let bed = prepared();
+    config(&bed, "templateRules:\n- resourceMatchers: [{allMatcher: {}}]\n");
+    let deploy = |flags: &[&str]| {
+        let arguments = ["deploy", "-f", "manifests.yaml", "-c", "kapp.yaml", "-a", "shop", "-n", &bed.names.namespace];
+        bed.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat()).run()
+    };
+    write(&bed, &[config_map(&bed, "plain", &json!({}))]);
+    deploy(&[]).code(0).stderr_contains("ignored in kapp's Config: templateRules");
+    write(
+        &bed,
+        &[config_map(&bed, "plain", &json!({})), config_map(&bed, "v", &json!({"kapp.k14s.io/versioned": ""}))],
+    );
+    let output = deploy(&[]);
+    output.code(3).stdout_contains("follows only its own list of references").stdout_contains("--> kapp.yaml:3:1");
+}

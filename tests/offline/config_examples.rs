@@ -94,8 +94,7 @@ fn only_kapps_file_has_something_to_notice() {
     }
     assert_eq!(
         load(&["kapp.yaml"]).notices[0].message,
-        "ignored in kapp's Config: minimumRequiredVersion, rebaseRules, \
-         diffAgainstLastAppliedFieldExclusionRules"
+        "ignored in kapp's Config: minimumRequiredVersion, diffAgainstLastAppliedFieldExclusionRules"
     );
 }
 

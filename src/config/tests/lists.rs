@@ -149,6 +149,41 @@ fn what_cannot_be_read_is_named_with_its_line() {
     ];
     let wait_rules = wait_rules
         .map(|(body, expected)| (format!("waitRules:\n- {}", body.replace("{CONDITIONS}", conditions)), expected));
+    let rebase_rules = [
+        (
+            "ytt: {overlayContractV1: {overlay.yml: x}}",
+            "kapp.yaml:4:3: rebaseRules[0].ytt: gantry does not run ytt overlays | name",
+        ),
+        ("type: remove\n  {ALL}", "kapp.yaml:4:3: rebaseRules[0] has no path"),
+        ("path: [a]\n  paths: [[b]]\n  type: remove\n  {ALL}", "kapp.yaml:5:3: rebaseRules[0] has both path and paths"),
+        ("path: [a]\n  {ALL}", "kapp.yaml:4:3: rebaseRules[0] has no type"),
+        (
+            "path: [a]\n  type: replace\n  {ALL}",
+            "kapp.yaml:5:9: rebaseRules[0].type: \"replace\" is not one of copy, remove",
+        ),
+        ("path: [a]\n  type: copy\n  {ALL}", "kapp.yaml:4:3: rebaseRules[0] has no sources | write"),
+        (
+            "path: [a]\n  type: copy\n  sources: [old]\n  {ALL}",
+            "kapp.yaml:6:13: rebaseRules[0].sources[0]: \"old\" is not one of existing, new",
+        ),
+        (
+            "path: [a, {allIndexes: true}]\n  type: remove\n  {ALL}",
+            "kapp.yaml:4:3: rebaseRules[0]: the last step of a path is the name of a field",
+        ),
+        ("path: []\n  type: remove\n  {ALL}", "kapp.yaml:4:9: rebaseRules[0].path is not a list of keys"),
+    ];
+    let rebase_rules = rebase_rules.map(|(body, expected)| (format!("rebaseRules:\n- {body}"), expected));
+    let others = [
+        ("diffMaskRules:\n- {ALL}", "kapp.yaml:4:3: diffMaskRules[0] has no path"),
+        ("additionalLabels: [a]", "kapp.yaml:3:19: additionalLabels is not a mapping"),
+        ("additionalLabels:\n  a: 1", "kapp.yaml:4:6: additionalLabels.a: 1 is not a string; quote it"),
+        (
+            "additionalLabels:\n  applyset.kubernetes.io/part-of: x",
+            "kapp.yaml:4:3: additionalLabels: the label applyset.kubernetes.io/part-of is set by gantry",
+        ),
+    ];
+    let others = others.map(|(body, expected)| (body.to_owned(), expected));
+    let wait_rules = wait_rules.into_iter().chain(rebase_rules).chain(others);
     let wrong = wrong.map(|(body, expected)| (body.to_owned(), expected)).into_iter().chain(wait_rules);
     for (body, expected) in wrong {
         let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(&format!("{}\n", body.replace("{ALL}", ALL))));
@@ -156,4 +191,26 @@ fn what_cannot_be_read_is_named_with_its_line() {
         let problems = bed.problems();
         assert!(problems.len() == 1 && problems[0].starts_with(expected), "{body}\n{problems:#?}");
     }
+}
+
+#[test]
+fn labels_merge_by_their_names() {
+    let bed = Bed::new()
+        .file("gantry.yaml", "additionalLabels: {team: web, example.com/tier: '1'}\n")
+        .manifest(&kapp("additionalLabels: {team: shop}\n"));
+    let settings = bed.settings();
+    let labels: Vec<(&str, &str)> =
+        settings.rules.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(labels, [("example.com/tier", "1"), ("team", "shop")]);
+}
+
+#[test]
+fn what_the_server_keeps_is_not_rebased() {
+    use crate::plan::rebase_rules::Side;
+    let rules = "rebaseRules:\n- paths: [[metadata], [metadata, uid], [kind], [spec, replicas]]\n  type: copy\n  sources: [existing, new]\n  resourceMatchers: [{allMatcher: {}}]\n- path: [metadata, labels]\n  type: remove\n  resourceMatchers: []\n";
+    let rules = Bed::new().manifest(&kapp(rules)).settings().rules.rebases;
+    let keys = |keys: &[&str]| keys.iter().map(|key| Part::Key((*key).to_owned())).collect::<Vec<_>>();
+    assert_eq!(rules[0].paths, [keys(&["spec", "replicas"])]);
+    assert_eq!(rules[0].sources, Some(vec![Side::Existing, Side::New]));
+    assert_eq!((&rules[1].paths[..], &rules[1].sources), (&[keys(&["metadata", "labels"])][..], &None));
 }

@@ -48,6 +48,7 @@ fn run<T>(
         keep_unplaced: true,
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
+        rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
         keeps_answers: false,

@@ -29,6 +29,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
         keep_unplaced: false,
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
+        rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
         keeps_answers: false,

@@ -32,6 +32,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         keep_unplaced: false,
         settles_doubts: false,
         taken: &crate::plan::owner::Taken::default(),
+        rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
         keeps_answers: false,

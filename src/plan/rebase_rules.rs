@@ -1,0 +1,394 @@
+//! Fields that the cluster decides about: `rebaseRules` of kapp's Config, for server-side apply.
+//!
+//! Source: "rebaseRules" in kapp's documentation of its Config. kapp writes the value of the live object again. What we do not
+//! own keeps its value when it is left out of what we apply, and whoever owns it may change it later. What we own would go
+//! when it is left out, so that the live value is applied.
+
+use serde_json::{Map, Value};
+
+use super::Change;
+use crate::app::PART_OF;
+use crate::matcher::{self, Facts, Matcher, Part, Scope};
+use crate::resource::{ObjectRef, RawObject, Step};
+
+/// Where the values of some fields come from when an object is updated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebaseRule {
+    pub matchers: Vec<Matcher>,
+    /// Each ends with the name of a field.
+    pub paths: Vec<Vec<Part>>,
+    /// The first that has the field counts; `None` to leave it out.
+    pub sources: Option<Vec<Side>>,
+}
+
+/// An object that a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The manifest.
+    New,
+    /// The live object.
+    Existing,
+}
+
+/// Follows the rules for all objects that exist, and leaves out the rules of aggregated ClusterRoles, which the cluster
+/// fills in.
+pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
+    for change in changes {
+        if is_cluster_role(&change.desired.object) && change.desired.may_contain(&["aggregationRule"]) {
+            let mut desired = change.desired.raw.value();
+            let is_aggregated = desired.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+            if is_aggregated && desired.as_object_mut().is_some_and(|role| role.shift_remove("rules").is_some()) {
+                change.desired.raw = RawObject::from_value(&desired);
+            }
+        }
+        let Some(live) = &change.live else { continue };
+        let object = &change.desired.object;
+        let facts = Facts::of_raw(object, Scope::of(object), &change.desired.raw);
+        let about: Vec<&RebaseRule> =
+            rules.iter().filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true)).collect();
+        if about.is_empty() {
+            continue;
+        }
+        let (new, existing) = (change.desired.raw.value(), live.raw.value());
+        let rebased = rebased(&new, &existing, &about, field_manager);
+        if rebased != new {
+            change.desired.raw = RawObject::from_value(&rebased);
+        }
+    }
+}
+
+fn is_cluster_role(object: &ObjectRef) -> bool {
+    object.kind == "ClusterRole" && object.group() == "rbac.authorization.k8s.io"
+}
+
+/// A value that was taken from the live object: where it is now, and where it is there.
+struct Taken {
+    at: Vec<Step>,
+    live: Vec<Step>,
+}
+
+/// What is applied.
+fn rebased(new: &Value, existing: &Value, rules: &[&RebaseRule], field_manager: &str) -> Value {
+    let mut object = new.clone();
+    let mut taken = Vec::new();
+    for rule in rules {
+        for path in &rule.paths {
+            match &rule.sources {
+                None => remove(&mut object, path),
+                Some(sources) => {
+                    let from = Both { new: Some(new), existing: Some(existing), sources };
+                    from.copy(&mut object, path, (&mut Vec::new(), &mut Vec::new()), &mut taken);
+                }
+            }
+        }
+    }
+    for Taken { at, live } in taken {
+        if !owns(existing, field_manager, &live) {
+            leave_out(&mut object, new, &at);
+        }
+    }
+    // Membership of an app is not for rules to decide.
+    if let (Value::String(id), Some(object)) = (&new["metadata"]["labels"][PART_OF], object.as_object_mut())
+        && let Some(metadata) = child(object, "metadata")
+        && let Some(labels) = child(metadata, "labels")
+    {
+        labels.insert(PART_OF.to_owned(), id.as_str().into());
+    }
+    object
+}
+
+fn child<'v>(map: &'v mut Map<String, Value>, key: &str) -> Option<&'v mut Map<String, Value>> {
+    let value = map.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut()
+}
+
+/// The same place of both objects.
+#[derive(Clone, Copy)]
+struct Both<'a> {
+    new: Option<&'a Value>,
+    existing: Option<&'a Value>,
+    sources: &'a [Side],
+}
+
+impl Both<'_> {
+    fn below(self, key: &str) -> Self {
+        Both {
+            new: self.new.and_then(|new| new.get(key)),
+            existing: self.existing.and_then(|old| old.get(key)),
+            ..self
+        }
+    }
+
+    /// Copies the field at the path from the first source that has it.
+    fn copy(
+        self,
+        value: &mut Value,
+        path: &[Part],
+        (at, live): (&mut Vec<Step>, &mut Vec<Step>),
+        taken: &mut Vec<Taken>,
+    ) {
+        let Some((part, rest)) = path.split_first() else { return };
+        match (part, value) {
+            (Part::Key(key), Value::Object(map)) => {
+                let here = self.below(key);
+                at.push(key.as_str().into());
+                live.push(key.as_str().into());
+                if rest.is_empty() {
+                    here.take(map, key, at, live, taken);
+                } else if let Some(below) = map.get_mut(key) {
+                    here.copy(below, rest, (at, live), taken);
+                } else if rest.iter().all(|part| matches!(part, Part::Key(_))) {
+                    // Only as far as there is something to put into it.
+                    let mut below = Value::Object(Map::new());
+                    here.copy(&mut below, rest, (at, live), taken);
+                    if below.as_object().is_some_and(|below| !below.is_empty()) {
+                        map.insert(key.clone(), below);
+                    }
+                }
+                at.pop();
+                live.pop();
+            }
+            (Part::All, Value::Array(items)) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.copy_item(item, index, rest, (at, live), taken);
+                }
+            }
+            (Part::Index(index), Value::Array(items)) => {
+                if let Some(item) = items.get_mut(*index) {
+                    self.copy_item(item, *index, rest, (at, live), taken);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn copy_item(
+        self,
+        item: &mut Value,
+        index: usize,
+        rest: &[Part],
+        (at, live): (&mut Vec<Step>, &mut Vec<Step>),
+        taken: &mut Vec<Taken>,
+    ) {
+        // By name, where items have one: there may be others in front of it.
+        let name = item.get("name").and_then(Value::as_str).map(str::to_owned);
+        let find = |list: Option<&Value>| -> Option<usize> {
+            let items = list?.as_array()?;
+            match &name {
+                Some(name) => items.iter().position(|item| item["name"] == name.as_str()),
+                None => (index < items.len()).then_some(index),
+            }
+        };
+        let (of_new, of_live) = (find(self.new), find(self.existing));
+        let here = Both {
+            new: of_new.and_then(|index| self.new?.get(index)),
+            existing: of_live.and_then(|index| self.existing?.get(index)),
+            ..self
+        };
+        at.push(index.into());
+        live.push(of_live.unwrap_or(index).into());
+        here.copy(item, rest, (at, live), taken);
+        at.pop();
+        live.pop();
+    }
+
+    fn take(self, map: &mut Map<String, Value>, key: &str, at: &[Step], live: &[Step], taken: &mut Vec<Taken>) {
+        let found = self.sources.iter().find_map(|side| match side {
+            Side::New => Some((side, self.new?)),
+            Side::Existing => Some((side, self.existing?)),
+        });
+        let Some((side, value)) = found else { return };
+        map.insert(key.to_owned(), value.clone());
+        taken.retain(|other| other.at != at);
+        if *side == Side::Existing {
+            taken.push(Taken { at: at.to_vec(), live: live.to_vec() });
+        }
+    }
+}
+
+/// Takes out what is at the path.
+pub fn remove(value: &mut Value, path: &[Part]) {
+    let Some((part, rest)) = path.split_first() else { return };
+    match (part, value) {
+        (Part::Key(key), Value::Object(map)) if rest.is_empty() => drop(map.shift_remove(key)),
+        (Part::Key(key), Value::Object(map)) => {
+            if let Some(below) = map.get_mut(key) {
+                remove(below, rest);
+            }
+        }
+        (Part::All, Value::Array(items)) => items.iter_mut().for_each(|item| remove(item, rest)),
+        (Part::Index(index), Value::Array(items)) => {
+            if let Some(item) = items.get_mut(*index) {
+                remove(item, rest);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes out the field, and what is then empty above it and was not there before.
+fn leave_out(object: &mut Value, new: &Value, at: &[Step]) {
+    for length in (1..=at.len()).rev() {
+        let (parent, Some(Step::Key(key))) = (at_steps_mut(object, &at[..length - 1]), at.get(length - 1)) else {
+            return;
+        };
+        let Some(map) = parent.and_then(Value::as_object_mut) else { return };
+        let is_left_out = length == at.len()
+            || map.get(key).and_then(Value::as_object).is_some_and(Map::is_empty)
+                && at_steps(new, &at[..length]).is_none();
+        if !is_left_out {
+            return;
+        }
+        map.shift_remove(key);
+    }
+}
+
+fn at_steps<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
+}
+
+fn at_steps_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Index(index) => value.get_mut(index),
+    })
+}
+
+/// Whether our applies own the field of the live object, or something in it. Where nothing is on record, everything counts as
+/// ours.
+fn owns(live: &Value, field_manager: &str, steps: &[Step]) -> bool {
+    let Some(entries) = live["metadata"]["managedFields"].as_array().filter(|entries| !entries.is_empty()) else {
+        return true;
+    };
+    let is_ours = |entry: &&Value| {
+        entry["manager"] == field_manager && entry["operation"] == "Apply" && entry["subresource"].is_null()
+    };
+    entries.iter().filter(is_ours).any(|entry| has(&entry["fieldsV1"], live, steps))
+}
+
+/// Whether a record of fields (`f:` a field, `k:` an item by its keys) has the field.
+fn has(fields: &Value, value: &Value, steps: &[Step]) -> bool {
+    let (Some(fields), Some((step, rest))) = (fields.as_object(), steps.split_first()) else {
+        return fields.is_object();
+    };
+    // It has the whole.
+    if fields.is_empty() {
+        return true;
+    }
+    let null = Value::Null;
+    match step {
+        Step::Key(key) => {
+            fields.get(&format!("f:{key}")).is_some_and(|fields| has(fields, value.get(key).unwrap_or(&null), rest))
+        }
+        Step::Index(index) => {
+            let item = value.get(index).unwrap_or(&null);
+            let is_item = |keys: &str| {
+                let keys: Option<Map<String, Value>> =
+                    keys.strip_prefix("k:").and_then(|keys| serde_json::from_str(keys).ok());
+                keys.is_some_and(|keys| keys.iter().all(|(key, value)| item.get(key) == Some(value)))
+            };
+            fields.iter().filter(|(keys, _)| is_item(keys)).any(|(_, fields)| has(fields, item, rest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(text: &str) -> Vec<Part> {
+        let part = |text: &str| match text {
+            "*" => Part::All,
+            text => text.parse().map_or_else(|_| Part::Key(text.to_owned()), Part::Index),
+        };
+        text.split('.').map(part).collect()
+    }
+
+    fn rule(text: &str, sources: Option<&[Side]>) -> RebaseRule {
+        RebaseRule { matchers: vec![Matcher::All], paths: vec![path(text)], sources: sources.map(<[Side]>::to_vec) }
+    }
+
+    fn live(spec: Value, ours: Value) -> Value {
+        json!({"metadata": {"managedFields": [
+            {"manager": "gantry", "operation": "Apply", "fieldsV1": ours},
+            {"manager": "other", "operation": "Update", "fieldsV1": {"f:spec": {}}},
+        ]}, "spec": spec})
+    }
+
+    /// What is applied of `spec`.
+    fn applied(rules: &[RebaseRule], new: Value, live: &Value) -> Value {
+        let rules: Vec<&RebaseRule> = rules.iter().collect();
+        rebased(&json!({"metadata": {}, "spec": new}), live, &rules, "gantry")["spec"].take()
+    }
+
+    const EXISTING: Option<&[Side]> = Some(&[Side::Existing, Side::New]);
+
+    #[test]
+    fn what_we_do_not_own_is_left_out_and_what_we_own_keeps_its_live_value() {
+        let rules = [rule("spec.replicas", EXISTING)];
+        let foreign = live(json!({"replicas": 5}), json!({"f:spec": {"f:image": {}}}));
+        assert_eq!(applied(&rules, json!({"replicas": 2, "image": "a"}), &foreign), json!({"image": "a"}));
+        let own = live(json!({"replicas": 5}), json!({"f:spec": {"f:replicas": {}}}));
+        assert_eq!(applied(&rules, json!({"replicas": 2}), &own), json!({"replicas": 5}));
+        assert_eq!(applied(&rules, json!({}), &own), json!({"replicas": 5}));
+        let absent = live(json!({}), json!({}));
+        assert_eq!(applied(&rules, json!({"replicas": 2}), &absent), json!({"replicas": 2}));
+        let unrecorded = json!({"metadata": {}, "spec": {"replicas": 5}});
+        assert_eq!(applied(&rules, json!({"replicas": 2}), &unrecorded), json!({"replicas": 5}));
+    }
+
+    #[test]
+    fn the_order_of_the_sources_counts() {
+        let own = live(json!({"a": {"b": 1}}), json!({"f:spec": {"f:a": {"f:b": {}}}}));
+        let both: &[Side] = &[Side::New, Side::Existing];
+        assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({"a": {"b": 2}}), &own), json!({"a": {"b": 2}}));
+        assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({}), &own), json!({"a": {"b": 1}}));
+        assert_eq!(applied(&[rule("spec.a.b", Some(&[Side::New]))], json!({}), &own), json!({}));
+        // What is not ours leaves nothing behind.
+        let foreign = live(json!({"a": {"b": 1}}), json!({"f:spec": {"f:c": {}}}));
+        assert_eq!(applied(&[rule("spec.a.b", EXISTING)], json!({}), &foreign), json!({}));
+        assert_eq!(applied(&[rule("spec.a.b", EXISTING)], json!({"a": {"b": 2}}), &foreign), json!({"a": {}}));
+    }
+
+    #[test]
+    fn rules_follow_each_other() {
+        let own = live(json!({"a": 1}), json!({"f:spec": {"f:a": {}}}));
+        let rules = [rule("spec.a", EXISTING), rule("spec.a", None)];
+        assert_eq!(applied(&rules, json!({"a": 2}), &own), json!({}));
+        let rules = [rule("spec.a", None), rule("spec.a", Some(&[Side::New]))];
+        assert_eq!(applied(&rules, json!({"a": 2}), &own), json!({"a": 2}));
+    }
+
+    #[test]
+    fn items_are_found_by_their_names() {
+        let rules = [rule("spec.hooks.*.bundle", EXISTING)];
+        let own = live(
+            json!({"hooks": [{"name": "b", "bundle": "B"}, {"name": "a", "bundle": "A"}]}),
+            json!({"f:spec": {"f:hooks": {"k:{\"name\":\"a\"}": {"f:bundle": {}}}}}),
+        );
+        let new = json!({"hooks": [{"name": "new", "bundle": ""}, {"name": "a", "bundle": ""}, {"name": "b"}]});
+        let expected = json!({"hooks": [{"name": "new", "bundle": ""}, {"name": "a", "bundle": "A"}, {"name": "b"}]});
+        assert_eq!(applied(&rules, new, &own), expected);
+        let rules = [rule("spec.list.0.x", EXISTING), rule("spec.list.7.x", EXISTING)];
+        let whole = live(json!({"list": [{"x": 1}]}), json!({"f:spec": {"f:list": {}}}));
+        assert_eq!(applied(&rules, json!({"list": [{"x": 2}]}), &whole), json!({"list": [{"x": 1}]}));
+    }
+
+    #[test]
+    fn the_label_of_an_app_stays() {
+        let labels = rule("metadata.labels", EXISTING);
+        let new = json!({"metadata": {"labels": {PART_OF: "set", "a": "new"}}});
+        let mut existing = live(json!({}), json!({"f:metadata": {"f:labels": {"f:a": {}}}}));
+        existing["metadata"]["labels"] = json!({"a": "live"});
+        let applied = rebased(&new, &existing, &[&labels], "gantry");
+        assert_eq!(applied["metadata"]["labels"], json!({"a": "live", PART_OF: "set"}));
+    }
+}
