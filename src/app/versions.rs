@@ -34,15 +34,17 @@ pub fn base(name: &str) -> Option<(&str, u64)> {
     Some((base, number.parse().ok().filter(|_| is_plain)?))
 }
 
+/// Whether each new content of a manifest is a new object.
+pub fn is_versioned(manifest: &Manifest) -> bool {
+    manifest.may_contain(&[VERSIONED]) && annotation(&manifest.raw.value(), VERSIONED).is_some()
+}
+
 /// Gives versioned manifests the names of their versions, and changes the references to them. Answers the older versions that
 /// stay members of the app. `namespace` is that of manifests without one.
 ///
 /// # Errors
 /// Annotations that cannot be read, and kinds that cannot have versions.
 pub fn number(manifests: &mut Vec<Manifest>, found: &[Found], namespace: &str) -> Result<BTreeSet<Identity>> {
-    let is_versioned = |manifest: &Manifest| {
-        manifest.may_contain(&[VERSIONED]) && annotation(&manifest.raw.value(), VERSIONED).is_some()
-    };
     let versioned: BTreeSet<usize> = (0..manifests.len()).filter(|index| is_versioned(&manifests[*index])).collect();
     if versioned.is_empty() {
         return Ok(BTreeSet::new());

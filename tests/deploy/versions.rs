@@ -161,6 +161,10 @@ fn so_many_versions_stay_as_the_annotation_says() {
         stage.deploy(&[stage.config(value, few.clone())], &["--prune=yes"]).run().code(0);
     }
     assert_eq!(stage.versions(), named(["config-ver-2", "config-ver-3"]));
+    // Whoever deploys needs the right to objects of names that nobody knows yet.
+    let rights =
+        stage.0.gantry(control_plane().kubeconfig("admin"), &["permissions", "-f", "manifests.yaml", "-a", "shop"]);
+    rights.run().code(0).stdout_contains("verbs: [get, list, create, patch, delete]");
     let wrong = json!({"kapp.k14s.io/num-versions": "many"});
     let output = stage.deploy(&[stage.config("4", wrong)], &[]).run();
     output.code(2).stderr_contains("manifests.yaml:1").stderr_contains("\"many\" is not a number of versions");

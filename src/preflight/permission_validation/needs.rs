@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::roles::{Role, RoleRef};
+use crate::app::versions;
 use crate::plan::strategy;
 use crate::plan::{Action, Change, Plan};
 use crate::preflight::Lookup;
@@ -59,8 +60,10 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
     for (index, change) in plan.changes.iter().enumerate() {
         let namespace = namespace_of(change);
         let need = |right| Need { change: index, namespace: namespace.clone(), right };
-        let name = &change.desired.object.name;
-        needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, Some(name), verb))));
+        // The next version has another name.
+        let is_versioned = occasion == Occasion::Always && versions::is_versioned(&change.desired);
+        let name = (!is_versioned).then_some(change.desired.object.name.as_str());
+        needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, name, verb))));
         let is_written = occasion.writes(change.action);
         if is_written && change.resource.group == rbac::GROUP {
             needs.extend(escalation(change).map(need));
