@@ -16,7 +16,8 @@ use crate::text::sanitize;
 /// The label that makes an object the parent of an ApplySet.
 pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
-const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The annotation that lists the kinds of an ApplySet.
+pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
 /// The field manager of parents, whatever the deploy uses for members.

@@ -4,7 +4,9 @@
 //! not check", and nothing is deleted then.
 
 mod crds;
+mod finalizers;
 mod namespaces;
+mod needed;
 mod rules;
 mod services;
 mod volumes;
@@ -66,7 +68,10 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     found.extend(namespaces::check(&looking).await);
     found.extend(volumes::check(&looking).await);
     let leaving = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-    found.extend(services::check(&Looking::new(leaving, target)).await);
+    let leaving = Looking::new(leaving, target);
+    found.extend(services::check(&leaving).await);
+    found.extend(needed::check(&leaving, context.notices).await);
+    found.extend(finalizers::check(&leaving, plan).await);
     Ok(found.into())
 }
 

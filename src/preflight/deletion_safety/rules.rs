@@ -5,7 +5,7 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {
-    vec![&CRD_OBJECTS, &NAMESPACE_OBJECTS, &VOLUME_DATA, &SERVICE_CALLED]
+    vec![&CRD_OBJECTS, &CRD_NEEDED, &FINALIZER_HANGS, &NAMESPACE_OBJECTS, &RIGHTS_LOST, &VOLUME_DATA, &SERVICE_CALLED]
 }
 
 pub static CRD_OBJECTS: RuleDoc = RuleDoc {
@@ -36,6 +36,97 @@ metadata: {name: one, namespace: default}
         objects first where nobody needs them.",
     breaks: &[],
     severity: Severity::Error,
+};
+
+pub static CRD_NEEDED: RuleDoc = RuleDoc {
+    name: "CRDNeededElsewhere",
+    summary: "a CRD is deleted that others still name",
+    reports: "A CRD that leaves the app while a webhook configuration, a ValidatingAdmissionPolicy, a Role or a ClusterRole \
+        names its kind by group and resource, or another app has members of the kind, and is not deleted by the same \
+        deploy. Rules about all groups do not count.",
+    why: "What names the kind was made for it: a controller or a user that needs it fails, or finds nothing.",
+    example: Example::Deletion {
+        left: "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: samples.test.example.com}
+spec:
+  group: test.example.com
+  scope: Namespaced
+  names: {plural: samples, kind: Sample}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+",
+        other: "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: default}
+rules:
+- {apiGroups: [test.example.com], resources: [samples], verbs: [get]}
+",
+    },
+    what_to_do: "See whether these are still needed, and delete them, too, or keep the CRD with gantry.dev/prune: keep.",
+    breaks: &[],
+    severity: Severity::Warning,
+};
+
+pub static FINALIZER_HANGS: RuleDoc = RuleDoc {
+    name: "FinalizerWillHang",
+    summary: "an object with a finalizer is deleted, and no workload of the app runs that could finish it",
+    reports: "An object that leaves the app with a finalizer of a controller, while the app has workloads (Deployments, \
+        StatefulSets, DaemonSets) and none of them is ready, or all are deleted before the object is. Finalizers of \
+        Kubernetes itself do not count, nor does an app without workloads, whose controllers are elsewhere.",
+    why: "An object with a finalizer is gone only when the controller of the finalizer has done its work. Without the \
+        controller it stays for ever, and so do its namespace and its CRD.",
+    example: Example::Deletion {
+        left: "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: held, namespace: default, finalizers: [test.example.com/held]}
+",
+        other: "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: operator, namespace: default}
+spec:
+  selector: {matchLabels: {app: operator}}
+  template:
+    metadata: {labels: {app: operator}}
+    spec: {containers: [{name: operator, image: does-not-exist}]}
+",
+    },
+    what_to_do: "Make the controller run first: see why it is not ready. Or delete the object while the controller is still \
+        there, in a deploy of its own.",
+    breaks: &[],
+    severity: Severity::Error,
+};
+
+pub static RIGHTS_LOST: RuleDoc = RuleDoc {
+    name: "RightsLost",
+    summary: "a role or a ServiceAccount is deleted that is still used",
+    reports: "A Role or ClusterRole that leaves the app while a binding that stays refers to it; a ServiceAccount that leaves \
+        while Pods run as it that the same deploy does not delete.",
+    why: "The users and Pods that have these rights lose them.",
+    example: Example::Deletion {
+        left: "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: default}
+rules:
+- {apiGroups: [''], resources: [configmaps], verbs: [get]}
+",
+        other: "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: theirs, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: somebody}
+",
+    },
+    what_to_do: "Delete the bindings, too, let the Pods run as another account, or keep the object with gantry.dev/prune: keep.",
+    breaks: &[],
+    severity: Severity::Warning,
 };
 
 pub static NAMESPACE_OBJECTS: RuleDoc = RuleDoc {

@@ -1,0 +1,180 @@
+//! CRDs and roles that are deleted, and what still names them.
+
+use serde_json::Value;
+
+use super::rules::{CRD_NEEDED, RIGHTS_LOST};
+use super::{Looking, PAGE, some, unread, violation};
+use crate::app::inventory::group_kind;
+use crate::app::{PART_OF, config_maps, parent};
+use crate::cluster::ListRequest;
+use crate::plan::removal::Removal;
+use crate::preflight::{CouldNotCheck, Found, Notices};
+use crate::resource::Resource;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What cannot be looked at is a notice here: nothing is lost that a warning would have kept.
+pub async fn check(looking: &Looking<'_>, notices: &Notices) -> Found {
+    let mut found = Found::default();
+    for part in [crds(looking).await, roles(looking).await, accounts(looking).await] {
+        match part {
+            Ok(violations) => found.violations.extend(violations),
+            Err(error) => notices.add(error.message),
+        }
+    }
+    found
+}
+
+/// Who names something: the object as a user knows it, and what it names.
+type Named = Vec<(String, Value)>;
+
+/// All objects of a kind that stay.
+async fn staying(looking: &Looking<'_>, resource: &Resource) -> Result<Named, CouldNotCheck> {
+    let gather = |found: &mut Named, json: &str| {
+        let Ok(object) = serde_json::from_str::<Value>(json) else { return };
+        let metadata = &object["metadata"];
+        let (namespace, name) = (metadata["namespace"].as_str(), metadata["name"].as_str().unwrap_or_default());
+        if !looking.is_deleted(&resource.group, &resource.kind, namespace, name) {
+            let place = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+            found.push((format!("{}/{name}{place}", resource.kind.to_lowercase()), object));
+        }
+    };
+    Ok(looking.list(resource, None, gather).await?.unwrap_or_default())
+}
+
+async fn crds(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
+    let removals: Vec<&Removal> = looking.deleted.iter().copied().filter(|removal| removal.object.is_crd()).collect();
+    if removals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let admission = "admissionregistration.k8s.io";
+    let mut others: Named = Vec::new();
+    for resource in [
+        Resource::built_in(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
+        Resource::built_in(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
+        Resource::built_in(admission, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", false),
+        Resource::built_in(RBAC, "ClusterRole", "clusterroles", false),
+        Resource::built_in(RBAC, "Role", "roles", true),
+    ] {
+        others.extend(staying(looking, &resource).await?);
+    }
+    let resource = config_maps();
+    let request =
+        ListRequest { resource: &resource, namespace: None, label_selector: Some(parent::ID_LABEL), page_size: PAGE };
+    let gather = |found: &mut Vec<Value>, json: &str| found.extend(serde_json::from_str::<Value>(json));
+    let apps = looking.target.list(&request).gather(gather).await;
+    let apps = apps.map_err(|error| unread(error.problem(), "records of other apps"))?;
+    let mut violations = Vec::new();
+    for removal in removals {
+        // A CRD is named PLURAL.GROUP.
+        let Some((plural, group)) = removal.object.name.split_once('.') else { continue };
+        let mut names: Vec<String> =
+            others.iter().filter(|(_, object)| names(object, group, plural)).map(|(name, _)| name.clone()).collect();
+        let live = looking.read(&removal.resource, &removal.object).await?;
+        let crd = live.map(|live| live.value()).unwrap_or_default();
+        let kind = group_kind(group, crd["spec"]["names"]["kind"].as_str().unwrap_or_default());
+        for app in &apps {
+            let metadata = &app["metadata"];
+            let kinds = metadata["annotations"][parent::KINDS].as_str().unwrap_or_default();
+            let id = metadata["labels"][parent::ID_LABEL].as_str();
+            let is_own = id == removal.facts.labels.get(PART_OF).map(String::as_str);
+            if !is_own && kinds.split(',').any(|other| other == kind) {
+                let text = |key: &str| metadata[key].as_str().unwrap_or_default();
+                names.push(format!("the app of configmap/{} -n {}", text("name"), text("namespace")));
+            }
+        }
+        if !names.is_empty() {
+            let message = format!("it is still named by {}", some(&names));
+            let help = "see whether these are needed without the kind; keep the CRD with gantry.dev/prune: keep";
+            violations.push(violation(&CRD_NEEDED, removal, message, help.to_owned()));
+        }
+    }
+    Ok(violations)
+}
+
+/// Whether rules of an object are about the kind by name; those about everything are not.
+fn names(object: &Value, group: &str, plural: &str) -> bool {
+    let webhooks = object["webhooks"].as_array().into_iter().flatten().flat_map(|hook| hook["rules"].as_array());
+    let rules = webhooks
+        .chain(object["rules"].as_array())
+        .chain(object["spec"]["matchConstraints"]["resourceRules"].as_array());
+    rules.flatten().any(|rule| {
+        let has = |key: &str, fits: &dyn Fn(&str) -> bool| {
+            rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
+        };
+        has("apiGroups", &|name| name == group)
+            && has("resources", &|name| name == "*" || name.split('/').next() == Some(plural))
+    })
+}
+
+async fn roles(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
+    let is_role = |removal: &&Removal| {
+        removal.object.group() == RBAC && matches!(removal.object.kind.as_str(), "Role" | "ClusterRole")
+    };
+    let removals: Vec<&Removal> = looking.deleted.iter().copied().filter(is_role).collect();
+    if removals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut bindings = staying(looking, &Resource::built_in(RBAC, "RoleBinding", "rolebindings", true)).await?;
+    bindings
+        .extend(staying(looking, &Resource::built_in(RBAC, "ClusterRoleBinding", "clusterrolebindings", false)).await?);
+    let mut violations = Vec::new();
+    for removal in removals {
+        let object = &removal.object;
+        let binds = |binding: &&(String, Value)| {
+            let role = &binding.1["roleRef"];
+            role["kind"] == *object.kind
+                && role["name"] == *object.name
+                && (object.namespace.is_none()
+                    || binding.1["metadata"]["namespace"].as_str() == object.namespace.as_deref())
+        };
+        let names: Vec<String> = bindings.iter().filter(binds).map(|(name, _)| name.clone()).collect();
+        if !names.is_empty() {
+            let message = format!("{} still grants its rights, which are lost then", some(&names));
+            let help = "delete the bindings, too, or keep the role with gantry.dev/prune: keep";
+            violations.push(violation(&RIGHTS_LOST, removal, message, help.to_owned()));
+        }
+    }
+    Ok(violations)
+}
+
+/// ServiceAccounts under which Pods still run that the deploy does not delete.
+async fn accounts(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
+    let mut violations = Vec::new();
+    for removal in looking.of_kind("", "ServiceAccount") {
+        let object = &removal.object;
+        let namespace = object.namespace.as_deref();
+        let gather = |found: &mut Vec<String>, json: &str| {
+            let Ok(pod) = serde_json::from_str::<Value>(json) else { return };
+            if pod["spec"]["serviceAccountName"] == *object.name && !goes(looking, &pod, namespace) {
+                found.push(format!("pod/{}", pod["metadata"]["name"].as_str().unwrap_or_default()));
+            }
+        };
+        let pods = Resource::built_in("", "Pod", "pods", true);
+        let names = looking.list(&pods, namespace, gather).await?.unwrap_or_default();
+        if !names.is_empty() {
+            let message = format!("{} still runs as it, and loses its rights", some(&names));
+            let help = "let these run as another account first, or keep it with gantry.dev/prune: keep";
+            violations.push(violation(&RIGHTS_LOST, removal, message, help.to_owned()));
+        }
+    }
+    Ok(violations)
+}
+
+/// Whether the deploy deletes the Pod, or the workload that owns it.
+fn goes(looking: &Looking<'_>, pod: &Value, namespace: Option<&str>) -> bool {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    if looking.is_deleted("", "Pod", namespace, name) {
+        return true;
+    }
+    pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| {
+        let text = |key: &str| owner[key].as_str().unwrap_or_default();
+        let (kind, name) = (text("kind"), text("name"));
+        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        // A ReplicaSet is named after its Deployment and its template, a Job after its CronJob and its time.
+        let parent = name.rsplit_once('-').map_or("", |(parent, _)| parent);
+        looking.is_deleted(group, kind, namespace, name)
+            || kind == "ReplicaSet" && looking.is_deleted("apps", "Deployment", namespace, parent)
+            || kind == "Job" && looking.is_deleted("batch", "CronJob", namespace, parent)
+    })
+}
