@@ -205,6 +205,8 @@ fn a_finalizer_is_nobodys_matter_where_the_app_has_no_workload() {
     assert_eq!(check(&[&stays, other]), []);
     let found = check(&[&stays]);
     assert!(found.len() == 1 && found[0].1.contains("are deleted before it"), "{found:?}");
+    // Nothing says that its controller is in the app.
+    app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes"]).code(0).stdout_contains("warning[FinalizerWillHang]");
     let path = bed.config_map_path("held");
     cp.patch(&path, &json!({"metadata": {"finalizers": null}}));
 }

@@ -1,7 +1,10 @@
 //! Objects with finalizers that are deleted, and whether the workloads of the app run that could finish them.
 
+use std::collections::BTreeSet;
+
 use super::rules::FINALIZER_HANGS;
 use super::{Looking, some, violation};
+use crate::finding::Severity;
 use crate::plan::removal::{self, Removal};
 use crate::plan::{Action, Plan};
 use crate::preflight::Found;
@@ -43,6 +46,7 @@ pub async fn check(looking: &Looking<'_>, plan: &Plan) -> Found {
     if workloads.is_empty() || !found.unchecked.is_empty() {
         return found;
     }
+    let groups = groups(looking, plan);
     for (removal, finalizers) in held {
         let object = &removal.object;
         // Workloads go in one step with Services, and after custom resources.
@@ -61,9 +65,30 @@ pub async fn check(looking: &Looking<'_>, plan: &Plan) -> Found {
         let message = format!("it waits for {}, and {why}", finalizers.join(", "));
         let help = "make the controller of the finalizer run first, and delete the object while it does; gantry never \
                     removes a finalizer";
-        found.violations.push(violation(&FINALIZER_HANGS, removal, message, help.to_owned()));
+        let mut violation = violation(&FINALIZER_HANGS, removal, message, help.to_owned());
+        // Of other objects (an Ingress of a cloud's controller, say) the controller may be elsewhere, and run.
+        if !groups.iter().any(|group| object.group() == *group || finalizers.iter().any(|name| is_of(name, group))) {
+            violation.severity = Severity::Warning;
+        }
+        found.violations.push(violation);
     }
     found
+}
+
+/// The API groups whose CRDs the app has: their controller is in the app.
+fn groups<'a>(looking: &Looking<'a>, plan: &'a Plan) -> BTreeSet<&'a str> {
+    let changed = plan.changes.iter().map(|change| &change.desired.object);
+    let all = changed.chain(looking.deleted.iter().map(|removal| &removal.object));
+    // A CRD is named PLURAL.GROUP.
+    all.filter(|object| object.is_crd()).filter_map(|crd| Some(crd.name.split_once('.')?.1)).collect()
+}
+
+/// Whether a finalizer is of an API group, or of a domain above or below it: `operator.example.com/held` and `example.com`.
+fn is_of(finalizer: &str, group: &str) -> bool {
+    let domain = finalizer.split('/').next().unwrap_or_default();
+    let is_below =
+        |one: &str, other: &str| one.strip_suffix(other).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_below(domain, group) || domain.matches('.').count() > 0 && is_below(group, domain)
 }
 
 /// The step in which workloads are deleted: see [`removal::stage`].

@@ -75,7 +75,8 @@ pub static FINALIZER_HANGS: RuleDoc = RuleDoc {
     summary: "an object with a finalizer is deleted, and no workload of the app runs that could finish it",
     reports: "An object that leaves the app with a finalizer of a controller, while the app has workloads (Deployments, \
         StatefulSets, DaemonSets) and none of them is ready, or all are deleted before the object is. Finalizers of \
-        Kubernetes itself do not count, nor does an app without workloads, whose controllers are elsewhere.",
+        Kubernetes itself do not count, nor does an app without workloads, whose controllers are elsewhere. It is a warning \
+        where the app has no CRD of the object's group or of the finalizer's domain: then its controller may be elsewhere, too.",
     why: "An object with a finalizer is gone only when the controller of the finalizer has done its work. Without the \
         controller it stays for ever, and so do its namespace and its CRD.",
     example: Example::Deletion {
