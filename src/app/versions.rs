@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::PART_OF;
 use super::members::Found;
 use crate::manifest::{Manifest, Spans};
+use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, RawObject, Step};
 
@@ -30,7 +31,8 @@ pub type Identity = (String, String, Option<String>, String);
 /// What an object of the app was before it had versions: `config-ver-7` was `config`, at 7.
 pub fn base(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once("-ver-")?;
-    let is_plain = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+    // Nobody counts further.
+    let is_plain = !number.starts_with('0') && number.len() < 10 && number.bytes().all(|byte| byte.is_ascii_digit());
     Some((base, number.parse().ok().filter(|_| is_plain)?))
 }
 
@@ -44,13 +46,14 @@ pub fn is_versioned(manifest: &Manifest) -> bool {
 ///
 /// # Errors
 /// Annotations that cannot be read, and kinds that cannot have versions.
-pub fn number(manifests: &mut Vec<Manifest>, found: &[Found], namespace: &str) -> Result<BTreeSet<Identity>> {
+pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) -> Result<BTreeSet<Identity>> {
     let versioned: BTreeSet<usize> = (0..manifests.len()).filter(|index| is_versioned(&manifests[*index])).collect();
     if versioned.is_empty() {
         return Ok(BTreeSet::new());
     }
     let mut numbering = Numbering { found, namespace, names: BTreeMap::new(), kept: BTreeSet::new() };
     let mut originals = Vec::new();
+    let mut numbered = BTreeSet::new();
     let mut problems = Vec::new();
     // What a Pod may refer to comes first: the others may hold Pods.
     for is_plain in [true, false] {
@@ -61,6 +64,7 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[Found], namespace: &str) -
                 continue;
             }
             let original = manifest.clone();
+            numbered.insert(*index);
             match numbering.name(manifest) {
                 Ok(()) if annotation(&original.raw.value(), KEEP_ORIGINAL).is_some() => originals.push(original),
                 Ok(()) => {}
@@ -69,7 +73,7 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[Found], namespace: &str) -
         }
         for (index, manifest) in manifests.iter_mut().enumerate() {
             // What has its number already keeps its content.
-            if !(versioned.contains(&index) && is_numbered(manifest, &numbering)) {
+            if !numbered.contains(&index) {
                 problems.extend(numbering.refer(manifest).err());
             }
         }
@@ -80,15 +84,32 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[Found], namespace: &str) -
     if problems.is_empty() { Ok(numbering.kept) } else { Err(Error::Usage(problems)) }
 }
 
-fn is_numbered(manifest: &Manifest, numbering: &Numbering<'_>) -> bool {
-    numbering.names.values().any(|name| *name == manifest.object.name)
-}
-
 /// The kinds that Pods name.
 const REFERRED_TO: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
+/// Versions that exist with another content though the app has none of that number: those of another app, or of a record that
+/// was lost. They are not written over.
+pub fn taken(plan: &Plan, app: &str) -> Vec<Problem> {
+    let written = plan.changes.iter().filter(|change| change.action.applies() && is_versioned(&change.desired));
+    let is_taken = |change: &&Change| {
+        let Some(live) = change.live.as_ref().filter(|_| base(&change.desired.object.name).is_some()) else {
+            return false;
+        };
+        let (live, desired) = (live.raw.value(), change.desired.raw.value());
+        annotation(&desired, DIGEST).is_some() && annotation(&live, DIGEST) != annotation(&desired, DIGEST)
+    };
+    let problem = |change: &Change| {
+        let object = &change.desired.object;
+        let message = format!("{object} exists already with another content, and the app {app} has no record of it");
+        let help =
+            format!("deploy the app under whose name it was made, or, where nobody needs it: kubectl delete {object}");
+        Problem::new(message).at(change.desired.origin.location()).help(help)
+    };
+    written.filter(is_taken).map(problem).collect()
+}
+
 struct Numbering<'a> {
-    found: &'a [Found],
+    found: &'a [&'a Found],
     namespace: &'a str,
     /// The new names, by what the objects were called.
     names: BTreeMap<Identity, String>,
@@ -120,6 +141,7 @@ impl Numbering<'_> {
         let versions: BTreeMap<u64, &Found> = self
             .found
             .iter()
+            .copied()
             .filter(|found| {
                 let other = &found.object;
                 (other.group(), &other.kind) == (object.group(), &object.kind)
@@ -135,7 +157,7 @@ impl Numbering<'_> {
             None => 1,
         };
         for (old, found) in versions {
-            if old != number && old + kept > number {
+            if old != number && number - old < kept {
                 let ObjectRef { namespace, kind, name, .. } = &*found.object;
                 let group = found.object.group().to_owned();
                 self.kept.insert((group, kind.clone(), namespace.clone(), name.clone()));

@@ -61,7 +61,6 @@ pub async fn apply_one(
     let mut pin = change.pin();
     for tries_left in (0..=REPINS).rev() {
         match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
-            // The server keeps the resourceVersion when an apply changes nothing.
             Ok(live) => {
                 let applied = match &pin {
                     // The server keeps the resourceVersion when an apply changes nothing.

@@ -140,7 +140,10 @@ impl<'a> Wait<'a> {
             let mut stop = self.stop.clone();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => break,
+                _ = stop.wait_for(|stop| *stop) => {
+                    waited.unready = self.explain(&failed, &[]).await;
+                    break;
+                }
             }
             pause = (pause * 2).min(Duration::from_secs(2));
         }

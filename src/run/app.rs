@@ -132,9 +132,17 @@ pub async fn open(
     let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
     let from_kapp = FromKapp::open(flags, &app, parent.as_ref(), target, asks, settings.prune, &settings.field_manager);
     let kapp = from_kapp.await?;
-    // Versions that kapp made are counted on.
-    let found = live.found.iter().chain(kapp.iter().flat_map(FromKapp::found)).cloned().collect::<Vec<_>>();
-    let older = versions::number(manifests, &found, namespace)?;
+    let mut older = BTreeSet::new();
+    if manifests.iter().any(versions::is_versioned) {
+        let unread = live.unread.iter().chain(kapp.iter().flat_map(FromKapp::unread)).next();
+        if let Some(problem) = unread.cloned() {
+            let message = format!("the versions of versioned objects cannot be counted: {}", problem.message);
+            return Err(Error::failed(Problem { message, ..problem }));
+        }
+        // Versions that kapp made are counted on.
+        let found = live.found.iter().chain(kapp.iter().flat_map(FromKapp::found));
+        older = versions::number(manifests, &found.collect::<Vec<_>>(), namespace)?;
+    }
     let prune = match settings.prune {
         None | Some(Prune::Ask) if asks => Prune::Ask,
         Some(Prune::Yes) => Prune::Yes,
@@ -159,7 +167,7 @@ impl Managed {
         let mut foreseen = self.plan_own(plan, settings);
         if let Some(tool) = &self.tool {
             let message = format!("the record of the app {} is taken over from {tool:?}", self.app.name);
-            foreseen.notices.push(Problem::new(message).help(format!("deploy it with {tool:?} no more")));
+            foreseen.notices.push(Problem::new(message).help(format!("do not deploy it with {tool:?} any more")));
         }
         if let Some(kapp) = &self.kapp {
             let (deleted, members) = kapp.plan(plan, &mut foreseen, settings.prune);
@@ -171,6 +179,7 @@ impl Managed {
     fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = Foreseen::default();
         foreseen.hindrances.extend(self.too_large(plan));
+        foreseen.hindrances.extend(versions::taken(plan, &self.app.name));
         let Some(parent) = &self.parent else {
             if self.deletes {
                 let App { name, namespace } = &self.app;
@@ -318,15 +327,15 @@ impl Managed {
     /// # Errors
     /// It cannot be written.
     pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> Result<()> {
-        if let Some(kapp) = &self.kapp {
-            kapp.end(plan, target).await.map_err(Error::Failed)?;
-        }
         let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
-        if !self.is_stale(&content) {
-            return Ok(());
+        if self.is_stale(&content) {
+            content.last = last(Outcome::Applied, target, host).await;
+            self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)?;
         }
-        content.last = last(Outcome::Applied, target, host).await;
-        self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)
+        match &self.kapp {
+            Some(kapp) => kapp.end(plan, target).await.map_err(Error::Failed),
+            None => Ok(()),
+        }
     }
 
     /// Writes the record as it is after the run, or deletes it with the last member of an app that ends.
@@ -478,10 +487,17 @@ pub async fn deploy(
         && applied.problems.is_empty()
         && applied.unready.is_empty()
         && !applied.interrupted;
-    if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done)
-        && let Err(problems) = kapp.end(plan, target).await
-    {
-        removed.problems.extend(problems);
+    if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done) {
+        // The members are on our record before kapp's goes: nobody else would know of them.
+        let last = parent.last.clone().unwrap_or_else(Last::none);
+        let content = Content { last, ..managed.record(plan, &applied, &removed) };
+        match parent::write(&managed.app, Some(&parent), content, target).await {
+            Ok(now) => {
+                parent = now;
+                removed.problems.extend(kapp.end(plan, target).await.err().into_iter().flatten());
+            }
+            Err(problem) => removed.problems.push(problem),
+        }
     }
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
     let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();

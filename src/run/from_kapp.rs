@@ -4,6 +4,8 @@
 //! has succeeded the objects carry kapp's label beside that of the app, and kapp's record stays: whatever stops the run, the
 //! same command goes on. Then kapp's marks go, and its record last.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::app::{Foreseen, listed};
 use crate::app::kapp::{self, Members, Record};
 use crate::app::members::Found;
@@ -12,8 +14,8 @@ use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::finding::Action;
 use crate::options::{Prune, PruneFlag};
-use crate::plan::Plan;
 use crate::plan::removal::{self, Removal};
+use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::ObjectRef;
@@ -27,7 +29,7 @@ pub struct FromKapp {
     record: Option<Record>,
     members: Members,
     /// Uids of the inventory: what has been taken over and is the app's own business.
-    ours: std::collections::BTreeSet<String>,
+    ours: BTreeSet<String>,
     /// What the manifests do not have is deleted.
     deletes: bool,
     keeps_record: bool,
@@ -44,6 +46,26 @@ enum Fate {
     Stays(String),
     /// A controller copied the label.
     Copy,
+}
+
+type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
+
+/// The objects of a plan, to look them up.
+struct Named<'a> {
+    changes: BTreeMap<Identity<'a>, &'a Change>,
+    uids: BTreeSet<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let changes = plan.changes.iter().map(|change| (change.desired.object.identity(), change)).collect();
+        let uids = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
+        Named { changes, uids }
+    }
+
+    fn has(&self, Found { object, facts, .. }: &Found) -> bool {
+        self.changes.contains_key(&object.identity()) || self.uids.contains(facts.uid.as_str())
+    }
 }
 
 impl FromKapp {
@@ -89,14 +111,15 @@ impl FromKapp {
         &self.members.found
     }
 
-    fn fate(&self, found: &Found, plan: &Plan) -> Fate {
+    /// Kinds of which nobody knows whether they carry the label.
+    pub fn unread(&self) -> &[Problem] {
+        &self.members.unread
+    }
+
+    fn fate(&self, found: &Found, named: &Named<'_>) -> Fate {
         let Found { object, facts, .. } = found;
-        let is_named = plan.changes.iter().any(|change| {
-            change.desired.object.identity() == object.identity()
-                || change.live.as_ref().is_some_and(|live| live.uid == facts.uid)
-        });
         match () {
-            () if is_named => Fate::Joins,
+            () if named.has(found) => Fate::Joins,
             () if !kapp::is_member(object, facts) => Fate::Copy,
             () if removal::is_protected(object, &self.app) => {
                 Fate::Stays("gantry never deletes such a namespace or an app's own record".into())
@@ -129,9 +152,10 @@ impl FromKapp {
                 problem.help(format!("{others}deploy with --prune=no, which leaves kapp's record"))
             }));
         }
+        let named = Named::of(plan);
         let (mut leaving, mut members) = (Vec::new(), 0);
         for found in &self.members.found {
-            let fate = self.fate(found, plan);
+            let fate = self.fate(found, &named);
             members += usize::from(fate != Fate::Copy);
             match fate {
                 Fate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
@@ -191,25 +215,21 @@ impl FromKapp {
     /// What is left of kapp's app.
     pub async fn end(&self, plan: &Plan, target: &Target) -> std::result::Result<(), Vec<Problem>> {
         let Some(record) = &self.record else { return Ok(()) };
-        let is_deleted = |object: &ObjectRef| {
-            plan.removals
-                .iter()
-                .any(|removal| removal.action == Action::Delete && removal.object.identity() == object.identity())
-        };
+        let named = Named::of(plan);
+        let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+        let deleted: BTreeSet<Identity<'_>> = deleted.map(|removal| removal.object.identity()).collect();
+        let is_deleted = |object: &ObjectRef| deleted.contains(&object.identity());
         let (mut released, mut is_whole) = (Vec::new(), self.members.unread.is_empty());
         for found in self.members.found.iter().filter(|found| !is_deleted(&found.object)) {
-            match self.fate(found, plan) {
+            match self.fate(found, &named) {
                 Fate::Joins | Fate::Stays(_) => released.push(found),
                 Fate::Leaves => is_whole = false,
                 Fate::Copy => {}
             }
         }
-        let written = |object: &ObjectRef| {
-            plan.changes.iter().find(|change| change.desired.object.identity() == object.identity())
-        };
         // What the manifest says itself is nobody else's.
         let keeps = |object: &ObjectRef, key: &str| {
-            written(object).is_some_and(|change| {
+            named.changes.get(&object.identity()).is_some_and(|change| {
                 let metadata = &change.desired.raw.value()["metadata"];
                 ["labels", "annotations"].iter().any(|kind| metadata[kind].get(key).is_some())
             })

@@ -38,7 +38,11 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         }
         let before = before.ok_or_else(|| no_app(&old))?;
         // An earlier run of this command has begun with the same inventory.
-        if after.as_ref().is_some_and(|after| after.members != before.members) {
+        let is_of_this = |after: &Parent| {
+            let is_begun = after.last.as_ref().is_some_and(|last| last.outcome == Outcome::Started);
+            after.members == before.members && (is_begun || !after.members.is_empty())
+        };
+        if after.as_ref().is_some_and(|after| !is_of_this(after)) {
             let problem = Problem::new(format!("there is an app {to} in namespace {} already", new.namespace));
             return Err(Error::failed(problem.help(format!(
                 "choose another name; a record of {from} without members goes with gantry apps forget"

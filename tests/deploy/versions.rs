@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bed, Gantry, control_plane};
+use crate::support::{Bed, Gantry, Proxy, When, control_plane};
 use serde_json::{Value, json};
 
 struct Stage(Bed);
@@ -193,6 +193,34 @@ fn the_original_stays_where_the_annotation_says_so_and_references_may_be_explici
     let wrong = stage.object("v1", "ConfigMap", "reader", wrong, json!({"data": {"to": "config"}}));
     let output = stage.deploy(&[stage.config("3", kept), wrong], &[]).run();
     output.code(2).stderr_contains("not apiVersion, kind and name of an object");
+}
+
+#[test]
+fn a_version_that_no_record_knows_is_not_written_over() {
+    let stage = Stage::new();
+    stage.deploy(&[stage.config("1", json!({}))], &[]).run().code(0);
+    stage
+        .0
+        .gantry(
+            control_plane().kubeconfig("admin"),
+            &["apps", "forget", "-a", "shop", "-n", &stage.0.names.namespace, "--yes"],
+        )
+        .run()
+        .code(0);
+    let output = stage.deploy(&[stage.config("2", json!({}))], &[]).run();
+    output.code(1).stdout_contains("configmap/config-ver-1").stdout_contains("exists already with another content");
+    assert_eq!(stage.get(&stage.object("v1", "ConfigMap", "config-ver-1", json!({}), json!({})))["data"]["a"], "1");
+    // The same content is the same version.
+    stage.deploy(&[stage.config("1", json!({}))], &[]).run().code(0);
+    // Who cannot list the members cannot count the versions.
+    let proxy = Proxy::start(control_plane());
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "configmaps is forbidden"});
+    proxy.answer(When::new("GET", "/configmaps").query("labelSelector"), 403, refusal);
+    let run =
+        stage.deploy(&[stage.config("2", json!({}))], &["--prune=no"]).kubeconfig(proxy.kubeconfig("admin")).run();
+    run.code(1).stderr_contains("cannot be counted");
+    assert_eq!(stage.versions(), named(["config-ver-1"]));
 }
 
 #[test]
