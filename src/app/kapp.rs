@@ -15,9 +15,22 @@ use super::config_maps;
 use super::inventory::group_kind;
 use super::members::{Facts, Found, aggregated, read};
 use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, Target, Unmark, Wanted};
-use crate::plan::owner::{KAPP_APP, Owner};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef, Resource};
+
+/// The label of the members of an app of kapp.
+pub const KAPP_APP: &str = "kapp.k14s.io/app";
+/// What kapp writes into the metadata of a member. The original holds the whole manifest.
+pub const LABELS: [&str; 2] = [KAPP_APP, ASSOCIATION];
+pub const ASSOCIATION: &str = "kapp.k14s.io/association";
+pub const ANNOTATIONS: [&str; 6] = [
+    IDENTITY,
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-full",
+    "kapp.k14s.io/original-diff-md5",
+    "kapp.k14s.io/nonce",
+];
 
 const SUFFIX: &str = ".apps.k14s.io";
 const IS_APP: &str = "kapp.k14s.io/is-app";
@@ -91,7 +104,7 @@ impl Record {
     /// Reads the record of the app; `None` where there is none.
     ///
     /// # Errors
-    /// It cannot be read, or is no record of kapp.
+    /// It cannot be read, or kapp did not write it.
     pub async fn read(name: &str, namespace: &str, target: &Target) -> Result<Option<Self>> {
         let names = match name.ends_with(SUFFIX) {
             true => vec![name.to_owned()],
@@ -293,7 +306,6 @@ pub async fn release(
     field_manager: &str,
     keeps: &(dyn Fn(&ObjectRef, &str) -> bool + Sync),
 ) -> std::result::Result<(), Vec<Problem>> {
-    let marks_of = Owner::Kapp(String::new()).marks();
     let one = async |found: &&Found| {
         let Found { object, resource, facts } = found;
         let remains = |why: String| {
@@ -303,7 +315,7 @@ pub async fn release(
         let marks = |marks: &[&'static str]| -> Vec<&'static str> {
             marks.iter().copied().filter(|key| !keeps(object, key)).collect()
         };
-        let (labels, annotations) = (marks(&marks_of.labels), marks(&marks_of.annotations));
+        let (labels, annotations) = (marks(&LABELS), marks(&ANNOTATIONS));
         for _ in 0..TRIES {
             let wanted = Wanted { resource: resource.clone(), object: object.clone() };
             let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;

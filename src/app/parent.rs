@@ -158,7 +158,7 @@ impl Parent {
     /// is known of the uids of its members, so none of them is deleted.
     ///
     /// # Errors
-    /// It cannot be read, or is no parent of this ApplySet.
+    /// It cannot be read, or is the parent of another ApplySet.
     pub async fn read_of_any_tool(app: &App, target: &Target) -> Result<Option<(Self, Option<String>)>> {
         let Some(live) = Self::live(app, target).await? else { return Ok(None) };
         let mut value = live.raw.value();

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::PART_OF;
 use super::members::Found;
 use crate::manifest::{Manifest, Spans};
-use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, RawObject, Step};
 
@@ -87,25 +86,9 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) 
 /// The kinds that Pods name.
 const REFERRED_TO: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
-/// Versions that exist with another content though the app has none of that number: those of another app, or of a record that
-/// was lost. They are not written over.
-pub fn taken(plan: &Plan, app: &str) -> Vec<Problem> {
-    let written = plan.changes.iter().filter(|change| change.action.applies() && is_versioned(&change.desired));
-    let is_taken = |change: &&Change| {
-        let Some(live) = change.live.as_ref().filter(|_| base(&change.desired.object.name).is_some()) else {
-            return false;
-        };
-        let (live, desired) = (live.raw.value(), change.desired.raw.value());
-        annotation(&desired, DIGEST).is_some() && annotation(&live, DIGEST) != annotation(&desired, DIGEST)
-    };
-    let problem = |change: &Change| {
-        let object = &change.desired.object;
-        let message = format!("{object} exists already with another content, and the app {app} has no record of it");
-        let help =
-            format!("deploy the app under whose name it was made, or, where nobody needs it: kubectl delete {object}");
-        Problem::new(message).at(change.desired.origin.location()).help(help)
-    };
-    written.filter(is_taken).map(problem).collect()
+/// Whether a live object has another content than the manifest of the version that has its name.
+pub fn is_other(live: &Value, desired: &Value) -> bool {
+    annotation(desired, DIGEST).is_some_and(|digest| annotation(live, DIGEST) != Some(digest))
 }
 
 struct Numbering<'a> {

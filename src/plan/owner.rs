@@ -17,22 +17,12 @@ use wildmatch::WildMatch;
 
 use super::{Action, Change, Plan};
 use crate::app::PART_OF;
+use crate::app::kapp::{self, KAPP_APP};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
 use crate::text::{cut, sanitize};
 
-/// The label of the members of an app of kapp.
-pub(crate) const KAPP_APP: &str = "kapp.k14s.io/app";
-/// What kapp writes into the metadata of a member, beside its labels. The original holds the whole manifest.
-const KAPP_ANNOTATIONS: [&str; 6] = [
-    "kapp.k14s.io/identity",
-    "kapp.k14s.io/original",
-    "kapp.k14s.io/original-diff",
-    "kapp.k14s.io/original-diff-full",
-    "kapp.k14s.io/original-diff-md5",
-    "kapp.k14s.io/nonce",
-];
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
@@ -98,9 +88,7 @@ impl Owner {
     /// The marks that go when the object is taken over.
     pub fn marks(&self) -> Marks {
         match self {
-            Owner::Kapp(_) => {
-                Marks { labels: vec![KAPP_APP, "kapp.k14s.io/association"], annotations: KAPP_ANNOTATIONS.to_vec() }
-            }
+            Owner::Kapp(_) => Marks { labels: kapp::LABELS.to_vec(), annotations: kapp::ANNOTATIONS.to_vec() },
             Owner::ApplySet(_) => Marks { labels: vec![PART_OF], annotations: Vec::new() },
             Owner::Flux(kind, ..) => Marks {
                 labels: FLUX

@@ -7,12 +7,10 @@
 
 use serde_json::{Map, Value};
 
-use super::owner::KAPP_APP;
 use super::{Change, Plan};
+use crate::app::kapp::{ASSOCIATION, KAPP_APP};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
-
-const ASSOCIATION: &str = "kapp.k14s.io/association";
 
 /// So many objects are named in a sentence.
 const NAMED: usize = 10;

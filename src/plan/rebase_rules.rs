@@ -1,7 +1,7 @@
 //! Fields that the cluster decides about: `rebaseRules` of kapp's Config, for server-side apply.
 //!
 //! Source: "rebaseRules" in kapp's documentation of its Config. kapp writes the value of the live object again. What we do not
-//! own keeps its value when it is left out of what we apply, and whoever owns it may change it later. What we own would go
+//! own keeps its value when it is left out of what we apply, and its owner may change it later. What we own would go
 //! when it is left out, so that the live value is applied.
 
 use serde_json::{Map, Value};

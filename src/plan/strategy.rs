@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::removal::Removal;
 use super::{Action, Change, Plan};
-use crate::app::members;
+use crate::app::{members, versions};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::manifest::{Manifest, Spans};
 use crate::problem::Problem;
@@ -193,6 +193,27 @@ fn absent(change: &Change) -> Option<Problem> {
             .at(change.desired.origin.location())
             .help(format!("{PREFIX}exists says that somebody else creates it; to wait until then: --wait"))
     })
+}
+
+/// Versions that exist with another content though the app has none of that number: those of another app, or of a record that
+/// was lost. They are not written over.
+pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
+    let is_version = |change: &&Change| {
+        let Change { action, desired, .. } = change;
+        action.applies() && versions::base(&desired.object.name).is_some() && versions::is_versioned(desired)
+    };
+    let is_taken = |change: &&Change| {
+        let live = change.live.as_ref().map(|live| live.raw.value());
+        live.is_some_and(|live| versions::is_other(&live, &change.desired.raw.value()))
+    };
+    let problem = |change: &Change| {
+        let object = &change.desired.object;
+        let message = format!("{object} exists already with another content, and the app {app} has no record of it");
+        let help =
+            format!("deploy the app under whose name it was made, or, where nobody needs it: kubectl delete {object}");
+        Problem::new(message).at(change.desired.origin.location()).help(help)
+    };
+    plan.changes.iter().filter(is_version).filter(is_taken).map(problem).collect()
 }
 
 /// Fills in each annotation `nonce` that is empty, so that its object changes with each deploy.
