@@ -2,6 +2,7 @@
 
 mod app;
 mod apps;
+mod before;
 mod diffs;
 mod file;
 mod flow;

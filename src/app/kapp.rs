@@ -197,8 +197,13 @@ impl Record {
     async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Vec<Found>, Problem> {
         let selector = format!("{KAPP_APP}={}", self.id);
         let list = async |namespace: Option<&str>| {
-            let request =
-                ListRequest { resource: &resource, namespace, label_selector: Some(&selector), page_size: PAGE };
+            let request = ListRequest {
+                resource: &resource,
+                namespace,
+                label_selector: Some(&selector),
+                page_size: PAGE,
+                metadata_only: false,
+            };
             let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
             target.list(&request).gather(gather).await
         };
@@ -252,6 +257,7 @@ impl Record {
                 namespace: self.object.namespace.as_deref(),
                 label_selector: Some(&selector),
                 page_size: PAGE,
+                metadata_only: false,
             };
             let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
             let found = self.listed(target.list(&request).gather(gather).await)?;

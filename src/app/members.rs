@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::inventory::group_kind;
 use super::{Member, Parent};
 use crate::app::PART_OF;
-use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
+use crate::cluster::{self, ListError, ListRequest, Target};
 use crate::problem::{Problem, Result};
 use crate::readiness::rules::WaitRule;
 use crate::readiness::{self, State};
@@ -64,6 +64,8 @@ pub struct Live {
     pub found: Vec<Found>,
     /// The content of those that were wanted, so that nobody reads them again.
     pub content: BTreeMap<Place, resource::Live>,
+    /// The metadata of those that were wanted, of kinds of which no more was read.
+    pub metadata: BTreeMap<Place, resource::Live>,
     /// Members of the inventory that no longer exist.
     pub gone: Vec<Member>,
     /// Where nobody knows: kinds and namespaces that cannot be listed. Nothing is pruned then.
@@ -135,11 +137,25 @@ pub fn read_judged(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> 
 
 type Read<'a> = &'a (dyn Fn(&str, &Arc<Resource>) -> Option<Found> + Sync);
 
-/// Reads the live objects of the app, and keeps the content of those that are `wanted`.
+/// What is kept of the live objects of an app.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Objects that are looked at.
+    pub objects: &'a (dyn Fn(&ObjectRef) -> bool + Sync),
+    /// Kinds whose objects are read whole. Of the others there is only the metadata.
+    pub whole: &'a (dyn Fn(&Resource) -> bool + Sync),
+}
+
+impl Wanted<'static> {
+    /// Which objects there are, and nothing of them.
+    pub const NOTHING: Wanted<'static> = Wanted { objects: &|_| false, whole: &|_| false };
+}
+
+/// Reads the live objects of the app, and keeps those that are `wanted`.
 ///
 /// # Errors
 /// The server is not reached.
-pub async fn find(parent: &Parent, target: &Target, wanted: &(dyn Fn(&ObjectRef) -> bool + Sync)) -> Result<Live> {
+pub async fn find(parent: &Parent, target: &Target, wanted: Wanted<'_>) -> Result<Live> {
     search(parent, target, wanted, &read).await
 }
 
@@ -148,15 +164,11 @@ pub async fn find(parent: &Parent, target: &Target, wanted: &(dyn Fn(&ObjectRef)
 /// # Errors
 /// The server is not reached.
 pub async fn find_judged(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<Live> {
-    search(parent, target, &|_| false, &|json, resource| read_judged(json, resource, rules)).await
+    let wanted = Wanted { objects: &|_| false, whole: &|_| true };
+    search(parent, target, wanted, &|json, resource| read_judged(json, resource, rules)).await
 }
 
-async fn search(
-    parent: &Parent,
-    target: &Target,
-    wanted: &(dyn Fn(&ObjectRef) -> bool + Sync),
-    read: Read<'_>,
-) -> Result<Live> {
+async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read<'_>) -> Result<Live> {
     let mut kinds = parent.kinds.clone();
     kinds.extend(parent.members.iter().map(Member::group_kind));
     let mut namespaces = parent.namespaces.clone();
@@ -181,23 +193,31 @@ async fn search(
     }
     let selector = format!("{PART_OF}={}", parent.app.id());
     let list = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
-        let request = ListRequest { resource: &resource, namespace, label_selector: Some(&selector), page_size: PAGE };
+        let metadata_only = !(wanted.whole)(&resource);
+        let request = ListRequest {
+            resource: &resource,
+            namespace,
+            label_selector: Some(&selector),
+            page_size: PAGE,
+            metadata_only,
+        };
         let mut pages = target.list(&request);
         let gather = |all: &mut Vec<(Found, Option<resource::Live>)>, json: &str| {
             let Some(found) = read(json, &resource) else { return };
-            let content = wanted(&found.object).then(|| cluster::listed(json, &resource)).flatten();
+            let content = (wanted.objects)(&found.object).then(|| cluster::listed(json, &resource)).flatten();
             all.push((found, content));
         };
-        pages.gather(gather).await
+        (pages.gather(gather).await, metadata_only)
     };
     let mut answers = stream::iter(lists).map(list).buffer_unordered(AT_ONCE);
-    while let Some(found) = answers.next().await {
+    while let Some((found, metadata_only)) = answers.next().await {
         match found {
             Ok(all) => {
+                let kept = if metadata_only { &mut live.metadata } else { &mut live.content };
                 for (found, content) in all {
                     let ObjectRef { namespace, name, .. } = &*found.object;
                     let place = (found.resource.clone(), namespace.clone(), name.clone());
-                    live.content.extend(content.map(|content| (place, content)));
+                    kept.extend(content.map(|content| (place, content)));
                     live.found.push(found);
                 }
             }
@@ -252,7 +272,7 @@ async fn missing(
             namespace: member.namespace.clone(),
             name: member.name.clone(),
         };
-        wanted.push(Wanted { resource: resource.clone(), object: object.into() });
+        wanted.push(cluster::Wanted { resource: resource.clone(), object: object.into() });
         asked.push(member);
     }
     for ((answer, wanted), member) in target.read_each(&wanted, &|_, _| ()).await?.into_iter().zip(&wanted).zip(asked) {
@@ -279,7 +299,13 @@ pub(super) async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<
         service: Option<serde::de::IgnoredAny>,
     }
     let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
-    let request = ListRequest { resource: &resource, namespace: None, label_selector: None, page_size: PAGE };
+    let request = ListRequest {
+        resource: &resource,
+        namespace: None,
+        label_selector: None,
+        page_size: PAGE,
+        metadata_only: false,
+    };
     let gather = |groups: &mut BTreeSet<String>, json: &str| {
         let Ok(ApiService { spec }) = serde_json::from_str(json) else { return };
         groups.extend(spec.service.is_some().then_some(spec.group));

@@ -9,6 +9,7 @@ pub mod children;
 pub mod inventory;
 pub mod kapp;
 pub mod label;
+pub mod last_applied;
 pub mod members;
 pub mod parent;
 pub mod versions;

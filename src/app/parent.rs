@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::inventory::{self, Member, group_kind};
+use super::last_applied::LastApplied;
 use super::{App, SUFFIX, config_maps};
 use crate::cluster::{Apply, ApplyError, Delete, DeleteError, Pin, Target, Wanted};
 use crate::problem::{Error, Problem, Result};
@@ -18,6 +19,8 @@ pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 /// The annotation that lists the kinds of an ApplySet.
 pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The key of `data` for [`LastApplied`].
+const LAST_APPLIED: &str = "last-applied";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
 /// The field manager of parents, whatever the deploy uses for members.
@@ -80,6 +83,7 @@ pub struct Parent {
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
     pub last: Option<Last>,
+    pub last_applied: Option<LastApplied>,
 }
 
 /// What is to be kept.
@@ -89,6 +93,8 @@ pub struct Content {
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
     pub last: Last,
+    /// `None` where nobody knows whether the members are as the manifests have them.
+    pub last_applied: Option<LastApplied>,
 }
 
 #[derive(Deserialize)]
@@ -211,9 +217,10 @@ impl Parent {
         let members = inventory::decode(text, packed).map_err(|why| broken(&format!("{why} cannot be read")))?;
         let last = data.get("last").map(|text| serde_json::from_str(text)).transpose();
         let last = last.map_err(|error| broken(&format!("data.last: {error}")))?;
+        let last_applied = data.get(LAST_APPLIED).and_then(|kept| LastApplied::decode(kept, &members, text));
         let mut namespaces = list(NAMESPACES);
         namespaces.insert(app.namespace.clone());
-        Ok(Parent { app: app.clone(), live, kinds: list(KINDS), namespaces, members, last })
+        Ok(Parent { app: app.clone(), live, kinds: list(KINDS), namespaces, members, last, last_applied })
     }
 
     /// Deletes the record, if it is still the one that was read.
@@ -326,13 +333,14 @@ pub async fn write(
 }
 
 fn object(app: &App, content: &Content) -> std::result::Result<Value, String> {
-    let Content { kinds, namespaces, members, last } = content;
+    let Content { kinds, namespaces, members, last, last_applied } = content;
     let inventory = inventory::encode(members)?;
     let additional: Vec<&str> =
         namespaces.iter().filter(|namespace| **namespace != app.namespace).map(String::as_str).collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     let key = if inventory.packed { "inventory.gz" } else { "inventory" };
-    Ok(json!({
+    let last_applied = last_applied.as_ref().and_then(|marks| marks.encode(members, &inventory.text));
+    let mut object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
@@ -346,7 +354,11 @@ fn object(app: &App, content: &Content) -> std::result::Result<Value, String> {
             },
         },
         "data": {key: inventory.text, "last": serde_json::to_string(last).map_err(|error| error.to_string())?},
-    }))
+    });
+    if let Some(last_applied) = last_applied {
+        object["data"][LAST_APPLIED] = last_applied.into();
+    }
+    Ok(object)
 }
 
 /// The kinds and namespaces of members.
@@ -362,6 +374,8 @@ pub fn reach<'m>(members: impl IntoIterator<Item = &'m Member>) -> (BTreeSet<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::last_applied::Mark;
+    use crate::resource::ObjectRef;
 
     fn app() -> App {
         App { name: "shop".into(), namespace: "prod".into() }
@@ -382,7 +396,15 @@ mod tests {
             adopted: false,
         };
         let (kinds, namespaces) = reach([&member]);
-        let content = Content { kinds, namespaces, members: [member].into(), last };
+        let mark = |uid: &str| {
+            let live = json!({"metadata": {"uid": uid, "resourceVersion": "1", "managedFields": [{"manager": "m", "operation": "Apply"}]}});
+            let object =
+                ObjectRef { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: None, name: "a".into() };
+            Mark::of(&object, &RawObject::new("{}"), &live.to_string(), "m").unwrap()
+        };
+        let marks = [("u".to_owned(), mark("u"))].into();
+        let last_applied = Some(LastApplied { input: "1-1".into(), marks });
+        let content = Content { kinds, namespaces, members: [member].into(), last, last_applied };
         let raw = RawObject::from_value(&object(&app(), &content).unwrap());
         let live = Live { raw, uid: "p".into(), resource_version: "1".into() };
         Parent::of(&app(), live).unwrap()
@@ -394,6 +416,7 @@ mod tests {
         assert_eq!(read.kinds, ["Deployment.apps".to_owned()].into());
         assert_eq!(read.namespaces, ["prod".to_owned(), "web".to_owned()].into());
         assert_eq!((read.members.len(), read.last), (1, Some(last(Outcome::Applied, String::new()))));
+        assert_eq!(read.last_applied.map(|read| (read.input, read.marks.len())), Some(("1-1".to_owned(), 1)));
         assert_eq!(app_of(&read.live.raw.json()).map(|(app, _)| app), Some(app()));
     }
 

@@ -19,6 +19,7 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::app::last_applied::Mark;
 use crate::cluster::{IN_FLIGHT, Target};
 use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
@@ -27,7 +28,7 @@ use crate::problem::Problem;
 use crate::readiness::State;
 use crate::readiness::rules::WaitRule;
 use crate::text;
-pub use one::{NotWritten, apply_one};
+pub use one::{NotWritten, Written, apply_one};
 pub use ready::Reached;
 use ready::{Awaited, Waited};
 use schedule::Schedule;
@@ -73,6 +74,8 @@ pub struct Applied {
     pub results: Vec<ApplyResult>,
     /// The uids of the objects that were written, likewise.
     pub uids: Vec<Option<String>>,
+    /// See [`Written::mark`], by the index of the change.
+    pub marks: BTreeMap<usize, Mark>,
     /// Why the deploy stopped; empty when it did not.
     pub problems: Vec<Problem>,
     /// What was written and has failed, or was not ready in time.
@@ -177,7 +180,7 @@ enum Task {
 }
 
 enum Answer {
-    Written(usize, Result<(ApplyResult, String), NotWritten>),
+    Written(usize, Result<Written, NotWritten>),
     /// The pause is over.
     Paused(usize),
     Ended(Vec<Problem>, Waited),
@@ -274,8 +277,9 @@ impl<'a> Run<'a> {
             let Some((step, answer)) = under_way.next().await else { break };
             busy -= usize::from(matches!(answer, Answer::Written(..)));
             match answer {
-                Answer::Written(index, Ok((result, uid))) => {
+                Answer::Written(index, Ok(Written { result, uid, mark })) => {
                     hindered.remove(&index);
+                    self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
                     self.outcome.uids[index] = Some(uid);
                     self.done += 1;

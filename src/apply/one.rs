@@ -3,6 +3,7 @@
 use tokio::sync::watch;
 
 use super::{ApplyOptions, delete};
+use crate::app::last_applied::Mark;
 use crate::cluster::{ApplyError, FieldConflict, Pin, Target, Unmark, Wanted};
 use crate::finding::ApplyResult;
 use crate::plan::owner::{Marks, Owner};
@@ -36,7 +37,15 @@ impl NotWritten {
     }
 }
 
-/// Applies one change. Answers what became of it, and the object's uid.
+/// An object that was written.
+pub struct Written {
+    pub result: ApplyResult,
+    pub uid: String,
+    /// By which the next run knows that it still is as it was written, where that can be known.
+    pub mark: Option<Mark>,
+}
+
+/// Applies one change.
 ///
 /// # Errors
 /// It was not written.
@@ -45,7 +54,7 @@ pub async fn apply_one(
     target: &Target,
     options: &ApplyOptions,
     stop: &watch::Receiver<bool>,
-) -> Result<(ApplyResult, String), NotWritten> {
+) -> Result<Written, NotWritten> {
     let object = &change.desired.object;
     let at = || change.desired.origin.location();
     if let Some(removal) = &change.replaces {
@@ -73,7 +82,9 @@ pub async fn apply_one(
                     (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await?,
                     _ => applied,
                 };
-                return Ok((applied, live.uid));
+                // What was written once more is not what was answered.
+                let mark = if change.owner.is_some() { None } else { change.mark(&live, &options.field_manager) };
+                return Ok(Written { result: applied, uid: live.uid, mark });
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => pin = renewed,

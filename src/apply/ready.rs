@@ -273,6 +273,9 @@ fn wanted(change: &Change) -> Wanted {
 /// Whether the live object was not ready when it was read.
 pub fn is_unready(change: &Change, rules: &[WaitRule]) -> bool {
     let Change { desired, resource, .. } = change;
+    if change.is_as_applied {
+        return false;
+    }
     let judge = |live: &Live| readiness::judge_json(&live.raw.json(), &desired.object, resource, rules);
     let state = change.live.as_ref().map(judge);
     state.is_some_and(|state| !matches!(state, State::Ready { .. }))

@@ -22,6 +22,9 @@ pub struct ListRequest<'a> {
     /// The most objects on a page; 0 counts as 1. Two pages are in memory at a time. A cluster is asked for fewer where
     /// the objects turn out to be large.
     pub page_size: u32,
+    /// Whether only `metadata` is wanted of each object, which a cluster answers with much less work. A server that cannot
+    /// answers whole objects, and so does a folder.
+    pub metadata_only: bool,
 }
 
 /// Some of the objects, as JSON text and where in it each of them stands. No tree is built.

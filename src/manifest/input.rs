@@ -84,6 +84,22 @@ impl Input {
         unread().filter_map(|document| foresight::crd_name(document.text())).map(str::to_owned).collect()
     }
 
+    /// A checksum of the texts, whatever the order of files and documents: whether these are likely to be the ones of an earlier run.
+    /// Of what may be a Secret only the length counts, so that nobody can try values against it.
+    pub fn sum(&self) -> String {
+        let sum = |text: &str| {
+            let mut hash = crc32fast::Hasher::new();
+            hash.update(&text.len().to_le_bytes());
+            if !text.contains("Secret") {
+                hash.update(text.as_bytes());
+            }
+            u64::from(hash.finalize())
+        };
+        let sums =
+            in_parallel(&self.documents, |document| sum(document.text().trim().trim_start_matches("---").trim_start()));
+        format!("{:x}-{}", sums.iter().fold(0, |all: u64, one| all.wrapping_add(*one)), sums.len())
+    }
+
     /// Reads all documents.
     ///
     /// # Errors

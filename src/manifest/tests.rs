@@ -388,3 +388,22 @@ proptest::proptest! {
         let _ = load(&["-".to_owned()], &mut Some(&bytes[..]));
     }
 }
+
+#[test]
+fn a_sum_of_the_texts_is_about_documents_and_not_about_files() {
+    let sum = |texts: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        for (index, text) in texts.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("{index}.yaml")), text).unwrap();
+        }
+        Input::open(&[folder.path().to_string_lossy().into_owned()], &mut None::<std::io::Empty>).sum()
+    };
+    let one = sum(&["a: 1\n---\nb: 2\n"]);
+    assert_eq!(sum(&["---\nb: 2\n---\na: 1"]), one);
+    assert_eq!(sum(&["b: 2", "a: 1"]), one);
+    assert_ne!(sum(&["a: 1\n---\nb: 3\n"]), one);
+    assert_ne!(sum(&["a: 1"]), one);
+    // Nobody can try passwords against it.
+    assert_eq!(sum(&["kind: Secret\na: 1"]), sum(&["kind: Secret\na: 2"]));
+    assert_ne!(sum(&["kind: Secret\na: 1"]), sum(&["kind: Secret\na: 10"]));
+}

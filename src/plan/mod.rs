@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::app::last_applied::Mark;
 use crate::app::members::Place;
 use crate::cluster::{self, Apply, DryRunError, OnRead, Pin, Read, Target, Wanted};
 use crate::crd::Sides;
@@ -56,6 +57,9 @@ pub struct Change {
     /// The other tool that owns the live object, as far as the change is one of what it owns.
     pub owner: Option<Box<owner::Owner>>,
     pub kapp: OfKapp,
+    /// The last run left the object as this manifest has it, and nobody has written it since; it was awaited then. What
+    /// [`Change::live`] holds is the manifest with the live metadata.
+    pub is_as_applied: bool,
     pub crds: Crds,
     pub answer: Answer,
 }
@@ -108,6 +112,7 @@ impl Change {
             resource,
             owner: None,
             kapp: OfKapp::default(),
+            is_as_applied: false,
             crds: Crds::default(),
             answer: Answer::default(),
         }
@@ -125,6 +130,17 @@ impl Change {
             None => Pin::Absent,
             Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
         }
+    }
+
+    /// By which a later run knows that the object, which is `live` after this one, is as the manifest has it; `None` where
+    /// the server has made something else of it.
+    pub fn mark(&self, live: &Live, field_manager: &str) -> Option<Mark> {
+        let object = &self.desired.object;
+        let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
+        let facts = unchanged::Facts { field_manager, schema: None, built_in: true };
+        let is_same = self.is_as_applied
+            || unchanged::compare(object, &self.desired.raw, &live.raw, &facts) == Comparison::Unchanged;
+        is_same.then_some(mark)
     }
 
     /// The request that writes this change.
@@ -293,6 +309,8 @@ pub struct PlanOptions<'a> {
     pub app: Option<&'a str>,
     /// Live objects that were read already.
     pub known: &'a BTreeMap<Place, Live>,
+    /// Live objects that are as the last run left them: see [`Change::is_as_applied`].
+    pub as_applied: &'a BTreeMap<Place, Live>,
     /// Keeps what the server's dry runs answer, for a diff.
     pub keeps_answers: bool,
 }
@@ -314,11 +332,18 @@ pub async fn build(
     let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
 
     // CRDs first: they say where the custom resources among the manifests are served now.
-    let live_crds = ahead.complete(&crds, target, on_read).await?;
+    let crd = Arc::new(Resource::crd());
+    let known = |resource: &Arc<Resource>, object: &ObjectRef| options.as_applied.get(&place(resource, object));
+    let unread: Vec<Manifest> = crds.iter().filter(|one| known(&crd, &one.object).is_none()).cloned().collect();
+    let mut read = ahead.complete(&unread, target, on_read).await?.into_iter();
+    let live_crds = crds.iter().map(|one| match known(&crd, &one.object) {
+        Some(live) => Ok(Some(live.clone())),
+        None => read.next().unwrap_or(Ok(None)),
+    });
+    let live_crds: Vec<Read> = live_crds.collect();
     let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
     let live_crds = tolerate(live_crds)?;
 
-    let crd = Arc::new(Resource::crd());
     let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
     let kinds = kinds::resolve(&changes, &others, target).await?;
@@ -329,9 +354,9 @@ pub async fn build(
         whole(&unplaced)?;
     }
     let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
-    let read = match options.known.is_empty() {
+    let read = match options.known.is_empty() && options.as_applied.is_empty() {
         true => tolerate(target.read_each(&wanted, on_read).await?)?,
-        false => tolerate(read_unknown(&wanted, options.known, target, on_read).await?)?,
+        false => tolerate(read_unknown(&wanted, options, target, on_read).await?)?,
     };
     drop(wanted);
     let asked = of.iter().enumerate().filter(|(_, kind)| kind.read_as.is_some()).map(|(index, _)| index);
@@ -341,6 +366,9 @@ pub async fn build(
         changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
     }
 
+    for change in changes.iter_mut().filter(|_| !options.as_applied.is_empty()) {
+        change.is_as_applied = options.as_applied.contains_key(&place(&change.resource, &change.desired.object));
+    }
     rebase_rules::follow(&mut changes, options.rebases, options.field_manager);
     rebase::keep(&mut changes, options.taken.drops_kapp_selector());
     let schemas = kinds.schemas(&changes, target).await;
@@ -358,16 +386,20 @@ pub async fn build(
     Ok(Plan { changes, unplaced, schemas, keeps_answers, assumed_namespace, ..Plan::default() })
 }
 
+fn place(resource: &Arc<Resource>, object: &ObjectRef) -> Place {
+    (resource.clone(), object.namespace.clone(), object.name.clone())
+}
+
 /// Reads what is not known.
 async fn read_unknown(
     wanted: &[Wanted],
-    known: &BTreeMap<Place, Live>,
+    options: PlanOptions<'_>,
     target: &Target,
     on_read: OnRead<'_>,
 ) -> Result<Vec<Read>> {
     let known = |wanted: &Wanted| {
-        let ObjectRef { namespace, name, .. } = &*wanted.object;
-        known.get(&(wanted.resource.clone(), namespace.clone(), name.clone()))
+        let place = place(&wanted.resource, &wanted.object);
+        options.as_applied.get(&place).or_else(|| options.known.get(&place))
     };
     let unknown: Vec<Wanted> = wanted.iter().filter(|wanted| known(wanted).is_none()).cloned().collect();
     let mut read = target.read_each(&unknown, on_read).await?.into_iter();
@@ -393,6 +425,9 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
     let schemas: BTreeMap<&Resource, Json<'_>> =
         schemas.iter().filter_map(|(resource, json)| Some((*resource, Json::parse_bounded(json).ok()?))).collect();
     let by_itself = |change: &Change| {
+        if change.is_as_applied {
+            return (Action::Unchanged, false);
+        }
         let Some(live) = &change.live else {
             return (if change.unread.is_some() { Action::Unknown } else { Action::Create }, false);
         };

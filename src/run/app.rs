@@ -8,8 +8,10 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::before::{self, Before};
 use super::from_kapp::FromKapp;
 use super::host::Host;
+use crate::app::last_applied::LastApplied;
 use crate::app::members::{self, Found, Live};
 use crate::app::parent::{self, Content, Last, reach};
 use crate::app::{App, Member, Outcome, Parent, inventory, label, versions};
@@ -22,6 +24,7 @@ use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult};
 use crate::manifest::Manifest;
 use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
+use crate::parallel::in_parallel;
 use crate::plan::removal::{self, Removal, Removals};
 use crate::plan::strategy::{self, Strategy};
 use crate::plan::{Change, Plan};
@@ -37,6 +40,11 @@ pub struct Managed {
     live: Live,
     /// Older versions of versioned objects, which stay.
     older: BTreeSet<versions::Identity>,
+    /// Members that are as the last run left them and as the manifests have them.
+    as_applied: BTreeMap<members::Place, resource::Live>,
+    /// See [`Input::sum`].
+    input: String,
+    field_manager: String,
     prune: Prune,
     prunes_adopted: bool,
     deletes: bool,
@@ -68,6 +76,13 @@ pub struct Foreseen {
     pub notices: Vec<Problem>,
 }
 
+/// What is known of an app before its manifests are read.
+pub struct Known {
+    pub before: Option<Before>,
+    /// See [`crate::manifest::Input::sum`].
+    pub input: String,
+}
+
 /// Reads the app that the settings name, and gives the manifests its label.
 ///
 /// # Errors
@@ -78,6 +93,7 @@ pub async fn open(
     manifests: &mut Vec<Manifest>,
     target: &Target,
     use_of: Use,
+    known: Known,
 ) -> Result<Option<Managed>> {
     let Use { writes, asks, confirmed, deletes } = use_of;
     let Some(name) = &settings.app else {
@@ -99,9 +115,14 @@ pub async fn open(
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
     label::put(manifests, &app.id())?;
-    let (parent, tool) = match flags.take_over_app {
-        true => Parent::read_of_any_tool(&app, target).await?.unzip(),
-        false => (Parent::read(&app, target).await?, None),
+    let Known { before, input } = known;
+    let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
+    let as_applied = before.as_ref().and_then(|before| before::as_applied(before, manifests, settings, namespace));
+    let (known, live) = before.map(|Before { parent, live }| (parent, live)).unzip();
+    let (parent, tool) = match (known, flags.take_over_app) {
+        (Some(parent), _) => (Some(parent), None),
+        (None, true) => Parent::read_of_any_tool(&app, target).await?.unzip(),
+        (None, false) => (Parent::read(&app, target).await?, None),
     };
     let tool = tool.flatten();
     if tool.is_some() && writes && !asks && !confirmed {
@@ -111,8 +132,9 @@ pub async fn open(
     if let Some(parent) = parent.as_ref().filter(|_| writes && !flags.break_lock) {
         parent.locked(Timestamp::now()).map_err(Error::failed)?;
     }
-    let live = match &parent {
-        Some(parent) => {
+    let live = match (&parent, live) {
+        (Some(_), Some(live)) if as_applied.is_some() => live,
+        (Some(parent), _) => {
             // Their namespace may still be filled in. CRDs are read while the manifests are.
             let named: BTreeSet<(&str, &str, &str)> = manifests
                 .iter()
@@ -125,11 +147,12 @@ pub async fn open(
                 let is_named = |name: &str| named.contains(&(object.group(), object.kind.as_str(), name));
                 is_named(&object.name) || versions::base(&object.name).is_some_and(|(base, _)| is_named(base))
             };
-            members::find(parent, target, &wanted).await?
+            let kinds: BTreeSet<(&str, &str)> = named.iter().map(|(group, kind, _)| (*group, *kind)).collect();
+            let whole = |resource: &Resource| kinds.contains(&(&*resource.group, &*resource.kind));
+            members::find(parent, target, members::Wanted { objects: &wanted, whole: &whole }).await?
         }
-        None => Live::default(),
+        (None, _) => Live::default(),
     };
-    let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
     let from_kapp = FromKapp::open(flags, &app, parent.as_ref(), target, asks, settings.prune, &settings.field_manager);
     let kapp = from_kapp.await?;
     let mut older = BTreeSet::new();
@@ -148,13 +171,33 @@ pub async fn open(
         Some(Prune::Yes) => Prune::Yes,
         _ => Prune::No,
     };
-    Ok(Some(Managed { app, parent, live, older, prune, prunes_adopted: flags.prune_adopted, deletes, kapp, tool }))
+    let (as_applied, prunes_adopted) = (as_applied.unwrap_or_default(), flags.prune_adopted);
+    let field_manager = settings.field_manager.clone();
+    Ok(Some(Managed {
+        app,
+        parent,
+        live,
+        older,
+        as_applied,
+        input,
+        field_manager,
+        prune,
+        prunes_adopted,
+        deletes,
+        kapp,
+        tool,
+    }))
 }
 
 impl Managed {
     /// Members that the manifests name, as they were listed.
     pub fn content(&self) -> &BTreeMap<members::Place, resource::Live> {
         &self.live.content
+    }
+
+    /// Members that need no look: see [`Change::is_as_applied`].
+    pub fn as_applied(&self) -> &BTreeMap<members::Place, resource::Live> {
+        &self.as_applied
     }
 
     /// The label of the app of kapp that is taken over.
@@ -330,6 +373,7 @@ impl Managed {
         let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
         if self.is_stale(&content) {
             content.last = last(Outcome::Applied, target, host).await;
+            content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
             self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)?;
         }
         match &self.kapp {
@@ -360,6 +404,7 @@ impl Managed {
             namespaces: Default::default(),
             members: Default::default(),
             last: Last::none(),
+            last_applied: None,
         };
         for (index, change) in plan.changes.iter().enumerate() {
             let object = &change.desired.object;
@@ -419,6 +464,23 @@ impl Managed {
         content
     }
 
+    /// By what the next run knows which members are as this one leaves them, after a run that came to its end.
+    fn last_applied(&self, plan: &Plan, applied: &Applied) -> Option<LastApplied> {
+        let changes: Vec<(usize, &Change)> = plan.changes.iter().enumerate().collect();
+        let mark = |(index, change): &(usize, &Change)| {
+            let live = change.live.as_ref();
+            let uid = applied.uids[*index].as_deref().or_else(|| Some(&live?.uid))?.to_owned();
+            let mark = match applied.uids[*index] {
+                Some(_) => applied.marks.get(index).cloned(),
+                None if change.action == Action::Unchanged => change.mark(live?, &self.field_manager),
+                None => None,
+            };
+            Some((uid, mark?))
+        };
+        let marks = in_parallel(&changes, mark).into_iter().flatten().collect();
+        self.live.unread.is_empty().then(|| LastApplied { input: self.input.clone(), marks })
+    }
+
     /// The kinds and namespaces of the members of before, and of those to come.
     fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
         let planned: Vec<Member> =
@@ -466,7 +528,8 @@ pub async fn deploy(
     };
     let (kinds, namespaces) = managed.reach(plan);
     let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
-    let started = Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await };
+    let started =
+        Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await, last_applied: None };
     let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
         Ok(parent) => parent,
         Err(problem) => return failed(problem, written.as_ref()),
@@ -510,7 +573,8 @@ pub async fn deploy(
         false => text::cut(message, REASON).into_owned(),
     };
     last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
-    let content = Content { last, ..managed.record(plan, &applied, &removed) };
+    let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
+    let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
     // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
     let mut answer = managed.end(Some(&parent), content.clone(), target).await;
     if answer.is_err()
@@ -540,8 +604,8 @@ async fn state_namespace(
     };
     let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
     let options = options(settings, None);
-    let (_, uid) = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
-    Ok(Some((index, uid)))
+    let written = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
+    Ok(Some((index, written.uid)))
 }
 
 /// How a deploy writes.

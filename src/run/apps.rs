@@ -129,8 +129,13 @@ async fn all(
     namespace: Option<&str>,
 ) -> std::result::Result<Vec<(App, std::result::Result<Parent, Problem>)>, Problem> {
     let config_maps = config_maps();
-    let request =
-        ListRequest { resource: &config_maps, namespace, label_selector: Some(parent::ID_LABEL), page_size: PAGE };
+    let request = ListRequest {
+        resource: &config_maps,
+        namespace,
+        label_selector: Some(parent::ID_LABEL),
+        page_size: PAGE,
+        metadata_only: false,
+    };
     let read = |found: &mut BTreeMap<(String, String), _>, json: &str| {
         let Some((app, live)) = parent::app_of(json) else { return };
         found.insert((app.namespace.clone(), app.name.clone()), (app.clone(), Parent::of(&app, live)));
@@ -235,7 +240,7 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
         let app = app_of(name, &settings, &target)?;
         let parent = Parent::read_to_forget(&app, &target).await?.ok_or_else(|| no_app(&app))?;
         parent.locked(Timestamp::now()).map_err(Error::failed)?;
-        let live = members::find(&parent, &target, &|_| false).await?;
+        let live = members::find(&parent, &target, members::Wanted::NOTHING).await?;
         Ok((parent, live))
     };
     let (parent, live) = until(&stop, work).await?;

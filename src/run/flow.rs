@@ -11,7 +11,7 @@ use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::look::{Checking, Showing, look};
 use super::output::Output;
-use super::prepare::{loader, open, overrides, read_files, read_input};
+use super::prepare::{Last, Opened, loader, open, overrides, read_files, read_input};
 use super::verdict::{self, Terms};
 use super::write;
 use crate::apply::delete::Removed;
@@ -144,7 +144,12 @@ async fn steps(
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
 
     let stop = host.stop.clone();
-    let (mut manifests, target, ahead) = until(&stop, open(&settings, (!deletes).then_some(input), &progress)).await?;
+    let sum = if settings.app.is_some() { input.sum() } else { String::new() };
+    // A team's own checks are shown the live objects, so that these are read.
+    let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
+    let last = enabled.iter().all(is_known).then_some(Last { flags: &args.app, input: &sum });
+    let opening = Box::pin(open(&settings, (!deletes).then_some(input), last, &progress));
+    let Opened { loaded: mut manifests, target, ahead, before } = until(&stop, opening).await?;
     // What is deleted is looked at whatever else runs; where the configuration names the check, in its mode.
     let deletes_some = settings.app.is_some() || manifests.manifests.iter().any(strategy::may_replace);
     if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
@@ -162,7 +167,8 @@ async fn steps(
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
     let use_of = app::Use { writes, asks, confirmed, deletes };
     // On the heap, with all that they hold: a caller's thread may have little stack.
-    let opened = Box::pin(app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of));
+    let before = app::Known { before, input: sum };
+    let opened = Box::pin(app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of, before));
     let managed = until(&stop, opened).await?;
     if deletes && writes && !is_asked && !deploy.is_some_and(|deploy| deploy.yes) {
         let problem = Problem::new("cannot ask for confirmation: there is no terminal");

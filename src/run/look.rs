@@ -59,6 +59,7 @@ pub async fn look(
         rebases: &settings.rules.rebases,
         app: id.as_deref(),
         known: app.map_or(&none, Managed::content),
+        as_applied: app.map_or(&none, Managed::as_applied),
         taken: &owner::Taken::new(&settings.take_ownership)
             .dropping_kapp_selector(showing.drops_kapp_selector)
             .with_kapp(app.and_then(Managed::kapp_id)),

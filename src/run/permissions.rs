@@ -58,6 +58,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             rebases: &settings.rules.rebases,
             app: None,
             known: &BTreeMap::new(),
+            as_applied: &BTreeMap::new(),
             keeps_answers: false,
         };
         let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use futures::{FutureExt, try_join};
 
+use super::before::{self, Before};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::app::label;
-use crate::cli::{ConfigFlags, InputArgs};
+use crate::cli::{AppFlags, ConfigFlags, InputArgs};
 use crate::cluster::{Connection, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded};
@@ -91,19 +92,37 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
     }
 }
 
+/// What an app was last deployed with, as far as it may be the same now.
+#[derive(Clone, Copy)]
+pub struct Last<'a> {
+    pub flags: &'a AppFlags,
+    /// See [`Input::sum`].
+    pub input: &'a str,
+}
+
+/// The manifests, and where they go.
+pub struct Opened {
+    pub loaded: Loaded,
+    pub target: Target,
+    pub ahead: Prefetch,
+    /// The app, where it was looked at.
+    pub before: Option<Before>,
+}
+
 /// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
 /// problems of the manifests are reported anyway, whatever the target answers and even if it does not answer.
 ///
-/// Without input there are no manifests: an app is deleted.
+/// Without input there are no manifests: an app is deleted. With `last`, the app is looked at meanwhile.
 pub async fn open(
     settings: &Settings,
     input: Option<Input>,
+    last: Option<Last<'_>>,
     progress: &Progress,
-) -> Result<(Loaded, Target, Prefetch)> {
+) -> Result<Opened> {
     let connection = connection(settings, impersonate(settings)?);
     let Some(input) = input else {
         let target = Target::open(&settings.target, &connection).await?;
-        return Ok((Loaded::default(), target, Prefetch::none()));
+        return Ok(Opened { loaded: Loaded::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
     let is_long = !names.is_empty();
@@ -119,17 +138,22 @@ pub async fn open(
     let opening = async {
         let target = Target::open(&settings.target, &connection).await?;
         let stage = progress.stage("reading live objects", None);
+        if let Some(Last { flags, input }) = &last
+            && let Some(before) = before::look_ahead(settings, flags, input, &target).await?
+        {
+            return Ok((target, Prefetch::none(), Some(before)));
+        }
         let ahead = Prefetch::read(names, &target, &|done, total| stage.set(done, total)).await;
-        Ok((target, ahead))
+        Ok((target, ahead, None))
     };
-    if !is_long {
-        let manifests = reading.await?;
-        let (target, ahead) = opening.await?;
-        return Ok((manifests, target, ahead));
-    }
-    let (manifests, opened) = try_join!(reading, opening.map(Ok))?;
-    let (target, ahead) = opened?;
-    Ok((manifests, target, ahead))
+    let (loaded, (target, ahead, before)) = match is_long {
+        false => (reading.await?, opening.await?),
+        true => {
+            let (loaded, opened) = try_join!(reading, opening.map(Ok))?;
+            (loaded, opened?)
+        }
+    };
+    Ok(Opened { loaded, target, ahead, before })
 }
 
 /// Looks whether there is something to deploy, and whether its configuration was known from the start.

@@ -48,7 +48,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
                 "choose another name; a record of {from} without members goes with gantry apps forget"
             ))));
         }
-        let live = members::find(&before, &target, &|_| false).await?;
+        let live = members::find(&before, &target, members::Wanted::NOTHING).await?;
         Ok((before, after, new, live))
     };
     let (before, after, new, live) = until(&stop, work).await?;
@@ -69,6 +69,8 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         namespaces: parent.namespaces.clone(),
         members: parent.members.clone(),
         last,
+        // The members get another label.
+        last_applied: None,
     };
     let started = last(Outcome::Started, &target, host).await;
     // No deploy of the old name begins while its members leave.

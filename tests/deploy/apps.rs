@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::support::{Bed, Output, Proxy, When, control_plane, eventually, results};
 use serde_json::{Value, json};
 
+mod last_applied;
 mod readiness;
 mod rename;
 

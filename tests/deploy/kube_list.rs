@@ -70,7 +70,7 @@ fn resource(group: &str, version: &str) -> Resource {
 }
 
 fn all(resource: &Resource, page_size: u32) -> ListRequest<'_> {
-    ListRequest { resource, namespace: None, label_selector: None, page_size }
+    ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
 }
 
 /// Serves `Sample` in the group at v1 (stored) and v2.

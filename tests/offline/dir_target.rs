@@ -532,7 +532,7 @@ fn list(target: &DirTarget, request: &ListRequest<'_>) -> Result<Vec<Vec<Value>>
 }
 
 fn all(resource: &Resource, page_size: u32) -> ListRequest<'_> {
-    ListRequest { resource, namespace: None, label_selector: None, page_size }
+    ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct Recorded {
     pub path: String,
     /// Without the question mark; empty if there is none.
     pub query: String,
+    /// Only the metadata of objects is asked for.
+    pub metadata_only: bool,
 }
 
 impl Recorded {
@@ -296,6 +298,9 @@ impl Handler {
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
             query: request.uri().query().unwrap_or_default().to_owned(),
+            metadata_only: request.headers().get("accept").is_some_and(|accept| {
+                accept.to_str().is_ok_and(|accept| accept.contains("as=PartialObjectMetadataList"))
+            }),
         };
         let actions = lock(&self.state).note(recorded);
         let mut lose_answer = false;

@@ -132,6 +132,7 @@ impl<'a> Request<'a> {
             uri: self.uri.clone(),
             body: Some(Payload::Apply(&self.body)),
             live: apply.live,
+            metadata_only: false,
         }
     }
 }

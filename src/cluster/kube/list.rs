@@ -90,6 +90,7 @@ struct Query {
     namespace: Option<String>,
     /// Path and query, without limit and token.
     uri: String,
+    metadata_only: bool,
 }
 
 enum State {
@@ -107,7 +108,7 @@ enum State {
 
 impl KubePages {
     pub(super) fn new(transport: &Arc<Transport>, request: &ListRequest<'_>) -> Self {
-        let ListRequest { resource, namespace, label_selector, page_size } = *request;
+        let ListRequest { resource, namespace, label_selector, page_size, metadata_only } = *request;
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
         let mut uri = resource.path(namespace.as_deref().map(encode).as_deref(), None);
         uri.push('?');
@@ -119,7 +120,7 @@ impl KubePages {
         let page_size = page_size.max(1);
         KubePages {
             transport: Arc::clone(transport),
-            query: Arc::new(Query { resource: resource.clone(), namespace, uri }),
+            query: Arc::new(Query { resource: resource.clone(), namespace, uri, metadata_only }),
             page_size,
             limit: page_size,
             start: Token::new(),
@@ -251,7 +252,13 @@ fn fitting(most: u32, page: &Page) -> u32 {
 
 impl Query {
     fn call(&self) -> Call<'_> {
-        Call { verb: "list", resource: Some(&self.resource), namespace: self.namespace.as_deref(), ..Call::default() }
+        Call {
+            verb: "list",
+            resource: Some(&self.resource),
+            namespace: self.namespace.as_deref(),
+            metadata_only: self.metadata_only,
+            ..Call::default()
+        }
     }
 
     fn right(&self) -> MissingRight {
@@ -282,7 +289,13 @@ mod tests {
             fake_server::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
         });
         let resource = Resource::crd();
-        let request = ListRequest { resource: &resource, namespace: None, label_selector: Some("a=b"), page_size: 500 };
+        let request = ListRequest {
+            resource: &resource,
+            namespace: None,
+            label_selector: Some("a=b"),
+            page_size: 500,
+            metadata_only: false,
+        };
         let mut pages = target.list(&request);
         let mut count = 0;
         while let Some(page) = pages.next().await.unwrap() {

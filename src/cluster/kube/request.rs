@@ -38,6 +38,8 @@ pub struct Call<'a> {
     pub body: Option<Payload<'a>>,
     /// The object as it is live, where that is known: neither its values nor the new ones are shown for a Secret.
     pub live: Option<&'a RawObject>,
+    /// Of a list: only the metadata of each object is wanted.
+    pub metadata_only: bool,
 }
 
 /// What a request carries, which decides its method and its content type.
@@ -92,7 +94,11 @@ impl<'a> Call<'a> {
     }
 
     pub fn accept(&self) -> &'static str {
-        if matches!(self.uri.as_str(), "/api" | "/apis") { WHOLE_DISCOVERY } else { "application/json" }
+        match self.uri.as_str() {
+            "/api" | "/apis" => WHOLE_DISCOVERY,
+            _ if self.metadata_only => METADATA_ONLY,
+            _ => "application/json",
+        }
     }
 }
 
@@ -100,6 +106,10 @@ impl<'a> Call<'a> {
 /// the list of groups that it always answered.
 /// Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery>
 const WHOLE_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+/// A list of metadata, or whole objects from a server that does not offer it.
+/// Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches>
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// The URL path of an object. Names come from manifests: none may leave its place in the path.
 pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> String {

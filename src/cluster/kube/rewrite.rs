@@ -27,6 +27,7 @@ pub async fn rewritten(
         uri: format!("{path}?dryRun=All&fieldManager={}", encode(field_manager)),
         body: Some(Payload::JsonPatch("[]")),
         live: None,
+        metadata_only: false,
     };
     let failure = match transport.send(&call).await {
         Ok(answer) => {

@@ -243,8 +243,16 @@ mod tests {
     use super::*;
     use crate::resource::Resource;
 
-    const CALL: Call<'_> =
-        Call { verb: "", resource: None, namespace: None, name: None, uri: String::new(), body: None, live: None };
+    const CALL: Call<'_> = Call {
+        verb: "",
+        resource: None,
+        namespace: None,
+        name: None,
+        uri: String::new(),
+        body: None,
+        live: None,
+        metadata_only: false,
+    };
 
     /// What one call makes of a server's answers, and how often it asked.
     async fn ask(

@@ -36,6 +36,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         resource: resource.into(),
         owner: None,
         kapp: crate::plan::OfKapp::default(),
+        is_as_applied: false,
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

@@ -380,7 +380,8 @@ async fn each<T: Default>(
     resource: &Resource,
     look: impl Fn(&mut T, &str),
 ) -> Result<T, ListError> {
-    let request = ListRequest { resource, namespace: None, label_selector: None, page_size: PAGE };
+    let request =
+        ListRequest { resource, namespace: None, label_selector: None, page_size: PAGE, metadata_only: false };
     context.target.list(&request).gather(look).await
 }
 

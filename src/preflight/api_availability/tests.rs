@@ -51,6 +51,7 @@ fn run<T>(
         rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
+        as_applied: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
     let stage = Progress::none().stage("checking", None);

@@ -105,6 +105,7 @@ impl Service {
             namespace: Some(&reference.namespace),
             label_selector: Some(&selector),
             page_size: 500,
+            metadata_only: false,
         };
         let mut pages = context.target.list(&request);
         while let Some(page) = pages.next().await.map_err(|error| unlisted(&error))? {

@@ -303,6 +303,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         resource: Resource::crd().into(),
         owner: None,
         kapp: crate::plan::OfKapp::default(),
+        is_as_applied: false,
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

@@ -122,6 +122,7 @@ fn plan(manifests: &str) -> Plan {
             resource: resource.into(),
             owner: None,
             kapp: crate::plan::OfKapp::default(),
+            is_as_applied: false,
             crds: Crds::default(),
             answer: crate::plan::Answer::default(),
         }

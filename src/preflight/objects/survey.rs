@@ -141,6 +141,7 @@ async fn list(
             namespace: *namespace,
             label_selector: selection.label_selector.as_deref(),
             page_size: selection.page_size,
+            metadata_only: false,
         };
         gathered =
             pages(request, gathered, judge, context).await.map_err(|error| unlisted(error, upgrade, context.target))?;

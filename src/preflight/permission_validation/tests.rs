@@ -32,6 +32,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
         rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
+        as_applied: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -28,6 +28,7 @@ fn change(action: Action) -> Change {
         resource: Arc::new(Resource::crd()),
         owner: None,
         kapp: crate::plan::OfKapp::default(),
+        is_as_applied: false,
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

@@ -35,6 +35,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
+        as_applied: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
     let stage = Progress::none().stage("checking", None);

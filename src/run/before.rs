@@ -1,0 +1,95 @@
+//! The app before the run, read while its manifests are: where they are likely to be those of the last run, most members
+//! need no more than a look at their metadata. See [`crate::app::last_applied`].
+
+use std::collections::BTreeMap;
+
+use crate::app::last_applied::{self, LastApplied, Mark};
+use crate::app::members::{self, Live, Place};
+use crate::app::{App, Outcome, Parent, versions};
+use crate::cli::AppFlags;
+use crate::cluster::Target;
+use crate::config::Settings;
+use crate::manifest::Manifest;
+use crate::matcher::Facts;
+use crate::options::TargetSpec;
+use crate::parallel::in_parallel;
+use crate::problem::Result;
+use crate::readiness::rules;
+use crate::resource;
+
+/// So many members are read one by one. Where more are not as they were left, all are listed.
+const FEW: usize = 64;
+
+/// The record of an app, and its members: of most kinds that can have a mark only the metadata.
+pub struct Before {
+    pub parent: Parent,
+    pub live: Live,
+}
+
+/// Reads the app, if its last run came to its end and was about the same files. `input` is [`crate::manifest::Input::sum`].
+///
+/// # Errors
+/// The record cannot be read, or the server is not reached.
+pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, target: &Target) -> Result<Option<Before>> {
+    let Some(name) = &settings.app else { return Ok(None) };
+    let takes_over = flags.from_kapp.is_some() || flags.take_over_app;
+    if takes_over || !settings.rules.rebases.is_empty() || matches!(settings.target, TargetSpec::Dir(_)) {
+        return Ok(None);
+    }
+    let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
+    let Some(parent) = Parent::read(&app, target).await? else { return Ok(None) };
+    let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
+    let is_same = parent.last_applied.as_ref().is_some_and(|last_applied| last_applied.input == input);
+    if !is_whole || !is_same {
+        return Ok(None);
+    }
+    let members: std::collections::BTreeSet<_> = parent.members.iter().map(|member| member.identity()).collect();
+    let wanted = members::Wanted {
+        objects: &|object| members.contains(&object.identity()),
+        whole: &|resource| !last_applied::is_kept(&resource.group, &resource.kind),
+    };
+    let live = members::find(&parent, target, wanted).await?;
+    drop(members);
+    Ok(Some(Before { parent, live }))
+}
+
+/// The members that are as the last run left them and as the manifests have them. `None` where too many are not, so that they
+/// had better be listed.
+pub fn as_applied(
+    before: &Before,
+    manifests: &[Manifest],
+    settings: &Settings,
+    namespace: &str,
+) -> Option<BTreeMap<Place, resource::Live>> {
+    let LastApplied { marks, .. } = before.parent.last_applied.as_ref()?;
+    if manifests.iter().any(versions::is_versioned) {
+        return None;
+    }
+    let found: BTreeMap<_, _> = before.live.metadata.iter().map(|entry| (key(entry.0), entry)).collect();
+    let is_kept = |manifest: &&Manifest| last_applied::is_kept(manifest.object.group(), &manifest.object.kind);
+    let kept: Vec<&Manifest> = manifests.iter().filter(is_kept).collect();
+    let fits = |manifest: &&Manifest| {
+        let object = &*manifest.object;
+        let namespaced = last_applied::is_namespaced(object.group(), &object.kind);
+        let namespace = namespaced.then(|| object.namespace.as_deref().unwrap_or(namespace));
+        let (place, live) = found.get(&(object.group(), &object.kind, namespace, &object.name))?;
+        let mark = marks.get(&live.uid)?;
+        let metadata = live.raw.json();
+        if Mark::of(object, &manifest.raw, &metadata, &settings.field_manager).as_ref() != Some(mark) {
+            return None;
+        }
+        // A rule may find it unready.
+        let is_awaited = || rules::find(&settings.rules.waits, &Facts::of_json(object, &manifest.raw.json())).is_some();
+        if !settings.rules.waits.is_empty() && is_awaited() {
+            return None;
+        }
+        let raw = last_applied::whole(&manifest.raw, &metadata)?;
+        Some(((*place).clone(), resource::Live { raw, ..(*live).clone() }))
+    };
+    let fitting: BTreeMap<Place, resource::Live> = in_parallel(&kept, fits).into_iter().flatten().collect();
+    (kept.len() - fitting.len() <= FEW).then_some(fitting)
+}
+
+fn key((resource, namespace, name): &Place) -> (&str, &str, Option<&str>, &str) {
+    (&resource.group, &resource.kind, namespace.as_deref(), name)
+}
