@@ -5,6 +5,7 @@
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
 pub mod delete;
+mod observe;
 mod one;
 mod ready;
 mod schedule;
@@ -27,7 +28,9 @@ use crate::plan::{Action, Change, Plan, strategy};
 use crate::problem::Problem;
 use crate::readiness::State;
 use crate::readiness::rules::WaitRule;
+use crate::resource::Live;
 use crate::text;
+use observe::Observer;
 pub use one::{NotWritten, Written, apply_one};
 pub use ready::Reached;
 use ready::{Awaited, Waited};
@@ -50,8 +53,8 @@ pub struct ApplyOptions {
     pub ready_timeout: Option<Duration>,
     /// When objects are ready, where their kind does not say.
     pub wait_rules: Vec<WaitRule>,
-    /// A change that was written before all others, by its index, with its uid.
-    pub written: Option<(usize, String)>,
+    /// A change that was written before all others, by its index, as it is live.
+    pub written: Option<(usize, Live)>,
 }
 
 /// What happens while the plan is written, for a progress line.
@@ -101,11 +104,11 @@ impl Applied {
     }
 
     /// A deploy that has written at most one object, before all others: see [`ApplyOptions::written`].
-    pub fn begun(plan: &Plan, written: Option<&(usize, String)>) -> Self {
+    pub fn begun(plan: &Plan, written: Option<&(usize, Live)>) -> Self {
         let mut applied = Applied::not_reached(plan);
-        if let Some((index, uid)) = written {
+        if let Some((index, live)) = written {
             applied.results[*index] = ApplyResult::Applied;
-            applied.uids[*index] = Some(uid.clone());
+            applied.uids[*index] = Some(live.uid.clone());
         }
         applied
     }
@@ -130,7 +133,12 @@ pub async fn run(
     let halted = AtomicBool::new(false);
     let done = usize::from(options.written.is_some());
     let deadline = deadline(options);
-    let mut run = Run { plan, target, options, stop, halted: &halted, deadline, done, total, on_event, outcome };
+    let observer = &observer(plan, target, options);
+    if let Some((index, live)) = options.written.as_ref().filter(|_| deadline.is_some()) {
+        observer.written(*index, live);
+    }
+    let mut run =
+        Run { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
     run.follow(&plan.graph.changes).await;
     run.end().await
 }
@@ -145,8 +153,24 @@ pub async fn resume(
 ) -> Applied {
     let (halted, deadline) = (AtomicBool::new(false), deadline(options));
     let outcome = Applied::not_reached(plan);
-    let run = Run { plan, target, options, stop, halted: &halted, deadline, done: 0, total: 0, on_event, outcome };
+    let observer = &observer(plan, target, options);
+    let (done, total) = (0, 0);
+    let run = Run { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
     run.end().await
+}
+
+/// Of what is written, and of what an earlier run did not see ready.
+fn observer<'a>(plan: &'a Plan, target: &'a Target, options: &'a ApplyOptions) -> Observer<'a> {
+    let may_be_awaited = |index: &usize| {
+        let change = &plan.changes[*index];
+        options.ready_timeout.is_some() && (!change.action.leaves_alone() || is_left(change, options))
+    };
+    Observer::new(target, plan, &options.wait_rules, (0..plan.changes.len()).filter(may_be_awaited))
+}
+
+/// Whether an object that is not written is awaited.
+fn is_left(change: &Change, options: &ApplyOptions) -> bool {
+    change.action == Action::Unchanged && ready::is_unready(change, &options.wait_rules) || strategy::is_missing(change)
 }
 
 /// When the waits of a run are over.
@@ -163,6 +187,7 @@ struct Run<'a> {
     halted: &'a AtomicBool,
     /// `None` where nothing is awaited.
     deadline: Option<Instant>,
+    observer: &'a Observer<'a>,
     done: usize,
     total: usize,
     on_event: &'a (dyn Fn(Event<'_>) + Sync),
@@ -277,11 +302,14 @@ impl<'a> Run<'a> {
             let Some((step, answer)) = under_way.next().await else { break };
             busy -= usize::from(matches!(answer, Answer::Written(..)));
             match answer {
-                Answer::Written(index, Ok(Written { result, uid, mark })) => {
+                Answer::Written(index, Ok(Written { result, live, mark })) => {
                     hindered.remove(&index);
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
-                    self.outcome.uids[index] = Some(uid);
+                    if self.deadline.is_some() {
+                        self.observer.written(index, &live);
+                    }
+                    self.outcome.uids[index] = Some(live.uid);
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
@@ -331,11 +359,7 @@ impl<'a> Run<'a> {
             let has_failed =
                 |index: &usize| matches!(self.outcome.waits.get(index), Some(Reached { state: State::Failed(_), .. }));
             let is_written = |index: &usize| self.outcome.uids[*index].is_some() && !has_failed(index);
-            let is_left = |index: &usize| {
-                let change = &self.plan.changes[*index];
-                change.action == Action::Unchanged && ready::is_unready(change, &self.options.wait_rules)
-                    || strategy::is_missing(change)
-            };
+            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options);
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
             let wait = self.wait(deadline, false);
@@ -352,9 +376,10 @@ impl<'a> Run<'a> {
     }
 
     fn wait(&self, deadline: Instant, until_unblocked: bool) -> ready::Wait<'a> {
-        let Run { target, options, halted, on_event, .. } = *self;
+        let Run { target, options, halted, on_event, observer, .. } = *self;
         ready::Wait {
             target,
+            observer,
             deadline,
             timeout: options.ready_timeout.unwrap_or_default(),
             stop: self.stop.clone(),

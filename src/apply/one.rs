@@ -40,7 +40,8 @@ impl NotWritten {
 /// An object that was written.
 pub struct Written {
     pub result: ApplyResult,
-    pub uid: String,
+    /// As it is live.
+    pub live: Live,
     /// By which the next run knows that it still is as it was written, where that can be known.
     pub mark: Option<Mark>,
 }
@@ -78,13 +79,15 @@ pub async fn apply_one(
                     }
                     _ => ApplyResult::Applied,
                 };
-                let applied = match (change.action, &change.owner) {
-                    (Action::Adopt, Some(owner)) => take_over(change, owner, &live, target, options).await?,
-                    _ => applied,
-                };
                 // What was written once more is not what was answered.
                 let mark = if change.owner.is_some() { None } else { change.mark(&live, &options.field_manager) };
-                return Ok(Written { result: applied, uid: live.uid, mark });
+                let (result, live) = match (change.action, &change.owner) {
+                    (Action::Adopt, Some(owner)) => {
+                        (ApplyResult::Applied, take_over(change, owner, live, target, options).await?)
+                    }
+                    _ => (applied, live),
+                };
+                return Ok(Written { result, live, mark });
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
@@ -103,10 +106,10 @@ pub async fn apply_one(
 async fn take_over(
     change: &Change,
     owner: &Owner,
-    live: &Live,
+    mut live: Live,
     target: &Target,
     options: &ApplyOptions,
-) -> Result<ApplyResult, Problem> {
+) -> Result<Live, Problem> {
     let object = &change.desired.object;
     let Marks { labels, annotations } = owner.marks();
     // What was written is not taken out again: the label of another ApplySet has made room for that of the app.
@@ -115,7 +118,7 @@ async fn take_over(
     let labels: Vec<&str> = labels.into_iter().filter(|key| !is_ours("labels", key)).collect();
     let annotations: Vec<&str> = annotations.into_iter().filter(|key| !is_ours("annotations", key)).collect();
     if labels.is_empty() && annotations.is_empty() {
-        return Ok(ApplyResult::Applied);
+        return Ok(live);
     }
     let remains = |why: String| {
         Problem::new(format!("{object} was written, but still carries the marks of {owner}: {why}"))
@@ -123,13 +126,12 @@ async fn take_over(
             .help("run the same command again")
     };
     let field_manager = &options.field_manager;
-    let mut live = live.clone();
     for _ in 0..=REPINS {
         let resource = &change.resource;
         let unmark =
             Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
         match target.unmark(&unmark).await {
-            Ok(_) => return Ok(ApplyResult::Applied),
+            Ok(live) => return Ok(live),
             Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
             // A controller writes its status at any time.
             Err(_) => {}

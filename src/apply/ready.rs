@@ -1,6 +1,7 @@
 //! Waits until what was written does what it is there for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,10 +10,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Event;
+use super::observe::{self, Look, Observer};
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Found};
 use crate::cluster::{Target, Wanted};
-use crate::plan::{Action, Change};
+use crate::plan::{Action, Change, strategy};
 use crate::problem::Problem;
 use crate::readiness::rules::{Verdict, WaitRule};
 use crate::readiness::{self, State};
@@ -21,9 +23,19 @@ use crate::resource::{Live, ObjectRef, Resource};
 /// How long nobody says that a Service has no load balancer.
 const LOAD_BALANCER: Duration = Duration::from_secs(60);
 
+/// Between two reads of what nobody tells of.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How soon the passing of time is noticed.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Of an object that somebody else creates.
+const MISSING: &str = "it does not exist yet";
+
 /// How long to wait, and what ends it.
 pub struct Wait<'a> {
     pub target: &'a Target,
+    pub observer: &'a Observer<'a>,
     /// For all waits of a run together.
     pub deadline: Instant,
     /// What is said of the whole limit.
@@ -66,54 +78,52 @@ pub struct Reached {
     pub after: Duration,
 }
 
-/// An object that is in progress or has failed: why, and since when that is said.
+/// An object that is awaited, how far it is, and since when that is said.
 struct Progress<'a> {
     awaited: Awaited<'a>,
+    verdict: Verdict,
     reason: String,
     since: Instant,
     /// What makes it failed when it lasts, and since when it is so.
     failing: Option<(String, Instant)>,
-    /// As it was read last.
-    live: Option<Live>,
+    /// As it was seen last, and which state of it that was.
+    live: Option<Arc<Value>>,
+    revision: u64,
 }
 
 impl<'a> Wait<'a> {
     /// Waits until all are ready, one has failed, or time is over.
+    ///
+    /// What the server tells of an object is acted on as it comes. Where it tells nothing, the object is read again and
+    /// again, with pauses.
     pub async fn until_ready(&self, objects: Vec<Awaited<'a>>) -> Waited {
         let mut waited = Waited::default();
         let (total, begun) = (objects.len(), Instant::now());
-        let mut left: Vec<Progress<'_>> = objects
-            .into_iter()
-            .map(|awaited| Progress { awaited, reason: String::new(), since: begun, failing: None, live: None })
-            .collect();
-        let mut failed = Vec::new();
+        let mut left: Vec<Progress<'_>> = objects.into_iter().map(|awaited| self.progress(awaited)).collect();
+        let mut failed: Vec<Progress<'_>> = Vec::new();
         let mut classes = BTreeMap::new();
-        let mut pause = Duration::from_millis(50);
+        let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
+        let mut news = self.observer.news();
         while !left.is_empty() {
-            let wanted: Vec<Wanted> = left.iter().map(|one| wanted(one.awaited.change)).collect();
-            // A server that does not answer for a moment is asked again.
-            let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
-                let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
-                wanted.iter().map(|_| Err(problem())).collect()
-            });
+            news.borrow_and_update();
+            let mut unseen = Vec::new();
+            for (number, one) in left.iter_mut().enumerate() {
+                if self.look(one, &mut classes).await {
+                    unseen.push(number);
+                }
+            }
+            if !unseen.is_empty() && Instant::now() >= next_read {
+                self.read(&mut left, &unseen, &mut classes).await;
+                next_read = Instant::now() + pause;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
             let mut still = Vec::new();
-            for (mut one, read) in left.into_iter().zip(read) {
+            for mut one in left {
                 let change = one.awaited.change;
-                let state = match read {
-                    Ok(None) if change.action == Action::Skip => State::InProgress("it does not exist yet".to_owned()),
-                    Ok(Some(_)) if change.action == Action::Skip => State::Ready { note: None },
-                    Ok(Some(live)) => {
-                        let verdict = self.judge(&one.awaited, &live, &mut classes).await;
-                        one.live = Some(live);
-                        self.in_time(verdict, &mut one.failing)
-                    }
-                    Ok(None) => State::Failed("it was deleted meanwhile".to_owned()),
-                    Err(problem) => State::InProgress(problem.message),
-                };
                 let index = one.awaited.index;
                 let reached = |state| (index, Reached { state, after: begun.elapsed() });
-                match state {
-                    State::Ready { .. } => waited.states.push(reached(state)),
+                match self.in_time(&one.verdict, &mut one.failing) {
+                    state @ State::Ready { .. } => waited.states.push(reached(state)),
                     State::Failed(reason) => failed.push(Progress { reason, ..one }),
                     State::InProgress(reason) if is_service(change) && begun.elapsed() >= LOAD_BALANCER => {
                         let message = format!("{}: {reason}", change.desired.object);
@@ -137,15 +147,21 @@ impl<'a> Wait<'a> {
                 waited.unready = self.explain(&failed, late).await;
                 break;
             }
+            if left.is_empty() {
+                break;
+            }
+            let reads =
+                if unseen.is_empty() { LONGEST_PAUSE } else { next_read.saturating_duration_since(Instant::now()) };
             let mut stop = self.stop.clone();
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                _ = news.changed() => {}
+                // Limits of time pass without news, and so does what happens elsewhere.
+                () = tokio::time::sleep_until(self.deadline.min(Instant::now() + reads.min(TICK))) => {}
                 _ = stop.wait_for(|stop| *stop) => {
                     waited.unready = self.explain(&failed, &[]).await;
                     break;
                 }
             }
-            pause = (pause * 2).min(Duration::from_secs(2));
         }
         let ended = |one: Progress<'_>, state: fn(String) -> State| {
             (one.awaited.index, Reached { state: state(one.reason), after: begun.elapsed() })
@@ -155,39 +171,116 @@ impl<'a> Wait<'a> {
         waited
     }
 
+    /// An object of which nothing is known yet but what the plan says.
+    fn progress(&self, awaited: Awaited<'a>) -> Progress<'a> {
+        let change = awaited.change;
+        let state = match &change.live {
+            _ if strategy::is_missing(change) => State::InProgress(MISSING.to_owned()),
+            Some(live) if change.action == Action::Unchanged => {
+                readiness::judge_json(&live.raw.json(), &change.desired.object, &change.resource, self.rules)
+            }
+            _ => State::InProgress("nothing is known of it yet".to_owned()),
+        };
+        // What was ready as it was read for the plan is looked at again all the same.
+        let state = match state {
+            State::Ready { .. } => State::InProgress("nothing is known of it yet".to_owned()),
+            state => state,
+        };
+        let since = Instant::now();
+        let (verdict, live) = (state.into(), None);
+        Progress { awaited, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
+    }
+
+    /// Takes in what the server has told of an object. Answers whether it has to be read.
+    async fn look(&self, one: &mut Progress<'a>, classes: &mut BTreeMap<String, bool>) -> bool {
+        let index = one.awaited.index;
+        let is_skipped = one.awaited.change.action == Action::Skip;
+        match self.observer.look(index, one.revision) {
+            Look::Same => return false,
+            Look::Ready(state) => one.verdict = state.into(),
+            Look::At(_, revision) if is_skipped => {
+                (one.verdict, one.revision) = (State::Ready { note: None }.into(), revision);
+            }
+            Look::At(live, revision) => {
+                one.revision = revision;
+                one.verdict = self.judge(&one.awaited, &live, classes).await;
+                one.live = Some(live);
+            }
+            Look::Absent(revision) if is_skipped => {
+                (one.verdict, one.revision) = (State::InProgress(MISSING.to_owned()).into(), revision);
+                return false;
+            }
+            // It may only have lost the label by which it is watched.
+            Look::Absent(_) => return true,
+            Look::Unseen => {
+                self.observer.follow(index);
+                return matches!(self.observer.look(index, one.revision), Look::Unseen);
+            }
+        }
+        if !matches!(one.verdict.state, State::Ready { .. }) {
+            self.observer.follow(index);
+        }
+        false
+    }
+
+    /// Reads what nobody tells of.
+    async fn read(&self, left: &mut [Progress<'a>], unseen: &[usize], classes: &mut BTreeMap<String, bool>) {
+        let wanted: Vec<Wanted> = unseen.iter().map(|number| wanted(left[*number].awaited.change)).collect();
+        // A server that does not answer for a moment is asked again.
+        let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
+            let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+            wanted.iter().map(|_| Err(problem())).collect()
+        });
+        for (number, read) in unseen.iter().zip(read) {
+            let one = &mut left[*number];
+            let is_skipped = one.awaited.change.action == Action::Skip;
+            one.verdict = match read {
+                Ok(None) if is_skipped => State::InProgress(MISSING.to_owned()).into(),
+                Ok(Some(_)) if is_skipped => State::Ready { note: None }.into(),
+                Ok(Some(live)) => {
+                    let live = observe::parts(&live);
+                    let verdict = self.judge(&one.awaited, &live, classes).await;
+                    one.live = Some(live);
+                    verdict
+                }
+                Ok(None) => State::Failed("it was deleted meanwhile".to_owned()).into(),
+                Err(problem) => State::InProgress(problem.message).into(),
+            };
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.halted.load(Ordering::Relaxed) || *self.stop.borrow()
     }
 
-    async fn judge(&self, awaited: &Awaited<'_>, live: &Live, classes: &mut BTreeMap<String, bool>) -> Verdict {
-        if awaited.uid.as_ref().is_some_and(|uid| *uid != live.uid) {
+    async fn judge(&self, awaited: &Awaited<'_>, live: &Value, classes: &mut BTreeMap<String, bool>) -> Verdict {
+        if awaited.uid.as_ref().is_some_and(|uid| live["metadata"]["uid"] != **uid) {
             return State::Failed("it was deleted and created again meanwhile".to_owned()).into();
         }
         let object = &awaited.change.desired.object;
-        let value = live.raw.value();
-        let verdict = readiness::judge_by(self.rules, object, &value);
+        let verdict = readiness::judge_by(self.rules, object, live);
         // Such a claim is bound when its first Pod comes, which may wait for this deploy.
-        if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, &value, classes).await {
+        if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, live, classes).await {
             return State::Ready { note: None }.into();
         }
         verdict
     }
 
     /// What a verdict comes to for this wait at this time.
-    fn in_time(&self, verdict: Verdict, failing: &mut Option<(String, Instant)>) -> State {
+    fn in_time(&self, verdict: &Verdict, failing: &mut Option<(String, Instant)>) -> State {
         let Verdict { state, unblocks, fails_after } = verdict;
         let Some((what, limit)) = fails_after else {
             *failing = None;
-            return if unblocks && self.until_unblocked { State::Ready { note: None } } else { state };
+            return if *unblocks && self.until_unblocked { State::Ready { note: None } } else { state.clone() };
         };
         match failing {
-            Some((name, since)) if *name == what => match (since.elapsed() >= limit, state) {
+            Some((name, since)) if name == what => match (since.elapsed() >= *limit, state) {
                 (true, State::InProgress(reason)) => State::Failed(format!("{reason} (for {}s)", limit.as_secs())),
-                (_, state) => state,
+                (_, state) => state.clone(),
             },
             _ => {
-                *failing = Some((what, Instant::now()));
-                state
+                *failing = Some((what.clone(), Instant::now()));
+                state.clone()
             }
         }
     }
@@ -219,7 +312,7 @@ impl<'a> Wait<'a> {
     async fn explain(&self, failed: &[Progress<'_>], late: &[Progress<'_>]) -> Vec<Problem> {
         let live = |one: &Progress<'_>| {
             let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
-            members::read(&live.raw.json(), &one.awaited.change.resource)
+            members::read(&live.to_string(), &one.awaited.change.resource)
         };
         let owners: Vec<Found> = failed.iter().chain(late).filter_map(live).collect();
         // What cannot be listed is not explained.
@@ -229,7 +322,7 @@ impl<'a> Wait<'a> {
             children::find(&owners, self.target, self.rules).await
         };
         let pods = |one: &Progress<'_>| {
-            let worst = children.worst_pod(&one.live.as_ref()?.uid)?;
+            let worst = children.worst_pod(one.live.as_ref()?["metadata"]["uid"].as_str()?)?;
             let reason = worst.facts.readiness.as_ref()?.reason()?;
             Some(format!("; pod/{}: {reason}", worst.object.name))
         };

@@ -33,6 +33,7 @@ pub struct Page {
     text: String,
     items: Vec<Range<usize>>,
     remaining: Option<u64>,
+    resource_version: String,
 }
 
 impl Page {
@@ -56,6 +57,11 @@ impl Page {
         self.remaining
     }
 
+    /// What the server calls the state that the page shows; empty where it does not say.
+    pub(super) fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
     /// Length of the text in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len()
@@ -70,7 +76,7 @@ impl Page {
             text.push_str(object.as_ref());
             items.push(start..text.len());
         }
-        Page { text, items, remaining }
+        Page { text, items, remaining, resource_version: String::new() }
     }
 
     /// Reads the API server's answer to a list, and where the list goes on (empty at its end).
@@ -82,8 +88,8 @@ impl Page {
             start..start + item.get().len()
         };
         let items = list.items.unwrap_or_default().into_iter().map(place).collect();
-        let ListMetadata { token, remaining } = list.metadata;
-        Ok((Page { items, remaining, text }, token))
+        let ListMetadata { token, remaining, resource_version } = list.metadata;
+        Ok((Page { items, remaining, resource_version, text }, token))
     }
 }
 
@@ -102,6 +108,8 @@ struct ListMetadata {
     token: String,
     #[serde(rename = "remainingItemCount", default)]
     remaining: Option<u64>,
+    #[serde(rename = "resourceVersion", default)]
+    resource_version: String,
 }
 
 /// The right to list that a user lacks: one RBAC rule.

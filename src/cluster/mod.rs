@@ -10,6 +10,7 @@ pub mod kube;
 pub mod list;
 mod managers;
 pub mod selector;
+pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -438,6 +439,19 @@ impl Target {
             Target::Kube(target) => list::Source::Kube(target.list(request)),
             Target::Dir(target) => list::Source::Dir(target.list(request)),
         })
+    }
+
+    /// Tells of objects and of each change of theirs, until the answer is dropped. `None` from a target that tells of none:
+    /// they are to be read again and again.
+    pub fn follow(
+        &self,
+        request: watch::FollowRequest,
+        tell: impl Fn(watch::Told) + Send + Sync + 'static,
+    ) -> Option<watch::Follow> {
+        match self {
+            Target::Kube(target) => Some(target.follow(request, tell)),
+            Target::Dir(_) => None,
+        }
     }
 
     /// Writes one object by server-side apply, if the live one is still what `pin` says. Answers what is live now.

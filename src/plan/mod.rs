@@ -231,6 +231,8 @@ pub struct Plan {
     pub schemas: BTreeMap<Resource, RawObject>,
     /// See [`PlanOptions::keeps_answers`].
     pub keeps_answers: bool,
+    /// A deploy of it waits until what it writes is ready.
+    pub is_awaited: bool,
     /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
     pub assumed_namespace: Option<String>,
 }

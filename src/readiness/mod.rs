@@ -210,5 +210,20 @@ fn judge(group: &str, kind: &str, object: &Value) -> State {
     }
 }
 
+/// Whether an object of the manifests may take its time to be ready: most are so as they are written, and a CRD is awaited in
+/// its own way.
+pub fn takes_time(object: &ObjectRef, is_custom: bool, manifest: impl FnOnce() -> Value) -> bool {
+    match (object.group(), object.kind.as_str()) {
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+        | ("batch", "Job")
+        | ("", "ReplicationController" | "Pod" | "PersistentVolumeClaim" | "PersistentVolume")
+        | ("apiregistration.k8s.io", "APIService")
+        | ("policy", "PodDisruptionBudget")
+        | ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => true,
+        ("", "Service") => manifest()["spec"]["type"] == "LoadBalancer",
+        _ => is_custom,
+    }
+}
+
 #[cfg(test)]
 mod tests;

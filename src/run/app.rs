@@ -513,10 +513,10 @@ pub async fn deploy(
     target: &Target,
     settings: &Settings,
     host: &mut Host,
-    write: impl AsyncFnOnce(&mut Host, Option<(usize, String)>) -> Applied,
+    write: impl AsyncFnOnce(&mut Host, Option<(usize, resource::Live)>) -> Applied,
 ) -> Deployed {
     let not_removed = || Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() };
-    let failed = |problem: Problem, written: Option<&(usize, String)>| {
+    let failed = |problem: Problem, written: Option<&(usize, resource::Live)>| {
         let applied = Applied { problems: vec![problem], ..Applied::begun(plan, written) };
         Deployed { applied, removed: not_removed() }
     };
@@ -590,14 +590,14 @@ pub async fn deploy(
     Deployed { applied, removed }
 }
 
-/// Creates the namespace of the app's record, where it is one of the manifests. Answers its index and uid.
+/// Creates the namespace of the app's record, where it is one of the manifests. Answers its index, and what is live.
 async fn state_namespace(
     managed: &Managed,
     plan: &Plan,
     target: &Target,
     settings: &Settings,
     stop: &watch::Receiver<bool>,
-) -> std::result::Result<Option<(usize, String)>, Problem> {
+) -> std::result::Result<Option<(usize, resource::Live)>, Problem> {
     let is_state = |change: &Change| {
         let object = &change.desired.object;
         object.is_namespace() && object.name == managed.app.namespace && change.action == Action::Create
@@ -605,11 +605,16 @@ async fn state_namespace(
     let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
     let options = options(settings, None);
     let written = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
-    Ok(Some((index, written.uid)))
+    Ok(Some((index, written.live)))
+}
+
+/// Whether a deploy waits until what it writes is ready.
+pub fn waits(settings: &Settings) -> bool {
+    settings.wait.unwrap_or(settings.app.is_some())
 }
 
 /// How a deploy writes.
-pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOptions {
+pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) -> ApplyOptions {
     ApplyOptions {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
@@ -617,7 +622,7 @@ pub fn options(settings: &Settings, written: Option<(usize, String)>) -> ApplyOp
         keep_going: settings.keep_going,
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
-        ready_timeout: settings.wait.unwrap_or(settings.app.is_some()).then_some(settings.timeouts.ready),
+        ready_timeout: waits(settings).then_some(settings.timeouts.ready),
         wait_rules: settings.rules.waits.clone(),
         written,
     }

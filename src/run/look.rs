@@ -69,6 +69,7 @@ pub async fn look(
     let mut plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     filter::apply(showing.filters, &mut plan);
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
+    plan.is_awaited = super::app::waits(settings);
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
@@ -94,8 +95,7 @@ pub async fn look(
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
-    let waits = super::app::options(settings, None).ready_timeout.is_some();
-    let means = strategy::Means { waits, has_app: app.is_some() };
+    let means = strategy::Means { waits: plan.is_awaited, has_app: app.is_some() };
     let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan, means);
     let mut notices: Vec<Problem> = notices
         .into_iter()

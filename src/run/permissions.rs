@@ -18,7 +18,7 @@ use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::Target;
-use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of};
+use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of, of_waiting};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Check, FindLookups, Lookup, registry};
 use crate::problem::{Error, Problem, Result};
@@ -108,6 +108,9 @@ async fn print(
     if let Some(app) = &settings.app {
         let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
         needs.extend(needs_of_app(&app, plan));
+    }
+    if super::app::waits(settings) {
+        needs.extend(of_waiting(plan, Occasion::Always));
     }
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();

@@ -29,4 +29,5 @@ mod terminal;
 mod versions;
 mod wait_rules;
 mod waiting;
+mod watching;
 mod webhooks;

@@ -223,7 +223,8 @@ fn a_deploy_that_waits_waits_for_what_somebody_else_creates() {
     // Nothing is left to write; the next run waits all the same.
     let proxy = Proxy::start(cp);
     let theirs = config_map(&bed, "theirs", "2", &json!({}));
-    proxy.before(When::new("GET", "/configmaps/theirs").nth(3), move || drop(control_plane().apply_yaml(&theirs)));
+    let watch = When::new("GET", "/configmaps").query("watch=true").nth(1);
+    proxy.before(watch, move || drop(control_plane().apply_yaml(&theirs)));
     bed.deploy(proxy.kubeconfig("admin"), &["--wait"]).run().code(0).contains_nowhere("does not exist yet");
     assert_eq!(live(&bed, "theirs").as_deref(), Some("2"));
 }

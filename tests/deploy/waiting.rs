@@ -1,47 +1,65 @@
 //! A deploy of an app waits until what it wrote is ready. The tests play the controllers.
 
-use crate::support::{Bed, Gantry, control_plane, eventually, results};
+use std::path::PathBuf;
+
+use crate::support::{Bed, ControlPlane, Gantry, control_plane, eventually, results};
 use serde_json::{Value, json};
 
-struct Stage {
-    bed: Bed,
+pub struct Stage {
+    pub bed: Bed,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub fn new() -> Self {
+        Stage::on(control_plane())
+    }
+
+    pub fn on(control_plane: &ControlPlane) -> Self {
         let bed = Bed::new();
-        control_plane().apply_yaml(&bed.namespace());
+        control_plane.apply_yaml(&bed.namespace());
         Stage { bed }
     }
 
-    fn object(&self, api_version: &str, kind: &str, name: &str, annotations: Value, spec: Value) -> Value {
+    pub fn namespace(&self) -> &str {
+        &self.bed.names.namespace
+    }
+
+    pub fn object(&self, api_version: &str, kind: &str, name: &str, annotations: Value, spec: Value) -> Value {
         let metadata = json!({"name": name, "namespace": self.bed.names.namespace, "annotations": annotations});
         json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
     }
 
-    fn config_map(&self, name: &str, annotations: Value) -> Value {
+    pub fn config_map(&self, name: &str, annotations: Value) -> Value {
         let mut object = self.object("v1", "ConfigMap", name, annotations, Value::Null);
         object.as_object_mut().expect("an object").remove("spec");
         object
     }
 
-    fn deployment(&self) -> Value {
+    pub fn deployment(&self) -> Value {
+        self.deployment_named("web")
+    }
+
+    pub fn deployment_named(&self, name: &str) -> Value {
         let spec = json!({"replicas": 2, "selector": {"matchLabels": {"run": "web"}}, "template": pods("Always")});
-        self.object("apps/v1", "Deployment", "web", json!({}), spec)
+        self.object("apps/v1", "Deployment", name, json!({}), spec)
     }
 
     fn job(&self, annotations: Value) -> Value {
         self.object("batch/v1", "Job", "migrate", annotations, json!({"template": pods("Never")}))
     }
 
-    fn write(&self, objects: &[&Value]) {
+    pub fn write(&self, objects: &[&Value]) {
         let texts: Vec<String> = objects.iter().map(ToString::to_string).collect();
         self.bed.write("manifests.yaml", &texts.join("\n---\n"));
     }
 
-    fn deploy(&self, flags: &[&str]) -> Gantry {
+    pub fn deploy(&self, flags: &[&str]) -> Gantry {
+        self.deploy_as(control_plane().kubeconfig("admin"), flags)
+    }
+
+    pub fn deploy_as(&self, kubeconfig: PathBuf, flags: &[&str]) -> Gantry {
         let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &self.bed.names.namespace];
-        self.bed.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat())
+        self.bed.gantry(kubeconfig, &[&arguments, flags].concat())
     }
 
     fn exists(&self, name: &str) -> bool {
@@ -61,17 +79,21 @@ fn pods(restart: &str) -> Value {
 }
 
 /// Writes the status of an object once it is there.
-fn status(object: &Value, mut status: Value) {
-    let path = control_plane().path_of(object);
-    let live = eventually("the object", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
+pub fn status(object: &Value, status: Value) {
+    status_on(control_plane(), object, status);
+}
+
+pub fn status_on(control_plane: &ControlPlane, object: &Value, mut status: Value) {
+    let path = control_plane.path_of(object);
+    let live = eventually("the object", || Some(control_plane.get(&path)).filter(|(code, _)| *code == 200)).1;
     if object["apiVersion"] == "apps/v1" {
         status["observedGeneration"] = live["metadata"]["generation"].clone();
     }
-    let (code, answer) = control_plane().patch(&format!("{path}/status"), &json!({ "status": status }));
+    let (code, answer) = control_plane.patch(&format!("{path}/status"), &json!({ "status": status }));
     assert_eq!(code, 200, "{answer}");
 }
 
-fn available(number: u32) -> Value {
+pub fn available(number: u32) -> Value {
     json!({"replicas": 2, "updatedReplicas": 2, "readyReplicas": number, "availableReplicas": number})
 }
 

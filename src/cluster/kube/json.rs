@@ -58,7 +58,7 @@ pub struct HeadMetadata<'a> {
     #[serde(borrow)]
     uid: Cow<'a, str>,
     #[serde(borrow, rename = "resourceVersion")]
-    resource_version: Cow<'a, str>,
+    pub resource_version: Cow<'a, str>,
 }
 
 impl Head<'_> {

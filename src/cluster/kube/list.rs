@@ -108,6 +108,11 @@ enum State {
 
 impl KubePages {
     pub(super) fn new(transport: &Arc<Transport>, request: &ListRequest<'_>) -> Self {
+        KubePages::of_name(transport, request, None)
+    }
+
+    /// The same for the one object of a name, if there is one.
+    pub(super) fn of_name(transport: &Arc<Transport>, request: &ListRequest<'_>, name: Option<&str>) -> Self {
         let ListRequest { resource, namespace, label_selector, page_size, metadata_only } = *request;
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
         let mut uri = resource.path(namespace.as_deref().map(encode).as_deref(), None);
@@ -115,6 +120,11 @@ impl KubePages {
         if let Some(selector) = label_selector {
             uri.push_str("labelSelector=");
             uri.push_str(&encode(selector));
+            uri.push('&');
+        }
+        if let Some(name) = name {
+            uri.push_str("fieldSelector=");
+            uri.push_str(&encode(&format!("metadata.name={name}")));
             uri.push('&');
         }
         let page_size = page_size.max(1);

@@ -33,6 +33,7 @@ mod rewrite;
 mod served;
 mod takeover;
 mod transport;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead,
     Read, Relabel, Release, RewriteError, RulesReview, Unmark, Wanted,
 };
+use crate::cluster::watch::{Follow, FollowRequest, Told};
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
@@ -119,6 +121,11 @@ impl KubeTarget {
     /// The pages of a list, each fetched while the one before it is looked at.
     pub fn list(&self, request: &ListRequest<'_>) -> KubePages {
         KubePages::new(&self.transport, request)
+    }
+
+    /// Tells of the objects until it is dropped.
+    pub fn follow(&self, request: FollowRequest, tell: impl Fn(Told) + Send + Sync + 'static) -> Follow {
+        Box::pin(watch::follow(Arc::clone(&self.transport), request, tell))
     }
 
     /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.

@@ -1,10 +1,12 @@
 //! One request and its answer: the limit on its time, the tries it gets, the warnings that come with it.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::response::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::{Body, Client};
@@ -46,6 +48,36 @@ pub struct Transport {
     long_answer: tokio::sync::Mutex<()>,
     /// A request was refused as often as it was sent; until the server answers again, others are sent once.
     gave_up: AtomicBool,
+}
+
+/// An answer that goes on: see [`Transport::lines`].
+pub struct Lines {
+    body: Body,
+    whole: VecDeque<Vec<u8>>,
+    /// The beginning of the line after those.
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    fn new(body: Body) -> Self {
+        Lines { body, whole: VecDeque::new(), rest: Vec::new() }
+    }
+
+    /// Takes in what came. Answers whether each line is within the limit.
+    fn take(&mut self, data: &[u8], limit: usize) -> bool {
+        let mut parts = data.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            if self.rest.len() + part.len() > limit {
+                return false;
+            }
+            self.rest.extend_from_slice(part);
+            if parts.peek().is_some() {
+                let line = std::mem::take(&mut self.rest);
+                self.whole.extend((!line.trim_ascii().is_empty()).then_some(line));
+            }
+        }
+        true
+    }
 }
 
 /// What the server warned of, each text once, and how many of the texts were handed on.
@@ -104,7 +136,63 @@ impl Transport {
         unreachable!("the last try returns")
     }
 
+    /// Sends a request whose answer goes on, line by line, until one side ends it.
+    pub async fn lines(&self, call: &Call<'_>) -> Result<Lines, Failure> {
+        let begun = async {
+            let (parts, body) = self.begin(call).await?;
+            if parts.status.is_success() {
+                return Ok((parts, Ok(body)));
+            }
+            let body = self.collect(body, MOST_BYTES_OF_REFUSAL).await?;
+            Ok((parts, Err(body)))
+        };
+        let (parts, body) = match tokio::time::timeout(self.timeout, begun).await {
+            Ok(begun) => begun?,
+            Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
+        };
+        self.keep_warnings(call, &parts.headers);
+        let kind = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
+        match body {
+            Ok(body) if kind.starts_with("application/json") => Ok(Lines::new(body)),
+            Ok(_) => Err(Failure::sent(errors::nonsense(&self.peer, parts.status.as_u16(), &self.hidden(kind)))),
+            Err(refusal) => match self.judge(parts.status, &parts.headers, refusal) {
+                Err(failure) => Err(failure),
+                Ok(_) => Err(Failure::sent(errors::nonsense(&self.peer, parts.status.as_u16(), &self.hidden(kind)))),
+            },
+        }
+    }
+
+    /// The next line of such an answer; `None` at its end.
+    pub async fn next_line(&self, lines: &mut Lines) -> Result<Option<String>, Failure> {
+        loop {
+            if let Some(line) = lines.whole.pop_front() {
+                let line = String::from_utf8(line);
+                return line
+                    .map(Some)
+                    .map_err(|_| Failure::sent(errors::nonsense(&self.peer, 200, "text that is not UTF-8")));
+            }
+            let Some(frame) = lines.body.frame().await else { return Ok(None) };
+            let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
+            let Some(data) = frame.data_ref() else { continue };
+            if !lines.take(data, MOST_BYTES_OF_OBJECT) {
+                return Err(Failure::TooLong(errors::too_long(&self.peer, MOST_BYTES_OF_OBJECT)));
+            }
+        }
+    }
+
     async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
+        let (parts, body) = self.begin(call).await?;
+        let limit = match parts.status.is_success() {
+            false => MOST_BYTES_OF_REFUSAL,
+            true if call.name.is_some() => MOST_BYTES_OF_OBJECT,
+            true => MOST_BYTES,
+        };
+        let body = self.collect(body, limit).await?;
+        Ok((parts.status, parts.headers, body))
+    }
+
+    /// Sends a request and reads the head of its answer.
+    async fn begin(&self, call: &Call<'_>) -> Result<(Parts, Body), Failure> {
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, call.accept());
         let body = match call.body {
             Some(payload) => {
@@ -120,14 +208,7 @@ impl Transport {
         }
         let lost = |error: &kube::Error| errors::lost(error, &self.peer);
         let request = request.body(body).map_err(|error| lost(&kube::Error::HttpError(error)))?;
-        let (parts, body) = self.client.send(request).await.map_err(|error| lost(&error))?.into_parts();
-        let limit = match parts.status.is_success() {
-            false => MOST_BYTES_OF_REFUSAL,
-            true if call.name.is_some() => MOST_BYTES_OF_OBJECT,
-            true => MOST_BYTES,
-        };
-        let body = self.collect(body, limit).await?;
-        Ok((parts.status, parts.headers, body))
+        Ok(self.client.send(request).await.map_err(|error| lost(&error))?.into_parts())
     }
 
     /// The whole body. However many answers are read at the same time, and whatever a packed one unpacks to, they take
@@ -323,6 +404,20 @@ mod tests {
                 format!("https://10.0.0.1:6443 does not answer like a Kubernetes API server ({code}, {content_type})");
             assert_eq!(message, expected);
         }
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_are_cut_and_none_is_without_an_end() {
+        let text = b"{\"a\":1}\n\r\n{\"b\":2}\n{\"c\"";
+        for size in 1..=text.len() {
+            let mut lines = Lines::new(Body::empty());
+            assert!(text.chunks(size).all(|part| lines.take(part, 8)));
+            assert_eq!(lines.whole, [b"{\"a\":1}".to_vec(), b"{\"b\":2}".to_vec()], "{size}");
+            assert_eq!(lines.rest, b"{\"c\"");
+        }
+        let mut lines = Lines::new(Body::empty());
+        assert!(lines.take(b"12345678\n1234", 8));
+        assert!(!lines.take(b"56789", 8));
     }
 
     #[test]

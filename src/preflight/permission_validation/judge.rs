@@ -31,7 +31,7 @@ pub fn undecided_roles(needs: &[Need], held: &Held) -> BTreeSet<RoleRef> {
 
 /// What is missing.
 pub fn judge(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef, Granted>) -> Vec<Violation> {
-    let mut violations = requests(plan, needs, held);
+    let mut violations = requests(plan, needs, held, &rules::REQUEST);
     // What the findings about roles say to grant settles their bindings, too.
     let mut told = Vec::new();
     for need in needs {
@@ -51,6 +51,11 @@ pub fn judge(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef,
     violations
 }
 
+/// What is missing of what a deploy can do without as it waits.
+pub fn waiting(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
+    requests(plan, needs, held, &rules::WATCH)
+}
+
 /// What a request is about, apart from verb and name: group, resource, version and namespace, and whether it is a list.
 type Kind<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
 
@@ -58,7 +63,7 @@ type Kind<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
 type Needed<'a> = (usize, Option<&'a str>);
 
 /// Objects of one kind in one place that miss the same verbs are one cause.
-fn requests(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
+fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) -> Vec<Violation> {
     // Of each object, and of each list, the verbs that are missing.
     let mut missing: BTreeMap<(usize, Kind<'_>, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
     for Need { change, namespace, right } in needs {
@@ -86,7 +91,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
                 message.push_str(&format!(": {}", text::count(objects.len(), "object")));
             }
             let (change, name) = objects[0];
-            violation(&rules::REQUEST, change, message, grants, &atom(group, resource, name, ""), vec!["kind".into()])
+            violation(rule, change, message, grants, &atom(group, resource, name, ""), vec!["kind".into()])
         })
         .collect();
     violations.sort_by(|a, b| a.subject.cmp(&b.subject));

@@ -19,7 +19,7 @@ mod tests;
 
 pub use self::grant::{Grants, Subject};
 use self::held::{Held, Placed};
-pub use self::needs::{Need, Occasion, Right};
+pub use self::needs::{Need, Occasion, Right, of_waiting};
 use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::cluster::Target;
@@ -76,11 +76,15 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     }
     let lookups = context.look_ahead().await?;
     let needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
-    let held = Held::review(target, &requests(&needs)).await.map_err(not_reviewed)?;
+    let awaited = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
+    let asked = [requests(&needs), requests(&awaited)].concat();
+    let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
 
-    Ok(Answer::checked(judge::judge(plan, &needs, &held, &roles), Vec::new()))
+    let mut violations = judge::judge(plan, &needs, &held, &roles);
+    violations.extend(judge::waiting(plan, &awaited, &held));
+    Ok(Answer::checked(violations, Vec::new()))
 }
 
 /// The rights that decide at once: of each request, and those to write roles and bindings whatever is in them.

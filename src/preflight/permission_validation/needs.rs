@@ -5,14 +5,15 @@
 //! Writing a Role or a binding takes more than the right to write: the server lets nobody hand on what he does not hold
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::roles::{Role, RoleRef};
 use crate::app::versions;
 use crate::plan::strategy;
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{self, Action, Change, Plan};
 use crate::preflight::Lookup;
 use crate::rbac::{self, Atom};
+use crate::readiness;
 use crate::resource::Resource;
 
 /// A right that the deploy needs.
@@ -75,6 +76,29 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
         right: request(resource, name.as_deref(), verb),
     }));
     needs
+}
+
+/// What a deploy that waits asks for beside that, and can do without: to be told of what it writes.
+pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
+    type Place<'a> = (&'a Resource, Option<String>);
+    let mut places: BTreeMap<Place<'_>, Vec<usize>> = BTreeMap::new();
+    for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| occasion.writes(change.action)) {
+        let object = &change.desired.object;
+        let is_custom = !plan::is_built_in(object.group());
+        if readiness::takes_time(object, is_custom, || change.desired.raw.value()) {
+            places.entry((&change.resource, namespace_of(change))).or_default().push(index);
+        }
+    }
+    let needs = places.into_iter().flat_map(|((resource, namespace), changes)| {
+        // One alone is watched by its name. What else will be written some day is not known.
+        let one = match (&changes[..], occasion) {
+            ([one], Occasion::Now) => Some(plan.changes[*one].desired.object.name.as_str()),
+            _ => None,
+        };
+        let rights = ["list", "watch"].map(|verb| request(resource, one, verb));
+        rights.map(|right| Need { change: changes[0], namespace: namespace.clone(), right })
+    });
+    needs.collect()
 }
 
 fn request(resource: &Resource, name: Option<&str>, verb: &str) -> Right {

@@ -5,8 +5,30 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {
-    vec![&BINDING, &REQUEST, &ROLE]
+    vec![&BINDING, &REQUEST, &ROLE, &WATCH]
 }
+
+pub static WATCH: RuleDoc = RuleDoc {
+    name: "WatchNotPermitted",
+    summary: "the identity may not watch what this deploy waits for (note)",
+    reports: "A deploy that waits (of an app, or with --wait) and whose identity may not list or watch a kind that is \
+        awaited. One object of its kind in its namespace is watched by its name, so that a rule with its name is enough.",
+    why: "Nothing fails: gantry reads each of the objects again every two seconds instead. The server gets more requests, \
+        and the deploy goes on up to two seconds later.",
+    example: Example::Rights {
+        granted: "\
+- {apiGroups: [apps], resources: [deployments], verbs: [get, create, patch]}
+",
+        object: "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: prod}
+",
+    },
+    what_to_do: "Grant list and watch, as for kubectl rollout status. gantry permissions -f … prints them, too.",
+    breaks: &[],
+    severity: Severity::Info,
+};
 
 pub static REQUEST: RuleDoc = RuleDoc {
     name: "RequestNotPermitted",

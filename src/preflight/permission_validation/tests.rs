@@ -54,6 +54,16 @@ fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
     violations
 }
 
+/// The same with what it misses while it waits.
+fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
+    let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
+    let mut violations = found("", manifests, granted);
+    plan("", manifests, |plan, _| {
+        violations.extend(judge::waiting(plan, &needs::of_waiting(plan, Occasion::Now), &Held::of(rules)));
+    });
+    violations
+}
+
 fn messages(violations: &[Violation]) -> Vec<&str> {
     violations.iter().map(|violation| violation.message.as_str()).collect()
 }
@@ -78,13 +88,46 @@ rules:
 fn every_example_shows_its_rule_and_what_to_grant() {
     for doc in rules::docs() {
         let Example::Rights { granted, object } = doc.example else { panic!("{} has another example", doc.name) };
-        let missing = found(VIEW, object, granted);
+        let found = |granted: &str| match doc.severity {
+            crate::finding::Severity::Info => found_waiting(object, granted),
+            _ => found(VIEW, object, granted),
+        };
+        let missing = found(granted);
         let names: Vec<&str> = missing.iter().map(|violation| &*violation.rule).collect();
         assert_eq!(names, [doc.name], "{missing:?}");
         let mut rules: Vec<Value> = serde_yaml::from_str(granted).unwrap();
         rules.extend(offered(&missing[0]));
-        assert_eq!(found(VIEW, object, &serde_json::to_string(&rules).unwrap()), [], "{}", doc.name);
+        assert_eq!(found(&serde_json::to_string(&rules).unwrap()), [], "{}", doc.name);
     }
+}
+
+#[test]
+fn what_takes_time_is_watched_and_one_object_by_its_name() {
+    let workload =
+        |name: &str| format!("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: a}}\n");
+    let service = |name: &str, kind: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: a}}\nspec: {{type: {kind}}}\n"
+        )
+    };
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: a}\n";
+    let all = "[{apiGroups: ['*'], resources: ['*'], verbs: [get, create, patch]}]";
+    let manifests =
+        format!("{}{map}{}{}", workload("web"), service("inside", "ClusterIP"), service("outside", "LoadBalancer"));
+    let missing = found_waiting(&manifests, all);
+    assert_eq!(
+        messages(&missing),
+        [
+            r#"not permitted to "list" /v1, Resource=services (nor to "watch") in namespace "a""#,
+            r#"not permitted to "list" apps/v1, Resource=deployments (nor to "watch") in namespace "a""#,
+        ]
+    );
+    let rule = |names: Value| json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": names, "verbs": ["list", "watch"]});
+    assert_eq!(offered(&missing[1]), [rule(json!(["web"]))]);
+    let missing = found_waiting(&format!("{}{}", workload("web"), workload("worker")), all);
+    let mut all_of_them = rule(Value::Null);
+    all_of_them.as_object_mut().unwrap().remove("resourceNames");
+    assert_eq!(offered(&missing[0]), [all_of_them]);
 }
 
 #[test]

@@ -1,0 +1,358 @@
+//! What is known of the objects that a deploy waits for: what the server answered as they were written, and what it has
+//! told of them since, by one watch for each kind and namespace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::app::PART_OF;
+use crate::cluster::Target;
+use crate::cluster::watch::{FollowRequest, Told};
+use crate::plan::{Action, Change, Plan};
+use crate::readiness::rules::WaitRule;
+use crate::readiness::{self, State};
+use crate::resource::{Live, Resource};
+
+/// Kinds and namespaces that are watched at the same time. Each one is a connection; objects of any other are read again
+/// and again.
+const MOST_WATCHES: usize = 32;
+
+/// Objects of one kind in one place.
+type Place = (Arc<Resource>, Option<String>);
+
+/// What can be seen of one object.
+#[derive(Debug, Clone)]
+pub enum Look {
+    /// Nothing new since that was asked last.
+    Same,
+    /// It was ready when it was written, and nobody has told of it since.
+    Ready(State),
+    /// As it is now.
+    At(Arc<Value>, u64),
+    /// Nobody tells of it: it has to be read.
+    Unseen,
+    /// It is not there.
+    Absent(u64),
+}
+
+/// The objects of a plan, as far as they are awaited.
+pub struct Observer<'a> {
+    target: &'a Target,
+    rules: &'a [WaitRule],
+    changes: &'a [Change],
+    /// Which objects may be awaited, by what one watch tells of.
+    places: BTreeMap<Place, BTreeMap<String, usize>>,
+    known: Arc<Known>,
+    watches: Mutex<JoinSet<()>>,
+}
+
+/// Shared with the tasks that watch.
+struct Known {
+    state: Mutex<Knowledge>,
+    news: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Knowledge {
+    objects: BTreeMap<usize, Seen>,
+    places: BTreeMap<Place, Following>,
+    revision: u64,
+}
+
+/// How a place is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Following {
+    /// The list has not come yet.
+    Begun,
+    Yes,
+    /// Not now, or not at all.
+    Lost,
+}
+
+#[derive(Default)]
+struct Seen {
+    what: What,
+    /// Rises with everything that is told.
+    revision: u64,
+    /// Of what was told last.
+    at: Option<Version>,
+    /// Of the last answer to a write: what is told of an older one is out of date.
+    written: Option<Version>,
+}
+
+#[derive(Default)]
+enum What {
+    #[default]
+    Nothing,
+    Ready(State),
+    Is(Arc<Value>),
+    Absent,
+}
+
+/// A resourceVersion. Those of Kubernetes' own storage are numbers that rise.
+#[derive(Clone, Copy)]
+enum Version {
+    Number(u64),
+    /// Nobody can tell which of two is newer.
+    Opaque,
+}
+
+impl Version {
+    fn of(text: &str) -> Self {
+        text.parse().map_or(Version::Opaque, Version::Number)
+    }
+}
+
+impl Seen {
+    /// Whether something of this version is not older than what was written.
+    fn is_news(&self, at: Version) -> bool {
+        match (self.written, at) {
+            (None, _) => true,
+            (Some(Version::Number(written)), Version::Number(at)) => at >= written,
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, what: What, at: Version, revision: u64) {
+        (self.what, self.at, self.revision) = (what, Some(at), revision);
+    }
+}
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, Knowledge> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_in(&self, place: &Place, indices: &BTreeMap<String, usize>, told: Told) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.revision += 1;
+        let revision = state.revision;
+        let mut see = |name: &str, at: &str, what: What| {
+            if let Some(index) = indices.get(name) {
+                let (seen, at) = (state.objects.entry(*index).or_default(), Version::of(at));
+                if seen.is_news(at) {
+                    seen.set(what, at, revision);
+                }
+            }
+        };
+        match told {
+            Told::Listed { objects, resource_version } => {
+                let mut absent: BTreeSet<&String> = indices.keys().collect();
+                for (name, live) in &objects {
+                    absent.remove(name);
+                    see(name, &live.resource_version, What::Is(parts(live)));
+                }
+                absent.into_iter().for_each(|name| see(name, &resource_version, What::Absent));
+                state.places.insert(place.clone(), Following::Yes);
+            }
+            Told::Is(name, live) => see(&name, &live.resource_version, What::Is(parts(&live))),
+            Told::Gone(name, at) => see(&name, &at, What::Absent),
+            Told::Lost => {
+                state.places.insert(place.clone(), Following::Lost);
+            }
+            Told::Again => {
+                state.places.insert(place.clone(), Following::Yes);
+            }
+        }
+        self.news.send_replace(());
+    }
+}
+
+/// An object without what says who wrote which field, which is often half of it and decides nothing.
+pub fn parts(live: &Live) -> Arc<Value> {
+    let mut value = live.raw.value();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    Arc::new(value)
+}
+
+impl<'a> Observer<'a> {
+    /// Of the objects of the plan that may be awaited. Sends no request.
+    pub fn new(
+        target: &'a Target,
+        plan: &'a Plan,
+        rules: &'a [WaitRule],
+        awaited: impl IntoIterator<Item = usize>,
+    ) -> Self {
+        let mut places: BTreeMap<Place, BTreeMap<String, usize>> = BTreeMap::new();
+        for index in awaited {
+            // A CRD is awaited until discovery has it, which no watch tells; and many of them are large.
+            if !plan.changes[index].desired.object.is_crd() {
+                let object = &plan.changes[index].desired.object;
+                places.entry(place(&plan.changes[index])).or_default().insert(object.name.clone(), index);
+            }
+        }
+        let known = Known { state: Mutex::default(), news: watch::Sender::new(()) };
+        let (changes, known, watches) = (plan.changes.as_slice(), Arc::new(known), Mutex::default());
+        Observer { target, rules, changes, places, known, watches }
+    }
+
+    /// Takes in what the server answered to the request that wrote an object.
+    pub fn written(&self, index: usize, live: &Live) {
+        let change = &self.changes[index];
+        let value = parts(live);
+        let verdict = readiness::judge_by(self.rules, &change.desired.object, &value);
+        // What is ready need not be kept.
+        let what = match verdict.state {
+            state @ State::Ready { .. } => What::Ready(state),
+            _ => What::Is(value),
+        };
+        let mut state = self.known.lock();
+        state.revision += 1;
+        let revision = state.revision;
+        let seen = state.objects.entry(index).or_default();
+        let at = Version::of(&live.resource_version);
+        seen.written = Some(at);
+        // What came of it may have been told before the answer was here.
+        let is_outdated = matches!((seen.at, at), (Some(Version::Number(told)), Version::Number(at)) if told > at);
+        if !is_outdated {
+            seen.set(what, at, revision);
+        }
+    }
+
+    /// Sees to it that the server tells of an object.
+    pub fn follow(&self, index: usize) {
+        let change = &self.changes[index];
+        let place = place(change);
+        let Some(indices) = self.places.get(&place) else { return };
+        {
+            let mut state = self.known.lock();
+            if state.places.contains_key(&place) {
+                return;
+            }
+            let is_one_more =
+                state.places.values().filter(|following| **following != Following::Lost).count() < MOST_WATCHES;
+            state.places.insert(place.clone(), if is_one_more { Following::Begun } else { Following::Lost });
+            if !is_one_more {
+                return;
+            }
+        }
+        let (resource, namespace) = place.clone();
+        let request = FollowRequest {
+            resource,
+            namespace,
+            names: indices.keys().cloned().collect(),
+            label_selector: self.label(indices.values()),
+        };
+        let (known, indices, of) = (Arc::clone(&self.known), indices.clone(), place.clone());
+        match self.target.follow(request, move |told| known.take_in(&of, &indices, told)) {
+            Some(follow) => {
+                self.watches.lock().unwrap_or_else(PoisonError::into_inner).spawn(follow);
+            }
+            None => {
+                self.known.lock().places.insert(place, Following::Lost);
+            }
+        }
+    }
+
+    /// The label of the app, where all of the objects have it.
+    fn label<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
+        let mut values = indices.map(|index| {
+            let change = &self.changes[*index];
+            let written = change.desired.raw.value();
+            // What is left alone may belong to anybody.
+            let value = written["metadata"]["labels"][PART_OF].as_str().filter(|_| change.action != Action::Skip);
+            value.map(str::to_owned)
+        });
+        let first = values.next().flatten()?;
+        values.all(|value| value.as_ref() == Some(&first)).then(|| format!("{PART_OF}={first}"))
+    }
+
+    /// What can be seen of an object that was seen at a revision (0: never).
+    pub fn look(&self, index: usize, revision: u64) -> Look {
+        let state = self.known.lock();
+        let following = state.places.get(&place(&self.changes[index]));
+        let Some(seen) = state.objects.get(&index) else {
+            return if following == Some(&Following::Begun) { Look::Same } else { Look::Unseen };
+        };
+        let is_told = match following {
+            Some(Following::Yes | Following::Begun) => !matches!(seen.written, Some(Version::Opaque)),
+            _ => false,
+        };
+        match &seen.what {
+            What::Ready(ready) if revision < seen.revision => Look::Ready(ready.clone()),
+            What::Absent => Look::Absent(seen.revision),
+            What::Is(value) if revision < seen.revision => Look::At(Arc::clone(value), seen.revision),
+            _ if is_told => Look::Same,
+            _ => Look::Unseen,
+        }
+    }
+
+    /// Tells that there is something new.
+    pub fn news(&self) -> watch::Receiver<()> {
+        self.known.news.subscribe()
+    }
+}
+
+fn place(change: &Change) -> Place {
+    (Arc::clone(&change.resource), change.desired.object.namespace.clone().filter(|_| change.resource.namespaced))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resource::RawObject;
+
+    fn live(version: &str) -> Live {
+        let value = json!({"metadata": {"name": "web", "uid": "u", "resourceVersion": version, "managedFields": [{}]}});
+        Live { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: version.into() }
+    }
+
+    /// What is known of one object after it was written and others have told of it.
+    fn known(written: Option<&str>, told: Vec<Told>) -> Seen {
+        let known = Known { state: Mutex::default(), news: watch::Sender::new(()) };
+        let place = (Arc::new(Resource::crd()), None);
+        if let Some(version) = written {
+            let seen = Seen { written: Some(Version::of(version)), ..Seen::default() };
+            known.lock().objects.insert(0, seen);
+        }
+        for told in told {
+            known.take_in(&place, &BTreeMap::from([("web".to_owned(), 0)]), told);
+        }
+        known.lock().objects.remove(&0).unwrap_or_default()
+    }
+
+    fn version(seen: &Seen) -> String {
+        match &seen.what {
+            What::Nothing => "nothing".into(),
+            What::Ready(_) => "ready".into(),
+            What::Is(value) => value["metadata"]["resourceVersion"].as_str().expect("a version").into(),
+            What::Absent => "absent".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_older_than_the_answer_to_a_write_is_not_looked_at() {
+        let is = |version: &str| Told::Is("web".into(), live(version));
+        let gone = |version: &str| Told::Gone("web".into(), version.into());
+        let listed =
+            |objects: Vec<(String, Live)>, version: &str| Told::Listed { objects, resource_version: version.into() };
+        for (written, told, expected) in [
+            (Some("9"), vec![is("8")], "nothing"),
+            (Some("9"), vec![is("9")], "9"),
+            // As numbers, not as text.
+            (Some("9"), vec![is("10")], "10"),
+            (Some("9"), vec![is("10"), is("8")], "10"),
+            (Some("9"), vec![gone("8")], "nothing"),
+            (Some("9"), vec![gone("12")], "absent"),
+            (Some("9"), vec![listed(Vec::new(), "8")], "nothing"),
+            (Some("9"), vec![listed(Vec::new(), "9")], "absent"),
+            (Some("9"), vec![listed(vec![("web".into(), live("8"))], "20")], "nothing"),
+            (None, vec![listed(vec![("web".into(), live("8"))], "20")], "8"),
+            // Nobody can tell which of these is newer.
+            (Some("v1"), vec![is("v2")], "nothing"),
+            (Some("9"), vec![Told::Is("other".into(), live("12"))], "nothing"),
+        ] {
+            let count = told.len();
+            assert_eq!(version(&known(written, told)), expected, "{written:?} and {count} told");
+        }
+        assert!(parts(&live("1"))["metadata"].get("managedFields").is_none());
+    }
+}

@@ -1,0 +1,405 @@
+//! Follows objects by a watch: a list, the changes since its resourceVersion, and a list again where the server has
+//! forgotten that version.
+//!
+//! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::json;
+use super::list::KubePages;
+use super::request::{Call, Failure, encode};
+use super::transport::Transport;
+use crate::cluster::list::{ListError, ListRequest};
+use crate::cluster::watch::{FollowRequest, Told};
+use crate::resource::{Live, Resource};
+
+/// How long the server keeps one watch open. Kept short: a connection that something on the way has dropped in silence is
+/// noticed after it.
+const LASTS: Duration = Duration::from_secs(45);
+/// How much longer than that an answer may go on.
+const GRACE: Duration = Duration::from_secs(15);
+/// One that ends sooner has told next to nothing.
+const SHORT: Duration = Duration::from_secs(1);
+/// Between two tries, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// After so many failures one after another nothing of before is relied on.
+const FORGETS_AFTER: u32 = 3;
+const PAGE: u32 = 500;
+
+/// Why a list or a watch is over.
+enum End {
+    /// The server ended it, as it does every now and then.
+    Over,
+    /// The server has forgotten the changes since that version.
+    Expired,
+    /// It broke off, or could not begin now.
+    Broken,
+    /// It will never begin: forbidden, or not offered for this kind.
+    Never,
+}
+
+/// Tells of the objects. Ends where they cannot be watched.
+pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: impl Fn(Told) + Send + Sync) {
+    let mut pauses = Pauses::default();
+    // Where the next watch begins.
+    let mut version: Option<String> = None;
+    // The first list is no news.
+    let mut is_lost = false;
+    loop {
+        let begun = Instant::now();
+        let end = match &mut version {
+            None => match list(&transport, &request).await {
+                Ok((objects, resource_version)) => {
+                    version = Some(resource_version.clone());
+                    tell(Told::Listed { objects, resource_version });
+                    continue;
+                }
+                Err(end) => end,
+            },
+            Some(version) => {
+                let resumed = || {
+                    if std::mem::take(&mut is_lost) {
+                        tell(Told::Again);
+                    }
+                };
+                watch(&transport, &request, version, resumed, &tell).await
+            }
+        };
+        match end {
+            End::Over if begun.elapsed() >= SHORT => pauses = Pauses::default(),
+            // One that ends at once every time is of no use.
+            End::Over if pauses.made < FORGETS_AFTER => {}
+            End::Expired => version = None,
+            End::Broken | End::Over => {
+                is_lost = true;
+                tell(Told::Lost);
+                if pauses.made >= FORGETS_AFTER {
+                    version = None;
+                }
+            }
+            End::Never => {
+                tell(Told::Lost);
+                return;
+            }
+        }
+        tokio::time::sleep(pauses.next()).await;
+    }
+}
+
+/// How long to wait before the next try: each time twice as long.
+#[derive(Default)]
+struct Pauses {
+    made: u32,
+}
+
+impl Pauses {
+    fn next(&mut self) -> Duration {
+        let pause = (FIRST_PAUSE * 2u32.pow(self.made.min(10))).min(LONGEST_PAUSE);
+        self.made += 1;
+        pause
+    }
+}
+
+/// The objects that there are, and the version at which they are so.
+async fn list(
+    transport: &Arc<Transport>,
+    request: &FollowRequest,
+) -> std::result::Result<(Vec<(String, Live)>, String), End> {
+    let FollowRequest { resource, namespace, names, label_selector } = request;
+    let list = ListRequest {
+        resource,
+        namespace: namespace.as_deref(),
+        label_selector: label_selector.as_deref(),
+        page_size: PAGE,
+        metadata_only: false,
+    };
+    let mut pages = KubePages::of_name(transport, &list, only_name(request));
+    let (mut objects, mut version) = (Vec::new(), String::new());
+    loop {
+        match pages.next().await {
+            Ok(Some(page)) => {
+                // All pages show one state; where the server had dropped it, the rest shows a newer one, and what changed
+                // in between is told once more.
+                if version.is_empty() {
+                    page.resource_version().clone_into(&mut version);
+                }
+                objects.extend(page.items().filter_map(|item| wanted(item, resource, names).ok()?));
+            }
+            // There is nothing to begin a watch at.
+            Ok(None) if version.is_empty() => return Err(End::Never),
+            Ok(None) => return Ok((objects, version)),
+            Err(ListError::Expired) => (objects, version) = Default::default(),
+            Err(ListError::Forbidden { .. } | ListError::NotServed(_) | ListError::Conversion { .. }) => {
+                return Err(End::Never);
+            }
+            Err(ListError::Other(_)) => return Err(End::Broken),
+        }
+    }
+}
+
+/// The name that they all have.
+fn only_name(request: &FollowRequest) -> Option<&str> {
+    (request.names.len() == 1).then(|| request.names.first().map(String::as_str)).flatten()
+}
+
+/// Tells of the changes since a version, which moves along with them.
+async fn watch(
+    transport: &Transport,
+    request: &FollowRequest,
+    version: &mut String,
+    resumed: impl FnOnce(),
+    tell: &(impl Fn(Told) + Send + Sync),
+) -> End {
+    let call = call(request, version);
+    let mut lines = match transport.lines(&call).await {
+        Ok(lines) => lines,
+        Err(Failure::Refused(status)) => {
+            return match status.code {
+                410 => End::Expired,
+                // A server that has just started may answer 401 to everybody, one that is busy 429, or 5xx.
+                400 | 403 | 404 | 405 | 406 | 415 => End::Never,
+                _ => End::Broken,
+            };
+        }
+        Err(Failure::TooLong(_)) => return End::Never,
+        Err(Failure::Lost { .. }) => return End::Broken,
+    };
+    resumed();
+    let limit = tokio::time::sleep(LASTS + GRACE);
+    tokio::pin!(limit);
+    loop {
+        let line = tokio::select! {
+            line = transport.next_line(&mut lines) => line,
+            () = &mut limit => return End::Broken,
+        };
+        match line {
+            Ok(Some(line)) => match read(&line, request) {
+                Some(Event::Is(name, live)) => {
+                    version.clone_from(&live.resource_version);
+                    tell(Told::Is(name, live));
+                }
+                Some(Event::Gone(name, at)) => {
+                    version.clone_from(&at);
+                    tell(Told::Gone(name, at));
+                }
+                Some(Event::Other(at)) => *version = at,
+                Some(Event::Error(410)) => return End::Expired,
+                Some(Event::Error(_)) => return End::Broken,
+                Some(Event::Unknown) => {}
+                // Whatever this is, it is no watch.
+                None => return End::Never,
+            },
+            Ok(None) => return End::Over,
+            // An object that is larger than any.
+            Err(Failure::TooLong(_)) => return End::Never,
+            Err(_) => return End::Broken,
+        }
+    }
+}
+
+fn call<'a>(request: &'a FollowRequest, version: &str) -> Call<'a> {
+    let FollowRequest { resource, namespace, label_selector, .. } = request;
+    let namespace = namespace.as_deref().filter(|_| resource.namespaced);
+    let mut uri = resource.path(namespace.map(encode).as_deref(), None);
+    uri.push_str(&format!(
+        "?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
+        LASTS.as_secs(),
+        encode(version)
+    ));
+    if let Some(selector) = label_selector {
+        uri.push_str(&format!("&labelSelector={}", encode(selector)));
+    }
+    if let Some(name) = only_name(request) {
+        uri.push_str(&format!("&fieldSelector={}", encode(&format!("metadata.name={name}"))));
+    }
+    Call { verb: "watch", resource: Some(resource), namespace, uri, ..Call::default() }
+}
+
+enum Event {
+    Is(String, Live),
+    Gone(String, String),
+    /// A change of an object that nobody wants, or a sign that nothing was missed so far.
+    Other(String),
+    /// A `Status` with this code.
+    Error(u16),
+    /// A type that a later server may have.
+    Unknown,
+}
+
+/// Reads one line of a watch; `None` for what is none.
+fn read(line: &str, request: &FollowRequest) -> Option<Event> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+        #[serde(borrow)]
+        object: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Status {
+        #[serde(default)]
+        code: u16,
+    }
+    #[derive(Deserialize)]
+    struct Bookmark {
+        metadata: At,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct At {
+        resource_version: String,
+    }
+    // Readers recurse once a level.
+    if json::is_too_deep(line) {
+        return None;
+    }
+    let Line { kind, object } = serde_json::from_str(line).ok()?;
+    let object = object.get();
+    Some(match &*kind {
+        "ADDED" | "MODIFIED" | "DELETED" => match wanted(object, &request.resource, &request.names).ok()? {
+            Some((name, live)) if kind == "DELETED" => Event::Gone(name, live.resource_version),
+            Some((name, live)) => Event::Is(name, live),
+            None => {
+                let head: json::Head<'_> = serde_json::from_str(object).ok()?;
+                Event::Other(head.metadata.resource_version.into_owned())
+            }
+        },
+        "BOOKMARK" => Event::Other(serde_json::from_str::<Bookmark>(object).ok()?.metadata.resource_version),
+        "ERROR" => Event::Error(serde_json::from_str::<Status>(object).ok()?.code),
+        _ => Event::Unknown,
+    })
+}
+
+/// An object with its name, if that is one of the wanted ones. Others are not copied.
+///
+/// # Errors
+/// It is no object.
+fn wanted(
+    json: &str,
+    resource: &Resource,
+    names: &BTreeSet<String>,
+) -> std::result::Result<Option<(String, Live)>, NoObject> {
+    let name = serde_json::from_str::<json::Head<'_>>(json).map_err(|_| NoObject)?.metadata.name.into_owned();
+    if !names.contains(&name) {
+        return Ok(None);
+    }
+    let live = json::live(json, resource).ok_or(NoObject)?;
+    Ok(Some((name, live)))
+}
+
+struct NoObject;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::{Value, json};
+
+    use super::super::fake_server::{self, Reply, Seen};
+    use super::*;
+
+    fn object(name: &str, version: &str) -> Value {
+        json!({"metadata": {"name": name, "uid": "u", "resourceVersion": version}})
+    }
+
+    /// What is told, in words, until nothing more is, and the queries that were asked.
+    async fn told(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Vec<String>, Vec<String>) {
+        let (target, seen) = fake_server::target(answer);
+        let request = FollowRequest {
+            resource: Resource::built_in("apps", "Deployment", "deployments", true).into(),
+            namespace: Some("a".into()),
+            names: ["web".to_owned(), "worker".to_owned()].into(),
+            label_selector: Some("app=shop".into()),
+        };
+        let words = Arc::new(Mutex::new(Vec::new()));
+        let list = Arc::clone(&words);
+        let follow = target.follow(request, move |told| {
+            list.lock().unwrap().push(match told {
+                Told::Listed { objects, resource_version } => {
+                    let names: Vec<String> = objects.into_iter().map(|(name, _)| name).collect();
+                    format!("listed {} at {resource_version}", names.join(","))
+                }
+                Told::Is(name, live) => format!("{name} at {}", live.resource_version),
+                Told::Gone(name, at) => format!("{name} gone at {at}"),
+                Told::Lost => "lost".to_owned(),
+                Told::Again => "again".to_owned(),
+            });
+        });
+        let _ = tokio::time::timeout(Duration::from_secs(3600), follow).await;
+        let queries = seen.lock().unwrap().iter().map(|seen| seen.uri.split_once('?').unwrap().1.to_owned()).collect();
+        let words = words.lock().unwrap().clone();
+        (words, queries)
+    }
+
+    fn list() -> Reply {
+        fake_server::json(
+            200,
+            json!({"metadata": {"resourceVersion": "10"}, "items": [object("web", "7"), object("other", "8")]}),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_wanted_is_told_and_a_watch_goes_on_where_it_ended() {
+        let event = |kind: &str, object: Value| format!("{}\n", json!({"type": kind, "object": object}));
+        let first = [
+            event("ADDED", object("worker", "11")),
+            event("MODIFIED", object("other", "12")),
+            event("DELETED", object("web", "13")),
+            event("BOOKMARK", json!({"metadata": {"resourceVersion": "20"}})),
+        ];
+        let first = first.concat();
+        let (words, queries) = told(move |seen| match &seen.uri {
+            uri if !uri.contains("watch=true") => list(),
+            uri if uri.contains("resourceVersion=10") => fake_server::json(200, &first),
+            _ => fake_server::status(403, "Forbidden", "no", json!({})),
+        })
+        .await;
+        assert_eq!(words, ["listed web at 10", "worker at 11", "web gone at 13", "lost"]);
+        let watch = "watch=true&allowWatchBookmarks=true&timeoutSeconds=45&resourceVersion=";
+        assert_eq!(
+            queries,
+            [
+                "labelSelector=app%3Dshop&limit=500".to_owned(),
+                format!("{watch}10&labelSelector=app%3Dshop"),
+                format!("{watch}20&labelSelector=app%3Dshop"),
+            ]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_keeps_a_watch_open_is_not_stormed() {
+        let (words, queries) = told(|seen| match seen.uri.contains("watch=true") {
+            true => fake_server::json(200, ""),
+            false => list(),
+        })
+        .await;
+        assert_eq!(words[..2], ["listed web at 10", "lost"]);
+        // An hour of watches that end at once: a list and a watch in ten seconds.
+        assert!(queries.len() < 750, "{}", queries.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_no_watch_is_asked_for_once() {
+        let long = format!("{{\"type\":\"ADDED\",\"object\":{{\"a\":\"{}", "x".repeat(9 << 20));
+        let deep = format!("{{\"type\":\"ADDED\",\"object\":{}\n", "[".repeat(100_000));
+        for line in
+            ["{}\n".to_owned(), "no\n".to_owned(), "{\"type\":\"ADDED\",\"object\":{}}\n".to_owned(), long, deep]
+        {
+            let start: String = line.chars().take(40).collect();
+            let (words, queries) = told(move |seen| match seen.uri.contains("watch=true") {
+                true => fake_server::json(200, &line),
+                false => list(),
+            })
+            .await;
+            assert_eq!((words, queries.len()), (vec!["listed web at 10".to_owned(), "lost".to_owned()], 2), "{start}");
+        }
+    }
+}

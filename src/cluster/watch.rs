@@ -1,0 +1,38 @@
+//! Objects followed as they change: a list first, then every change that the target tells of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::resource::{Live, Resource};
+
+/// Which objects to follow: some of one kind in one place.
+#[derive(Debug, Clone)]
+pub struct FollowRequest {
+    pub resource: Arc<Resource>,
+    /// `None` for a kind without namespaces.
+    pub namespace: Option<String>,
+    /// Nobody is told of any other.
+    pub names: BTreeSet<String>,
+    /// All of them have this label, in Kubernetes' syntax, so that the target need not tell of others.
+    pub label_selector: Option<String>,
+}
+
+/// What is told of the objects that are followed.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// Those that there are; what is missing was not there at this resourceVersion.
+    Listed { objects: Vec<(String, Live)>, resource_version: String },
+    /// An object is there, or has changed.
+    Is(String, Live),
+    /// An object was deleted, or is not one of those any more: the resourceVersion of that.
+    Gone(String, String),
+    /// From now on nothing is told: see [`Told::Again`].
+    Lost,
+    /// What was missed since is told now.
+    Again,
+}
+
+/// Tells of the objects until it is dropped, or for ever silent after [`Told::Lost`].
+pub type Follow = BoxFuture<'static, ()>;

@@ -1,0 +1,229 @@
+//! How a deploy learns that what it wrote is ready: by one watch for each kind and namespace, and by reading again where
+//! there is none. The tests play the controllers.
+
+use crate::support::{ControlPlane, Proxy, Recorded, When, control_plane, eventually, rights};
+use crate::waiting::{Stage, available, status};
+use serde_json::{Value, json};
+
+fn lists<'a>(requests: &'a [Recorded], plural: &str) -> Vec<&'a Recorded> {
+    let is_list = |request: &&Recorded| request.method == "GET" && request.path.ends_with(plural);
+    requests.iter().filter(is_list).collect()
+}
+
+fn is_watch(request: &Recorded) -> bool {
+    request.query.contains("watch=true")
+}
+
+/// How often single objects of a kind were read.
+fn reads(requests: &[Recorded], plural: &str) -> usize {
+    let place = format!("{plural}/");
+    requests.iter().filter(|request| request.method == "GET" && request.path.contains(&place)).count()
+}
+
+/// Waits until so many watches have begun.
+fn watched(proxy: &Proxy, number: usize) {
+    eventually("the watch", || (proxy.requests().iter().filter(|one| is_watch(one)).count() >= number).then_some(()));
+}
+
+/// An answer to a watch: one line for each event.
+fn events(events: &[Value]) -> String {
+    events.iter().map(|event| format!("{event}\n")).collect()
+}
+
+#[test]
+fn objects_of_a_kind_are_watched_together_and_none_is_read_again() {
+    let stage = Stage::new();
+    let names = ["a", "b", "c"].map(|name| stage.deployment_named(name));
+    let config = stage.config_map("config", json!({}));
+    stage.write(&[&names[0], &names[1], &names[2], &config]);
+    let proxy = Proxy::start(control_plane());
+    let running = stage.deploy_as(proxy.kubeconfig("admin"), &[]).spawn();
+    watched(&proxy, 1);
+    names.iter().for_each(|name| status(name, available(2)));
+    running.wait().code(0).stdout_contains("4 created");
+    let requests = proxy.requests();
+    let deployments = lists(&requests, "/deployments");
+    let of_wait: Vec<bool> = deployments.iter().map(|request| is_watch(request)).collect();
+    assert_eq!(of_wait, [false, true], "{deployments:?}");
+    // Objects of others are not told of.
+    assert!(deployments.iter().all(|request| request.query.contains("labelSelector=applyset")), "{deployments:?}");
+    assert!(deployments[1].query.contains("allowWatchBookmarks=true"), "{deployments:?}");
+    assert!(!deployments[1].query.contains("resourceVersion=&") && deployments[1].query.contains("resourceVersion="));
+    // Each was read for the plan, and what is ready as it is written is not read at all.
+    assert_eq!((reads(&requests, "/deployments"), reads(&requests, "/configmaps/config")), (3, 0), "{requests:?}");
+    assert_eq!(lists(&requests, "/configmaps"), Vec::<&Recorded>::new());
+
+    // One object is watched by its name, also without an app.
+    stage.write(&[&stage.deployment_named("d")]);
+    let proxy = Proxy::start(control_plane());
+    let kubeconfig = proxy.kubeconfig("admin");
+    let running =
+        stage.bed.gantry(kubeconfig, &["deploy", "-f", "manifests.yaml", "-n", stage.namespace(), "--wait"]).spawn();
+    watched(&proxy, 1);
+    status(&stage.deployment_named("d"), available(2));
+    running.wait().code(0);
+    let requests = proxy.requests();
+    assert!(
+        lists(&requests, "/deployments")
+            .iter()
+            .all(|request| request.query.contains("fieldSelector=metadata.name%3Dd")),
+        "{requests:?}"
+    );
+}
+
+#[test]
+fn a_watch_that_ends_expires_or_breaks_is_begun_again() {
+    let stage = Stage::new();
+    let web = stage.deployment();
+    stage.write(&[&web]);
+    let proxy = Proxy::start(control_plane());
+    let watch = |nth: usize| When::new("GET", "/deployments").query("watch=true").nth(nth);
+    let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"});
+    let json = "application/json";
+    // It is too old as it begins, or becomes so; it breaks off; it ends without a word.
+    proxy.answer(watch(1), 410, gone.clone());
+    proxy.answer_as(watch(2), 200, json, &events(&[json!({"type": "ERROR", "object": gone})]));
+    proxy.cut(watch(3));
+    proxy.answer_as(watch(4), 200, json, &events(&[json!({"type": "ANY", "object": {}}), bookmark("1")]));
+    let running = stage.deploy_as(proxy.kubeconfig("admin"), &[]).spawn();
+    watched(&proxy, 5);
+    status(&web, available(2));
+    running.wait().code(0);
+    let requests = proxy.requests();
+    let lists = lists(&requests, "/deployments");
+    // A list before the first one, and after each that had expired; the last one goes on where the bookmark was.
+    let kinds: Vec<bool> = lists.iter().map(|request| is_watch(request)).collect();
+    assert_eq!(kinds[..7], [false, true, false, true, false, true, true], "{lists:?}");
+    let last = lists.iter().rev().find(|request| is_watch(request)).expect("a watch");
+    assert!(last.query.contains("resourceVersion=1&") || kinds[7..].contains(&false), "{lists:?}");
+}
+
+fn bookmark(version: &str) -> Value {
+    json!({"type": "BOOKMARK", "object": {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"resourceVersion": version}}})
+}
+
+#[test]
+fn what_cannot_be_watched_is_read_again_until_it_is_ready() {
+    let cp = control_plane();
+    let no_watch = json!([
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "create", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "patch", "update", "delete"]}]);
+    let no_list = json!([
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "create", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch", "update", "delete"]}]);
+    for rules in [no_watch, no_list] {
+        let stage = Stage::new();
+        let web = stage.deployment();
+        stage.write(&[&web]);
+        let proxy = Proxy::start(cp);
+        let running = stage.deploy_as(proxy.kubeconfig(&cp.user(&rules)), &[]).spawn();
+        eventually("it is read again", || (reads(&proxy.requests(), "/deployments") >= 3).then_some(()));
+        status(&web, available(2));
+        running.wait().code(0);
+        // Nobody asks again for what is forbidden.
+        let asked = proxy.requests();
+        assert!(lists(&asked, "/deployments").len() <= 2, "{asked:?}");
+    }
+    // What answers may be no API server at all, or not one that knows watches.
+    for (kind, text) in [("text/html", "<html>log in</html>"), ("application/json", "{\"kind\":\"DeploymentList\"}\n")]
+    {
+        let stage = Stage::new();
+        let web = stage.deployment();
+        stage.write(&[&web]);
+        let proxy = Proxy::start(cp);
+        proxy.answer_as(When::new("GET", "/deployments").query("watch=true"), 200, kind, text);
+        let running = stage.deploy_as(proxy.kubeconfig("admin"), &[]).spawn();
+        eventually("it is read again", || (reads(&proxy.requests(), "/deployments") >= 3).then_some(()));
+        status(&web, available(2));
+        running.wait().code(0);
+    }
+}
+
+#[test]
+fn an_object_that_is_deleted_or_replaced_while_it_is_awaited_has_failed() {
+    for again in [false, true] {
+        let stage = Stage::new();
+        let web = stage.deployment();
+        stage.write(&[&web]);
+        let proxy = Proxy::start(control_plane());
+        let running = stage.deploy_as(proxy.kubeconfig("admin"), &[]).spawn();
+        watched(&proxy, 1);
+        control_plane().delete(&control_plane().path_of(&web));
+        if again {
+            control_plane().apply_yaml(&web.to_string());
+        }
+        running.wait().code(5).stdout_contains("deployment.apps/web").stdout_contains("it was deleted");
+    }
+}
+
+#[test]
+fn an_object_that_loses_the_label_of_the_app_is_awaited_all_the_same() {
+    let stage = Stage::new();
+    let (web, other) = (stage.deployment(), stage.deployment_named("other"));
+    stage.write(&[&web, &other]);
+    let proxy = Proxy::start(control_plane());
+    let running = stage.deploy_as(proxy.kubeconfig("admin"), &[]).spawn();
+    watched(&proxy, 1);
+    let unlabelled = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
+    assert_eq!(control_plane().patch(&control_plane().path_of(&web), &unlabelled).0, 200);
+    eventually("it is read", || (reads(&proxy.requests(), "/deployments") >= 4).then_some(()));
+    status(&other, available(2));
+    status(&web, available(2));
+    running.wait().code(0);
+}
+
+#[test]
+fn a_server_that_is_restarted_is_watched_again() {
+    let cp = ControlPlane::start();
+    let stage = Stage::on(&cp);
+    let web = stage.deployment();
+    stage.write(&[&web]);
+    let running = stage.deploy_as(cp.kubeconfig("admin"), &[]).spawn();
+    eventually("the object", || (cp.get(&cp.path_of(&web)).0 == 200).then_some(()));
+    cp.kill_api_server();
+    cp.restart_api_server();
+    crate::waiting::status_on(&cp, &web, available(2));
+    running.wait().code(0);
+}
+
+#[test]
+fn the_rights_to_watch_are_printed_and_missed_without_blocking() {
+    let cp = control_plane();
+    let stage = Stage::new();
+    let web = stage.deployment();
+    stage.write(&[&web, &stage.config_map("config", json!({}))]);
+    let user = cp.user(&json!([]));
+    let arguments = ["permissions", "-f", "manifests.yaml", "-a", "shop", "-n", stage.namespace(), "--as", &user];
+    let printed = stage.bed.gantry(cp.kubeconfig("admin"), &arguments).run();
+    printed.code(0);
+    let roles = rights::grant(cp, &user, &printed.stdout);
+    let of_kind = |plural: &str| {
+        let rules = roles.iter().flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default());
+        let verbs = rules.filter(|rule| rule["resources"] == json!([plural])).map(|rule| rule["verbs"].to_string());
+        verbs.collect::<String>()
+    };
+    assert!(of_kind("deployments").contains("watch"), "{printed}");
+    assert!(!of_kind("configmaps").contains("watch"), "{printed}");
+
+    let deploy = |user: &str, proxy: &Proxy| {
+        let running =
+            stage.deploy_as(proxy.kubeconfig(user), &["--preflight", "PermissionValidation", "-o", "json"]).spawn();
+        status(&web, available(2));
+        let report = running.wait().code(0).report();
+        let findings = report["checks"][0]["findings"].as_array().cloned().unwrap_or_default();
+        let finding = |finding: &Value| (finding["rule"].clone(), finding["severity"].clone());
+        (report["checks"][0]["status"].clone(), findings.iter().map(finding).collect::<Vec<_>>())
+    };
+    let proxy = Proxy::start(cp);
+    assert_eq!(deploy(&user, &proxy), (json!("passed"), Vec::new()));
+    watched(&proxy, 1);
+
+    cp.delete(&cp.path_of(&web));
+    let rule =
+        |group: &str, plural: &str, verbs: Value| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs});
+    let verbs = json!(["get", "list", "create", "patch", "delete"]);
+    let blind = cp.user(&json!([rule("apps", "deployments", verbs.clone()), rule("", "configmaps", verbs)]));
+    let proxy = Proxy::start(cp);
+    let noted = vec![(json!("WatchNotPermitted"), json!("info"))];
+    assert_eq!(deploy(&blind, &proxy), (json!("passed"), noted));
+}
