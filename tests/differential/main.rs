@@ -15,5 +15,6 @@ mod judges;
 mod crd;
 mod crd_keywords;
 mod proof;
+mod ranges;
 mod validator;
 mod validator_changes;

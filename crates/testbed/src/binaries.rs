@@ -1,6 +1,7 @@
 //! Where the binaries of the servers come from.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,9 @@ const GO_SUM: &str = include_str!("../control-plane/go.sum");
 /// The same for kwok.
 const KWOK_MOD: &str = include_str!("../control-plane/kwok/go.mod");
 const KWOK_SUM: &str = include_str!("../control-plane/kwok/go.sum");
+
+/// A program that asks the libraries which OLM is built on what they make of version ranges.
+const RANGE_ORACLE: &str = include_str!("../control-plane/range-oracle/main.go");
 
 pub struct Binaries {
     pub kube_apiserver: PathBuf,
@@ -62,6 +66,23 @@ pub fn controllers() -> Controllers {
             binaries
         });
     Controllers { controller_manager, scheduler, kwok }
+}
+
+/// The program in `control-plane/range-oracle`, built now if need be: how version ranges are read by the libraries that
+/// Operator Lifecycle Manager uses. Its input and output are described at the head of its source.
+pub fn range_oracle() -> PathBuf {
+    let folder = versions_folder();
+    // A program of another source has another name: what is built already is used by other test processes.
+    let mut hasher = DefaultHasher::new();
+    (RANGE_ORACLE, GO_MOD).hash(&mut hasher);
+    let binary = folder.join(format!("range-oracle-{:016x}", hasher.finish()));
+    if !binary.is_file() {
+        let source = folder.join("range-oracle");
+        fs::create_dir_all(&source).unwrap_or_else(|e| panic!("cannot create {}: {e}", source.display()));
+        fs::write(source.join("main.go"), RANGE_ORACLE).expect("write the source of the program");
+        build_missing(&folder, [(&binary, ("./range-oracle", KUBERNETES))]);
+    }
+    binary
 }
 
 /// A Go module: the folder in which it is built, its go.mod and its go.sum.

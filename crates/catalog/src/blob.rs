@@ -1,0 +1,113 @@
+//! One blob of a catalog: what it is of, and its text.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use gantry_schema::gotext::quote;
+use serde_json::value::RawValue;
+
+use crate::json::{Fields, Text, compact};
+
+/// What a blob describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// `olm.package`
+    Package,
+    /// `olm.channel`
+    Channel,
+    /// `olm.bundle`
+    Bundle,
+    /// `olm.deprecations`
+    Deprecations,
+    /// Something else, which is nobody's business here.
+    Other,
+}
+
+/// A blob of a catalog.
+#[derive(Debug)]
+pub struct Blob<'a> {
+    /// Its `schema`; empty where there is none, which is a mistake.
+    pub schema: Cow<'a, str>,
+    /// Its `package`. An `olm.package` has the package's name in `name`.
+    pub package: Cow<'a, str>,
+    /// Its `name`.
+    pub name: Cow<'a, str>,
+    pub(crate) fields: Fields<'a>,
+    text: &'a str,
+}
+
+impl<'a> Blob<'a> {
+    /// Looks at the keys of a blob. `fields` are those of `text`.
+    pub(crate) fn new(text: &'a str, fields: Fields<'a>) -> Result<Blob<'a>, String> {
+        unique(&fields)?;
+        let part = |name| match fields.0.iter().find(|(key, _)| fold(key) == name) {
+            Some((key, value)) => string(key, value),
+            None => Ok(Cow::Borrowed("")),
+        };
+        let (schema, package, name) = (part("schema")?, part("package")?, part("name")?);
+        Ok(Blob { schema, package, name, fields, text })
+    }
+
+    /// What it describes.
+    pub fn kind(&self) -> Schema {
+        match &*self.schema {
+            "olm.package" => Schema::Package,
+            "olm.channel" => Schema::Channel,
+            "olm.bundle" => Schema::Bundle,
+            "olm.deprecations" => Schema::Deprecations,
+            _ => Schema::Other,
+        }
+    }
+
+    /// The package that it is about.
+    pub fn of_package(&self) -> &str {
+        match self.kind() {
+            Schema::Package => &self.name,
+            _ => &self.package,
+        }
+    }
+
+    /// The blob as one line of JSON, as it is written but for blanks.
+    pub fn json(&self) -> Cow<'a, str> {
+        compact(self.text)
+    }
+}
+
+/// Says so where a key is written in two cases: what reads it by one of them would not see the other.
+fn unique(fields: &Fields<'_>) -> Result<(), String> {
+    let is_lower = |key: &str| key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if fields.0.iter().all(|(key, _)| is_lower(key)) {
+        return Ok(());
+    }
+    let mut spellings: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (key, _) in &fields.0 {
+        spellings.entry(fold(key).into_owned()).or_default().insert(key);
+    }
+    let errors: Vec<String> = spellings
+        .iter()
+        .filter(|(_, keys)| keys.len() > 1)
+        .map(|(folded, keys)| {
+            let keys: Vec<&str> = keys.iter().copied().collect();
+            format!("duplicate keys for key {}: [{}]", quote(folded), keys.join(" "))
+        })
+        .collect();
+    match errors.as_slice() {
+        [] => Ok(()),
+        [error] => Err(error.clone()),
+        errors => Err(format!("[{}]", errors.join(", "))),
+    }
+}
+
+/// A key whose case does not count. Upper case first: some letters have several lower cases.
+fn fold(key: &str) -> Cow<'_, str> {
+    match key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned(key.to_uppercase().to_lowercase()),
+    }
+}
+
+fn string<'a>(key: &str, value: &'a RawValue) -> Result<Cow<'a, str>, String> {
+    serde_json::from_str::<Text>(value.get())
+        .map(|text| text.0)
+        .map_err(|_| format!("expected value for key {} to be a string", quote(key)))
+}

@@ -1,0 +1,292 @@
+//! The range language of a ClusterExtension's `version`: that of Masterminds/semver v3.5.0.
+//!
+//! Texts and results are the library's, its oddities included (`^*` takes 0.0.0 only): a test compares them with it.
+
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use gantry_schema::gotext::quote;
+use regex::{Captures, Regex};
+
+use super::version::{Version, is_digits};
+
+/// The longest range that the library reads, in bytes.
+const MOST_BYTES: usize = 512;
+/// The most alternatives.
+const MOST_GROUPS: usize = 32;
+/// The longest version in a range.
+const MOST_BYTES_OF_VERSION: usize = 256;
+
+/// A version as the library finds it in a range; `|` is in its classes by mistake.
+const VERSION: &str = r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
+/// The operators in the library's order, the empty one among them.
+const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
+/// What Go's `\s` takes.
+const BLANK: &str = r"[\t\n\f\r ]";
+
+static COMPARISON: LazyLock<Regex> = LazyLock::new(|| regex("^S*(O)S*(V)S*$"));
+static COMPARISONS: LazyLock<Regex> = LazyLock::new(|| regex("(O)S*(V)"));
+static GROUP: LazyLock<Regex> = LazyLock::new(|| regex("^(S*(O)S*(V)S*)((?:S+|,S*)(O)S*(V)S*)*$"));
+static HYPHEN: LazyLock<Regex> = LazyLock::new(|| regex("S*(V)S+-S+(V)S*"));
+
+/// A range of versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Constraint {
+    /// One of the groups holds.
+    groups: Vec<Group>,
+}
+
+/// Comparisons that all hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Group {
+    comparisons: Vec<Comparison>,
+    /// Whether one of them is with a pre-release: without one, no pre-release is taken.
+    takes_pre_releases: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Comparison {
+    operator: Operator,
+    number: [u64; 3],
+    pre: String,
+    open: Open,
+}
+
+/// Which part of the version is missing or a wildcard, and with it all behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Nothing,
+    Patch,
+    Minor,
+    Major,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    Less,
+    GreaterOrEqual,
+    LessOrEqual,
+    Tilde,
+    Caret,
+}
+
+impl Constraint {
+    /// Reads a range; the error is the library's text.
+    pub fn parse(text: &str) -> Result<Constraint, String> {
+        if text.len() > MOST_BYTES {
+            return Err(format!("constraint string is too long (max {MOST_BYTES} bytes)"));
+        }
+        let text = without_hyphens(text);
+        let groups: Vec<&str> = text.split("||").collect();
+        if groups.len() > MOST_GROUPS {
+            return Err(format!("too many constraint groups (max {MOST_GROUPS})"));
+        }
+        Ok(Constraint { groups: groups.into_iter().map(Group::parse).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether the range takes the version.
+    pub fn matches(&self, version: &Version) -> bool {
+        self.groups.iter().any(|group| {
+            let is_of_interest = !version.is_pre_release() || group.takes_pre_releases;
+            is_of_interest && group.comparisons.iter().all(|comparison| comparison.holds(version))
+        })
+    }
+
+    /// Whether the range would take the version if its comparisons were with pre-releases.
+    pub fn matches_but_for_pre_release(&self, version: &Version) -> bool {
+        let holds = |group: &Group| group.comparisons.iter().all(|comparison| comparison.holds(version));
+        !self.matches(version) && self.groups.iter().any(holds)
+    }
+}
+
+impl Group {
+    fn parse(text: &str) -> Result<Group, String> {
+        if !GROUP.is_match(text) {
+            return Err(improper(text));
+        }
+        let comparisons: Vec<Comparison> =
+            COMPARISONS.find_iter(text).map(|found| Comparison::parse(found.as_str())).collect::<Result<_, _>>()?;
+        let takes_pre_releases = comparisons.iter().any(|comparison| !comparison.pre.is_empty());
+        Ok(Group { comparisons, takes_pre_releases })
+    }
+}
+
+impl Comparison {
+    fn parse(text: &str) -> Result<Comparison, String> {
+        let found = COMPARISON.captures(text).ok_or_else(|| improper(text))?;
+        let operator = match group(&found, 1) {
+            "" | "=" => Operator::Equal,
+            "!=" => Operator::NotEqual,
+            ">" => Operator::Greater,
+            "<" => Operator::Less,
+            ">=" | "=>" => Operator::GreaterOrEqual,
+            "<=" | "=<" => Operator::LessOrEqual,
+            "~" | "~>" => Operator::Tilde,
+            _ => Operator::Caret,
+        };
+        let parts = [3, 4, 5].map(|at| group(&found, at).trim_start_matches('.'));
+        let open = match parts.iter().position(|part| matches!(*part, "" | "x" | "X" | "*")) {
+            Some(0) => Open::Major,
+            Some(1) => Open::Minor,
+            Some(_) => Open::Patch,
+            None => Open::Nothing,
+        };
+        let closed = match open {
+            Open::Major => 0,
+            Open::Minor => 1,
+            Open::Patch => 2,
+            Open::Nothing => 3,
+        };
+        let pre = group(&found, 6);
+        // What the library makes of it, of which it bounds the length.
+        let length = match open {
+            Open::Nothing => group(&found, 2).len(),
+            _ => parts[..closed].iter().map(|part| part.len() + 1).sum::<usize>() + 2 * (3 - closed) - 1 + pre.len(),
+        };
+        let failed = || "constraint parser error".to_owned();
+        if length > MOST_BYTES_OF_VERSION {
+            return Err(failed());
+        }
+        let mut number = [0; 3];
+        for (number, part) in number.iter_mut().zip(&parts[..closed]) {
+            *number =
+                Some(part).filter(|part| is_digits(part)).and_then(|part| part.parse().ok()).ok_or_else(failed)?;
+        }
+        let pre = pre.strip_prefix('-').unwrap_or_default();
+        if pre.split('.').any(|part| part.len() > 1 && part.starts_with('0') && is_digits(part)) {
+            return Err(failed());
+        }
+        Ok(Comparison { operator, number, pre: pre.to_owned(), open })
+    }
+
+    /// Whether the comparison holds, pre-releases compared plainly.
+    fn holds(&self, version: &Version) -> bool {
+        let order = self.order(version);
+        match self.operator {
+            Operator::Equal if self.open == Open::Nothing => order == Ordering::Equal,
+            Operator::Equal | Operator::Tilde => self.holds_tilde(version, order),
+            Operator::NotEqual => self.holds_not_equal(version, order),
+            Operator::Greater => self.holds_greater(version, order),
+            Operator::Less => order == Ordering::Less,
+            Operator::GreaterOrEqual => order != Ordering::Less,
+            Operator::LessOrEqual if self.open == Open::Nothing => order != Ordering::Greater,
+            Operator::LessOrEqual => {
+                let [major, minor, _] = self.number;
+                version.major < major || version.major == major && (version.minor <= minor || self.open == Open::Minor)
+            }
+            Operator::Caret => self.holds_caret(version, order),
+        }
+    }
+
+    fn holds_not_equal(&self, version: &Version, order: Ordering) -> bool {
+        let [major, minor, _] = self.number;
+        match self.open {
+            Open::Patch | Open::Minor if version.major != major => true,
+            Open::Minor => false,
+            Open::Patch => version.minor != minor || compare_pre(&version.pre_text(), &self.pre) != Ordering::Equal,
+            Open::Nothing | Open::Major => order != Ordering::Equal,
+        }
+    }
+
+    fn holds_greater(&self, version: &Version, order: Ordering) -> bool {
+        let [major, minor, _] = self.number;
+        match self.open {
+            Open::Nothing => order == Ordering::Greater,
+            _ if version.major != major => version.major > major,
+            Open::Minor => false,
+            Open::Patch => version.minor > minor,
+            Open::Major => order == Ordering::Greater,
+        }
+    }
+
+    fn holds_tilde(&self, version: &Version, order: Ordering) -> bool {
+        let [major, minor, _] = self.number;
+        if order == Ordering::Less {
+            return false;
+        }
+        // ~0.0.0 takes everything.
+        if self.number == [0; 3] && !matches!(self.open, Open::Minor | Open::Patch) {
+            return true;
+        }
+        version.major == major && (version.minor == minor || self.open == Open::Minor)
+    }
+
+    fn holds_caret(&self, version: &Version, order: Ordering) -> bool {
+        let [major, minor, patch] = self.number;
+        if order == Ordering::Less || version.major != major {
+            return false;
+        }
+        if major > 0 || self.open == Open::Minor {
+            return true;
+        }
+        if version.minor != minor {
+            return false;
+        }
+        minor > 0 || self.open == Open::Patch || version.patch == patch
+    }
+
+    /// The order of the version and the one compared with.
+    fn order(&self, version: &Version) -> Ordering {
+        [version.major, version.minor, version.patch].cmp(&self.number).then_with(|| {
+            let pre = version.pre_text();
+            pre.is_empty().cmp(&self.pre.is_empty()).then_with(|| compare_pre(&pre, &self.pre))
+        })
+    }
+}
+
+/// The order of two pre-releases. The library reads numbers as it compares them: one that is too large for it is a word.
+fn compare_pre(one: &str, other: &str) -> Ordering {
+    let number = |part: &str| part.parse::<u64>().ok().filter(|_| is_digits(part));
+    let (mut ones, mut others) = (one.split('.'), other.split('.'));
+    loop {
+        let (one, other) = match (ones.next(), others.next()) {
+            (None, None) => return Ordering::Equal,
+            (one, other) => (one.unwrap_or_default(), other.unwrap_or_default()),
+        };
+        let order = match (number(one), number(other)) {
+            _ if one == other => Ordering::Equal,
+            _ if one.is_empty() => Ordering::Less,
+            _ if other.is_empty() => Ordering::Greater,
+            (None, None) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(one), Some(other)) => one.cmp(&other),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+/// `1.2 - 1.4` as `>= 1.2, <= 1.4 `.
+fn without_hyphens(text: &str) -> String {
+    let mut rewritten = text.to_owned();
+    for found in HYPHEN.captures_iter(text) {
+        let comparisons = format!(">= {}, <= {} ", group(&found, 1), group(&found, 11));
+        rewritten = rewritten.replacen(group(&found, 0), &comparisons, 1);
+    }
+    rewritten
+}
+
+/// The pattern with O, V and S replaced by what operators, versions and blanks are.
+fn regex(pattern: &str) -> Regex {
+    let parts = pattern.chars().map(|part| match part {
+        'O' => OPERATORS.to_owned(),
+        'V' => VERSION.to_owned(),
+        'S' => BLANK.to_owned(),
+        other => other.to_string(),
+    });
+    // Written above, so that it is a pattern or no test passes.
+    Regex::new(&parts.collect::<String>()).expect("a pattern")
+}
+
+fn improper(text: &str) -> String {
+    format!("improper constraint: {}", quote(text))
+}
+
+fn group<'t>(found: &Captures<'t>, at: usize) -> &'t str {
+    found.get(at).map_or("", |found| found.as_str())
+}

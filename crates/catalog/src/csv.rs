@@ -1,0 +1,106 @@
+//! What a ClusterServiceVersion says of how a bundle can be installed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{Fields, plain};
+
+/// What is known of a ClusterServiceVersion.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Csv {
+    /// The version that it gives itself; empty where only its metadata is in the catalog.
+    pub version: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// The install modes that it supports.
+    pub install_modes: Vec<String>,
+    /// How many webhooks it defines; `None` where only its metadata is in the catalog, which does not say.
+    pub webhooks: Option<usize>,
+    /// The oldest Kubernetes that it runs on; empty where it does not say.
+    pub min_kube_version: String,
+}
+
+impl Csv {
+    /// Whether it can watch all namespaces, as OLM v1 installs it.
+    pub fn supports_all_namespaces(&self) -> bool {
+        self.install_modes.iter().any(|mode| mode == "AllNamespaces")
+    }
+
+    /// Reads the ClusterServiceVersion out of the value of an `olm.bundle.object`; `None` for another object.
+    pub(crate) fn of_object(value: &RawValue) -> Result<Option<Csv>, String> {
+        let fields: Fields = serde_json::from_str(value.get()).map_err(|error| plain(&error))?;
+        let data = fields.text("data")?;
+        let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("data is not base64: {error}"))?;
+        let text = String::from_utf8(bytes).map_err(|_| "data is not UTF-8".to_owned())?;
+        // Nearly all are JSON; YAML is taken, too.
+        match text.trim_start().starts_with('{') {
+            true => Self::of_text(&text),
+            false => match gantry_yaml::to_json(&text) {
+                Ok(Some(json)) => Self::of_text(&json.text),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error.message),
+            },
+        }
+    }
+
+    fn of_text(text: &str) -> Result<Option<Csv>, String> {
+        let object: Object = serde_json::from_str(text).map_err(|error| plain(&error))?;
+        if object.kind != "ClusterServiceVersion" {
+            return Ok(None);
+        }
+        let spec = object.spec.unwrap_or_default();
+        let webhooks = Some(spec.webhooks.map_or(0, |webhooks| webhooks.len()));
+        Ok(Some(Csv { version: spec.version, webhooks, ..Csv::of(spec.metadata) }))
+    }
+
+    /// Reads the value of an `olm.csv.metadata`.
+    pub(crate) fn of_metadata(value: &RawValue) -> Result<Csv, String> {
+        serde_json::from_str::<Metadata>(value.get()).map(Csv::of).map_err(|error| plain(&error))
+    }
+
+    fn of(metadata: Metadata) -> Csv {
+        let supported = metadata.install_modes.unwrap_or_default().into_iter().filter(|mode| mode.supported);
+        Csv {
+            version: String::new(),
+            display_name: metadata.display_name.unwrap_or_default(),
+            install_modes: supported.map(|mode| mode.kind).collect(),
+            webhooks: None,
+            min_kube_version: metadata.min_kube_version.unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Object {
+    #[serde(default)]
+    kind: String,
+    spec: Option<Spec>,
+}
+
+#[derive(Deserialize, Default)]
+struct Spec {
+    #[serde(default)]
+    version: String,
+    #[serde(rename = "webhookdefinitions")]
+    webhooks: Option<Vec<serde::de::IgnoredAny>>,
+    #[serde(flatten)]
+    metadata: Metadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    display_name: Option<String>,
+    install_modes: Option<Vec<InstallMode>>,
+    min_kube_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct InstallMode {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    supported: bool,
+}

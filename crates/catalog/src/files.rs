@@ -1,0 +1,87 @@
+//! Which files of a folder make a catalog.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use walkdir::WalkDir;
+
+/// The file in a folder that says which others are none of the catalog's.
+const INDEX_IGNORE: &str = ".indexignore";
+/// The most files that a catalog is made of.
+const MOST_FILES: usize = 100_000;
+
+/// What cannot be read of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+/// The files of a catalog in the order of their names: the file itself, or all files of a folder but for those that an
+/// `.indexignore` leaves out.
+pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
+    let unreadable = |path: &Path, error: &io::Error| Unreadable { path: path.to_owned(), reason: error.to_string() };
+    if !fs::metadata(root).map_err(|error| unreadable(root, &error))?.is_dir() {
+        return Ok(vec![root.to_owned()]);
+    }
+    let (mut files, mut ignored) = (Vec::new(), Vec::new());
+    for entry in WalkDir::new(root).sort_by_file_name().follow_root_links(true) {
+        let entry = entry.map_err(|error| Unreadable {
+            path: error.path().unwrap_or(root).to_owned(),
+            reason: error.io_error().map_or_else(|| error.to_string(), ToString::to_string),
+        })?;
+        if entry.file_type().is_dir() {
+            let file = entry.path().join(INDEX_IGNORE);
+            if file.is_file() {
+                ignored.push(rules(entry.path(), &file)?);
+            }
+        } else if entry.file_name() != INDEX_IGNORE {
+            files.push(entry.into_path());
+        }
+        if files.len() > MOST_FILES {
+            return Err(Unreadable {
+                path: root.to_owned(),
+                reason: format!("the folder has more than {MOST_FILES} files"),
+            });
+        }
+    }
+    files.retain(|file| !is_ignored(file, &ignored));
+    for file in &files {
+        // A link to a folder is a file to the walk, and none that could be read.
+        if fs::metadata(file).map_err(|error| unreadable(file, &error))?.is_dir() {
+            return Err(Unreadable { path: file.clone(), reason: "it is a link to a folder".into() });
+        }
+    }
+    Ok(files)
+}
+
+fn rules(folder: &Path, file: &Path) -> Result<Gitignore, Unreadable> {
+    let mut builder = GitignoreBuilder::new(folder);
+    let error = builder.add(file);
+    let built = match error {
+        Some(error) => Err(error),
+        None => builder.build(),
+    };
+    built.map_err(|error| Unreadable { path: file.to_owned(), reason: error.to_string() })
+}
+
+/// The rules of the folder that is nearest to the file decide first.
+fn is_ignored(file: &Path, rules: &[Gitignore]) -> bool {
+    let mut near: Vec<&Gitignore> = rules.iter().filter(|rules| file.starts_with(rules.path())).collect();
+    near.sort_by_key(|rules| std::cmp::Reverse(rules.path().components().count()));
+    let decided =
+        near.iter().map(|rules| rules.matched_path_or_any_parents(file, false)).find(|found| !found.is_none());
+    matches!(decided, Some(Match::Ignore(_)))
+}

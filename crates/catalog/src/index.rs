@@ -1,0 +1,180 @@
+//! What is kept of a catalog while it is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::value::RawValue;
+
+use crate::blob::{Blob, Schema};
+use crate::csv::Csv;
+use crate::json::{Fields, compact, plain};
+use crate::package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, Property, REQUIRED};
+
+/// The type of the property that holds an object of the bundle.
+const OBJECT: &str = "olm.bundle.object";
+/// The type of the property that holds a part of the ClusterServiceVersion in its place.
+const METADATA: &str = "olm.csv.metadata";
+
+/// What is kept beside names, versions and edges. A catalog of 250 MB has some MB of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// The packages whose properties are kept.
+    pub properties_of: BTreeSet<String>,
+    /// Whether ClusterServiceVersions are looked at: of all packages, or of those whose properties are kept.
+    pub csv: Csvs,
+}
+
+/// The packages whose ClusterServiceVersions are looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Csvs {
+    /// None: their objects are not even decoded.
+    #[default]
+    None,
+    /// Those whose properties are kept.
+    Kept,
+    /// All.
+    All,
+}
+
+/// The packages of a catalog by their names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalog {
+    /// Also those of which there is no `olm.package`.
+    pub packages: BTreeMap<String, Package>,
+}
+
+impl Catalog {
+    /// Adds what a blob says. Of two blobs of the same package, schema and name the later one counts, as on a cluster.
+    /// What is wrong with a blob makes its package a broken one; where it has none, the catalog cannot be read.
+    pub fn add(&mut self, blob: &Blob<'_>, keep: &Keep) -> Result<(), String> {
+        let name = blob.of_package();
+        if blob.schema.is_empty() {
+            let shown: String = blob.json().chars().take(200).collect();
+            let rest = if shown.len() < blob.json().len() { "…" } else { "" };
+            return self.fail(name, format!("object '{shown}{rest}' is missing root schema field"));
+        }
+        if blob.kind() == Schema::Other {
+            return Ok(());
+        }
+        if name.is_empty() {
+            return Err(match blob.kind() {
+                Schema::Package => "config contains package with no name".to_owned(),
+                _ => format!("package name must be set for {} {:?}", blob.schema, blob.name),
+            });
+        }
+        let package = self.packages.entry(name.to_owned()).or_default();
+        package.name = name.to_owned();
+        let added = match blob.kind() {
+            Schema::Package => add_package(package, blob).map_err(|why| format!("parse package: {why}")),
+            Schema::Channel => add_channel(package, blob).map_err(|why| format!("parse channel: {why}")),
+            Schema::Bundle => add_bundle(package, blob, keep).map_err(|why| format!("parse bundle: {why}")),
+            _ => add_deprecations(package, blob).map_err(|why| format!("parse deprecation: {why}")),
+        };
+        let name = name.to_owned();
+        added.or_else(|why| self.fail(&name, why))
+    }
+
+    fn fail(&mut self, package: &str, why: String) -> Result<(), String> {
+        if package.is_empty() {
+            return Err(why);
+        }
+        let package = self
+            .packages
+            .entry(package.to_owned())
+            .or_insert_with_key(|name| Package { name: name.clone(), ..Package::default() });
+        package.broken.get_or_insert(why);
+        Ok(())
+    }
+}
+
+fn replaced(package: &mut Package, blob: &Blob<'_>, was_there: bool) {
+    if was_there {
+        package.replaced.push((blob.schema.to_string(), blob.name.to_string()));
+    }
+}
+
+fn add_package(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
+    replaced(package, blob, package.is_declared);
+    package.is_declared = true;
+    package.default_channel = blob.fields.text("defaultChannel")?.into_owned();
+    package.description = blob.fields.text("description")?.into_owned();
+    let icon: Option<Fields> = blob.fields.parse("icon")?;
+    package.icon = icon.map(|icon| icon.text("mediatype")).transpose()?.unwrap_or_default().into_owned();
+    Ok(())
+}
+
+fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
+    let entries = blob.fields.list::<Option<Fields>>("entries")?.into_iter().map(|fields| {
+        let Some(fields) = fields else { return Ok(Entry::default()) };
+        Ok(Entry {
+            name: fields.text("name")?.into_owned(),
+            replaces: fields.text("replaces")?.into_owned(),
+            skips: fields.list("skips")?,
+            skip_range: fields.text("skipRange")?.into_owned(),
+        })
+    });
+    let channel = Channel { name: blob.name.to_string(), entries: entries.collect::<Result<_, String>>()? };
+    let before = package.channels.insert(channel.name.clone(), channel);
+    replaced(package, blob, before.is_some());
+    Ok(())
+}
+
+fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(), String> {
+    let is_kept = keep.properties_of.contains(&package.name);
+    let looks_at_csv = keep.csv == Csvs::All || keep.csv == Csvs::Kept && is_kept;
+    let mut bundle = Bundle {
+        name: blob.name.to_string(),
+        image: if is_kept { blob.fields.text("image")?.into_owned() } else { String::new() },
+        ..Bundle::default()
+    };
+    for property in blob.fields.list::<Option<Fields>>("properties")?.into_iter().flatten() {
+        let kind = property.text("type")?;
+        let Some(value) = property.get("value") else { continue };
+        match &*kind {
+            OBJECT => {
+                bundle.objects += 1;
+                if looks_at_csv && bundle.csv.as_ref().is_none_or(|csv| csv.webhooks.is_none()) {
+                    let found = Csv::of_object(value).map_err(|why| format!("{OBJECT}: {why}"))?;
+                    bundle.csv = found.or(bundle.csv);
+                }
+            }
+            METADATA if looks_at_csv => {
+                let found = Csv::of_metadata(value).map_err(|why| format!("{METADATA}: {why}"))?;
+                bundle.csv.get_or_insert(found);
+            }
+            METADATA => {}
+            PACKAGE => add_version(&mut bundle, value)?,
+            kind => bundle.requires |= REQUIRED.contains(&kind),
+        }
+        if is_kept && kind != OBJECT && kind != METADATA {
+            bundle.properties.push(Property { kind: kind.into_owned(), value: compact(value.get()).into_owned() });
+        }
+    }
+    let before = package.bundles.insert(bundle.name.clone(), bundle);
+    replaced(package, blob, before.is_some());
+    Ok(())
+}
+
+fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
+    let fields: Fields = serde_json::from_str(value.get()).map_err(|error| format!("{PACKAGE}: {}", plain(&error)))?;
+    // Of several, which is a mistake, the first one counts.
+    if bundle.packages.is_empty() {
+        bundle.version = fields.text("version")?.into_owned();
+    }
+    bundle.packages.push(fields.text("packageName")?.into_owned());
+    Ok(())
+}
+
+fn add_deprecations(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
+    let entries = blob.fields.list::<Option<Fields>>("entries")?.into_iter().flatten().map(|fields| {
+        let reference: Option<Fields> = fields.parse("reference")?;
+        let part = |name| reference.as_ref().map_or(Ok("".into()), |reference| reference.text(name));
+        Ok(Deprecation {
+            schema: part("schema")?.into_owned(),
+            name: part("name")?.into_owned(),
+            message: fields.text("message")?.into_owned(),
+        })
+    });
+    package.deprecations = entries.collect::<Result<_, String>>()?;
+    package.deprecation_blobs += 1;
+    Ok(())
+}

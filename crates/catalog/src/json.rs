@@ -1,0 +1,126 @@
+//! JSON looked at without a tree: the keys of an object and the text of each value.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::value::RawValue;
+
+/// The keys and values of an object, in the order of the text. Of a key that is written twice the last one counts.
+#[derive(Debug)]
+pub(crate) struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// The value of a field. Go takes its name in any case.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        let found = self.0.iter().rev().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        // null leaves a field as it is.
+        found.map(|(_, value)| *value).filter(|value| value.get() != "null")
+    }
+
+    /// A string; empty where there is none.
+    pub fn text(&self, name: &str) -> Result<Cow<'a, str>, String> {
+        self.parse::<Text>(name).map(|text| text.map_or(Cow::Borrowed(""), |text| text.0))
+    }
+
+    /// The value of a field as `T`.
+    pub fn parse<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, String> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        serde_json::from_str(value.get()).map(Some).map_err(|error| format!("{name}: {}", plain(&error)))
+    }
+
+    /// A list, empty where there is none.
+    pub fn list<T: Deserialize<'a>>(&self, name: &str) -> Result<Vec<T>, String> {
+        // An item that is null leaves the zero value.
+        self.parse(name).map(Option::unwrap_or_default)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+                while let Some(Text(key)) = map.next_key()? {
+                    let value = map.next_value()?;
+                    match fields.iter_mut().find(|(known, _)| *known == key) {
+                        Some(field) => field.1 = value,
+                        None => fields.push((key, value)),
+                    }
+                    if fields.len() > MOST_FIELDS {
+                        return Err(A::Error::custom("an object with more than 10000 fields"));
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// Of a hostile object each field would be looked for among all others.
+const MOST_FIELDS: usize = 10_000;
+
+/// A string, borrowed where nothing in it is escaped.
+#[derive(Debug)]
+pub(crate) struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Either)
+    }
+}
+
+/// serde's message without the place in a text that nobody sees.
+pub(crate) fn plain(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
+}
+
+/// JSON without the blanks between its parts; what is written stays as it is written.
+pub(crate) fn compact(json: &str) -> Cow<'_, str> {
+    let (mut out, mut copied) = (String::new(), 0);
+    let (mut inside, mut escaped) = (false, false);
+    for (at, byte) in json.bytes().enumerate() {
+        if inside {
+            inside = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else if byte == b'"' {
+            inside = true;
+        } else if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            out.push_str(&json[copied..at]);
+            copied = at + 1;
+        }
+    }
+    match copied {
+        0 => Cow::Borrowed(json),
+        _ => {
+            out.push_str(&json[copied..]);
+            Cow::Owned(out)
+        }
+    }
+}

@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+mod blob;
+pub mod constraint;
+pub mod csv;
+mod files;
+pub mod graph;
+mod index;
+mod json;
+pub mod mistakes;
+mod package;
+pub mod skip_range;
+mod stream;
+#[cfg(test)]
+mod tests;
+pub mod version;
+
+pub use blob::{Blob, Schema};
+pub use constraint::Constraint;
+pub use files::{Unreadable, files};
+pub use index::{Catalog, Csvs, Keep};
+pub use package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, Property, REQUIRED};
+pub use skip_range::SkipRange;
+pub use stream::{Error, MOST_BYTES, MOST_BYTES_OF_BLOB, read};
+pub use version::{Version, VersionRelease};

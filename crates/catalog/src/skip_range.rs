@@ -1,0 +1,204 @@
+//! The range language of `skipRange` and of `olm.package.required`: that of blang/semver v4.0.0.
+//!
+//! It takes full versions only, compares pre-releases plainly, and knows `x` at the end of a version. Texts and results
+//! are the library's, its oddities included: a test compares them with it.
+
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use gantry_schema::gotext::quote;
+use regex::Regex;
+
+use super::version::Version;
+
+/// A digit of any script: that is what the library looks for, though only those of ASCII can be in a version.
+static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{Nd}").expect("a pattern"));
+
+/// A range of versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkipRange {
+    /// One of the groups holds; of a group, all comparisons hold.
+    groups: Vec<Vec<Comparison>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Comparison {
+    operator: Operator,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+impl SkipRange {
+    /// Reads a range; the error is the library's text.
+    pub fn parse(text: &str) -> Result<SkipRange, String> {
+        let parts = parts(text);
+        let mut groups = Vec::new();
+        // Wildcards of all groups are expanded before the first comparison is read, and errors come in that order.
+        for group in alternatives(&parts)? {
+            let mut expanded = Vec::new();
+            for part in group {
+                match part.contains('x') {
+                    true => expanded.extend(expand(part)?),
+                    false => expanded.push(part.clone()),
+                }
+            }
+            groups.push(expanded);
+        }
+        let groups = groups.iter().map(|group| group.iter().map(|part| comparison(part)).collect());
+        Ok(SkipRange { groups: groups.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether the range has the version in it.
+    pub fn contains(&self, version: &Version) -> bool {
+        // The library has no function for an empty group (`a || || b`) and panics where it would call it: with a panic
+        // nothing is updated.
+        let reached = self.groups.iter().take_while(|group| !group.is_empty());
+        reached.into_iter().any(|group| group.iter().all(|comparison| comparison.holds(version)))
+    }
+}
+
+impl Comparison {
+    fn holds(&self, version: &Version) -> bool {
+        let order = version.precedence(&self.version);
+        match self.operator {
+            Operator::Equal => order == Ordering::Equal,
+            Operator::NotEqual => order != Ordering::Equal,
+            Operator::Greater => order == Ordering::Greater,
+            Operator::GreaterOrEqual => order != Ordering::Less,
+            Operator::Less => order == Ordering::Less,
+            Operator::LessOrEqual => order != Ordering::Greater,
+        }
+    }
+}
+
+/// The parts between blanks. A blank behind an operator separates nothing, and a part of one byte is dropped.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    let (mut start, mut before) = (0, b' ');
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == b' ' && !matches!(before, b'>' | b'<' | b'=') {
+            if start + 1 < at {
+                parts.push(&text[start..at]);
+            }
+            start = at + 1;
+        } else if byte != b' ' {
+            before = byte;
+        }
+    }
+    if start + 1 < text.len() {
+        parts.push(&text[start..]);
+    }
+    parts.into_iter().map(|part| part.replace(' ', "")).collect()
+}
+
+/// The groups between `||`.
+fn alternatives(parts: &[String]) -> Result<Vec<&[String]>, String> {
+    let (mut groups, mut start) = (Vec::new(), 0);
+    for (at, _) in parts.iter().enumerate().filter(|(_, part)| *part == "||") {
+        if at == 0 {
+            return Err("First element in range is '||'".to_owned());
+        }
+        groups.push(&parts[start..at]);
+        start = at + 1;
+    }
+    if start == parts.len() {
+        return Err("Last element in range is '||'".to_owned());
+    }
+    groups.push(&parts[start..]);
+    Ok(groups)
+}
+
+/// The operator and the version, which begins at the first digit.
+fn split(part: &str) -> Result<(&str, &str), String> {
+    match DIGIT.find(part) {
+        Some(found) => Ok((part[..found.start()].trim(), &part[found.start()..])),
+        None => Err(format!("Could not get version from string: {}", quote(part))),
+    }
+}
+
+fn comparison(part: &str) -> Result<Comparison, String> {
+    let (operator, text) = split(part)?;
+    let whole = || quote(&format!("{operator}{text}"));
+    let read = || {
+        let known = match operator {
+            "" | "=" | "==" => Operator::Equal,
+            "!" | "!=" => Operator::NotEqual,
+            ">" => Operator::Greater,
+            ">=" => Operator::GreaterOrEqual,
+            "<" => Operator::Less,
+            "<=" => Operator::LessOrEqual,
+            _ => return Err(format!("Could not parse comparator {} in {}", quote(operator), whole())),
+        };
+        let version = Version::parse(text)
+            .map_err(|error| format!("Could not parse version {} in {}: {error}", quote(text), whole()))?;
+        Ok(Comparison { operator: known, version })
+    };
+    read().map_err(|error| format!("Could not parse Range {}: {error}", quote(part)))
+}
+
+/// Which part of a version the wildcard at its end stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wildcard {
+    Minor,
+    Patch,
+    /// None that the library knows: `x` stands somewhere else.
+    Unknown,
+}
+
+/// The comparisons that a part with an `x` stands for.
+fn expand(part: &str) -> Result<Vec<String>, String> {
+    let (operator, text) = split(part)?;
+    let wildcard = match text.split('.').collect::<Vec<_>>()[..] {
+        [_, "x"] => Wildcard::Minor,
+        [_, _, "x"] => Wildcard::Patch,
+        _ => Wildcard::Unknown,
+    };
+    let lowest = lowest(text);
+    let above = || match wildcard {
+        Wildcard::Minor => increment(&lowest, 0),
+        Wildcard::Patch => increment(&lowest, 1),
+        Wildcard::Unknown => String::new(),
+    };
+    Ok(match operator {
+        ">" => vec![format!(">={}", above())],
+        ">=" => vec![format!(">={lowest}")],
+        "<" => vec![format!("<{lowest}")],
+        "<=" => vec![format!("<{}", above())],
+        "" | "=" | "==" => vec![format!(">={lowest}"), format!("<{}", above())],
+        "!" | "!=" => vec![format!("<{lowest}"), format!(">={}", above())],
+        // The operator is lost, and with it what is wrong with it.
+        _ => vec![lowest],
+    })
+}
+
+/// The version with zeros for its wildcards.
+fn lowest(text: &str) -> String {
+    let text = text.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
+    match text.matches('.').count() {
+        1 => format!("{text}.0"),
+        _ => text,
+    }
+}
+
+/// The version with the number at `at` made one more; nothing where that is none.
+fn increment(text: &str, at: usize) -> String {
+    let mut parts: Vec<String> = text.split('.').map(str::to_owned).collect();
+    let Some(next) = parts.get(at).and_then(|part| one_more(part)) else { return String::new() };
+    parts[at] = next;
+    parts.join(".")
+}
+
+/// Go's `Atoi` and `Itoa` around an addition, which wraps.
+fn one_more(text: &str) -> Option<String> {
+    let number: i64 = text.parse().ok()?;
+    Some(number.wrapping_add(1).to_string())
+}

@@ -1,0 +1,232 @@
+//! A stream of blobs: YAML documents, or JSON objects one after another, packed with gzip or not.
+//!
+//! Only one blob is in memory at a time. How the two are told apart is as in Kubernetes' `YAMLOrJSONDecoder`.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
+
+use flate2::bufread::MultiGzDecoder;
+use gantry_yaml as yaml;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Deserializer;
+
+use crate::blob::Blob;
+use crate::json::{Fields, plain};
+
+/// The longest blob that is read.
+pub const MOST_BYTES_OF_BLOB: usize = 32 << 20;
+/// The most that is read of a catalog, unpacked.
+pub const MOST_BYTES: u64 = 4 << 30;
+/// What is read at once.
+const CHUNK: usize = 256 << 10;
+/// How packed text begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Why a catalog cannot be read, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The line on which the blob begins, from 1, or the one that is wrong, where that is known.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Reads a stream to its end and hands on each blob. It ends with the first error, that of `each` included.
+pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+    let mut input = BufReader::with_capacity(CHUNK, input);
+    let is_packed = input.fill_buf().map_err(|error| failed(1, &error))?.starts_with(&GZIP);
+    match is_packed {
+        true => Stream::new(MultiGzDecoder::new(input)).read(each),
+        false => Stream::new(input).read(each),
+    }
+}
+
+fn failed(line: usize, error: &io::Error) -> Error {
+    Error { line, message: format!("cannot be read: {error}") }
+}
+
+struct Stream<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// Where in the buffer begins what was not handed on yet.
+    start: usize,
+    /// How many bytes of the buffer were read.
+    end: usize,
+    is_at_end: bool,
+    /// How much is still read.
+    left: u64,
+    /// The line at `start`.
+    line: usize,
+}
+
+impl<R: Read> Stream<R> {
+    fn new(input: R) -> Self {
+        Stream { input, buffer: Vec::new(), start: 0, end: 0, is_at_end: false, left: MOST_BYTES, line: 1 }
+    }
+
+    fn read(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+        self.skip_blanks()?;
+        if self.rest().first() != Some(&b'{') {
+            return self.yaml(each);
+        }
+        let mut count = 0;
+        while !self.rest().is_empty() {
+            match self.json(each)? {
+                Ok(()) => count += 1,
+                // YAML may begin with a brace, too. What has two objects is JSON.
+                Err(_) if count <= 1 => return self.yaml(each),
+                Err(error) => return Err(error),
+            }
+            self.skip_blanks()?;
+        }
+        Ok(())
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        Error { line: self.line, message: message.into() }
+    }
+
+    /// Reads at least as much again as there is, so that what is looked at again and again is not read over and over.
+    fn fill(&mut self) -> Result<(), Error> {
+        let there = self.end - self.start;
+        if there > MOST_BYTES_OF_BLOB {
+            let most = MOST_BYTES_OF_BLOB >> 20;
+            return Err(self.error(format!("a blob is longer than {most} MiB")));
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, there);
+        let wanted = there.max(CHUNK);
+        self.buffer.resize(there + wanted, 0);
+        while self.end < self.buffer.len() {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => {
+                    self.is_at_end = true;
+                    break;
+                }
+                Ok(count) => {
+                    self.end += count;
+                    self.left = self.left.saturating_sub(count as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(self.line, &error)),
+            }
+        }
+        match self.left {
+            0 => Err(self.error(format!("the catalog is longer than {} GiB", MOST_BYTES >> 30))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on behind so many bytes.
+    fn consume(&mut self, count: usize) {
+        self.line += memchr::memchr_iter(b'\n', &self.buffer[self.start..self.start + count]).count();
+        self.start += count;
+        // What one long blob needed is not kept for the others.
+        if self.start == self.end && self.buffer.len() > 4 * CHUNK {
+            self.buffer = Vec::new();
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    fn skip_blanks(&mut self) -> Result<(), Error> {
+        loop {
+            let blanks = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            self.consume(blanks);
+            if !self.rest().is_empty() || self.is_at_end {
+                return Ok(());
+            }
+            self.fill()?;
+        }
+    }
+
+    /// The next JSON object; the inner error is one of the text, which may be something else than JSON.
+    fn json(&mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<Result<(), Error>, Error> {
+        loop {
+            let text = &self.buffer[self.start..self.end];
+            let mut values = Deserializer::from_slice(text).into_iter::<Fields>();
+            let error = match values.next() {
+                Some(Ok(fields)) => {
+                    let length = values.byte_offset();
+                    let Ok(text) = std::str::from_utf8(&text[..length]) else {
+                        return Err(self.error("it is not UTF-8"));
+                    };
+                    let blob = Blob::new(text, fields).map_err(|message| self.error(message))?;
+                    each(&blob).map_err(|message| self.error(message))?;
+                    self.consume(length);
+                    return Ok(Ok(()));
+                }
+                Some(Err(error)) => error,
+                None => return Ok(Ok(())),
+            };
+            if !error.is_eof() || self.is_at_end {
+                let line = self.line + error.line().saturating_sub(1);
+                return Ok(Err(Error { line, message: plain(&error) }));
+            }
+            self.fill()?;
+        }
+    }
+
+    fn yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+        loop {
+            let document = self.document()?;
+            if document.is_empty() {
+                return Ok(());
+            }
+            let Ok(text) = std::str::from_utf8(&self.buffer[document.clone()]) else {
+                return Err(self.error("it is not UTF-8"));
+            };
+            // An empty document is no blob, and OLM does not pass over it either.
+            let json = yaml::to_json(text)
+                .map_err(|error| Error { line: self.line + error.line.saturating_sub(1), message: error.message })?
+                .ok_or_else(|| self.error("object '' is missing root schema field"))?;
+            let mut deserializer = Deserializer::from_str(&json.text);
+            let fields = Fields::deserialize(&mut deserializer).map_err(|error| self.error(plain(&error)))?;
+            let blob = Blob::new(&json.text, fields).map_err(|message| self.error(message))?;
+            each(&blob).map_err(|message| self.error(message))?;
+            self.consume(document.len());
+            self.separator()?;
+        }
+    }
+
+    /// Where the next YAML document is in the buffer: up to a line that begins with `---`. A first line that does belongs to
+    /// it.
+    fn document(&mut self) -> Result<Range<usize>, Error> {
+        let mut looked_at = 0;
+        loop {
+            let rest = self.rest();
+            if let Some(at) = memmem::find(&rest[looked_at..], b"\n---") {
+                return Ok(self.start..self.start + looked_at + at + 1);
+            }
+            if self.is_at_end {
+                return Ok(self.start..self.end);
+            }
+            // A separator may be cut in two.
+            looked_at = rest.len().saturating_sub(3);
+            self.fill()?;
+        }
+    }
+
+    /// Goes behind the line that separates two documents.
+    fn separator(&mut self) -> Result<(), Error> {
+        let end = loop {
+            match memchr::memchr(b'\n', self.rest()) {
+                Some(at) => break at + 1,
+                None if self.is_at_end => break self.rest().len(),
+                None => self.fill()?,
+            }
+        };
+        let line = String::from_utf8_lossy(self.rest()[..end].strip_prefix(b"---").unwrap_or_default());
+        match line.trim() {
+            "" => {}
+            comment if comment.starts_with('#') => {}
+            other => return Err(self.error(format!("invalid Yaml document separator: {other}"))),
+        }
+        self.consume(end);
+        Ok(())
+    }
+}

@@ -1,0 +1,2 @@
+mod ranges;
+mod reading;
