@@ -10,6 +10,7 @@
 mod app;
 mod apply;
 mod bounded;
+mod catalog;
 pub mod cli;
 pub mod cluster;
 pub mod config;

@@ -19,6 +19,15 @@ pub enum Format {
     Json,
 }
 
+/// How `gantry catalog` answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CatalogFormat {
+    Human,
+    Json,
+    Mermaid,
+    Dot,
+}
+
 /// Which objects a diff shows line by line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DiffKind {

@@ -3,6 +3,7 @@
 mod app;
 mod apps;
 mod before;
+mod catalog;
 mod diffs;
 mod file;
 mod flow;
@@ -39,6 +40,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Apps(args) => Box::pin(apps::run(args, host)).await,
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
+        Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),

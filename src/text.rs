@@ -129,6 +129,19 @@ pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
+/// Rows with columns as wide as their widest text and two spaces between them, each text made harmless.
+pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let shown: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|text| sanitize(text).into_owned())).collect();
+    let wide = |column: usize| shown.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(wide).collect();
+    let line = |row: &[String; N]| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(text, width)| pad(text, *width)).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    shown.iter().map(line).collect()
+}
+
 /// Breaks text into lines of at most `columns` terminal columns, at spaces only: a word that is longer stays whole, so
 /// that a command or a path can still be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<&str> {

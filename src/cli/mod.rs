@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::options::{ColorChoice, DiffKind, Format, OutputSpec, PruneFlag, PruneMax, TargetSpec};
+use crate::options::{CatalogFormat, ColorChoice, DiffKind, Format, OutputSpec, PruneFlag, PruneMax, TargetSpec};
 use crate::plan::filter::Filter;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
@@ -40,6 +40,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
+    /// Look into catalogs of operators: packages, channels, versions, and the ways between them
+    Catalog(CatalogArgs),
     /// List the checks and their rules, or explain one
     Rules(RulesArgs),
     /// Show the merged configuration, or its JSON Schema
@@ -459,6 +461,39 @@ pub struct PermissionsArgs {
     /// The name of the Roles, ClusterRoles and bindings
     #[arg(long, value_name = "NAME", default_value = "gantry-deploy")]
     pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct CatalogArgs {
+    /// A package; without it all packages are listed
+    pub package: Option<String>,
+
+    /// A channel of the package, or a bundle, or its version
+    pub item: Option<String>,
+
+    /// A catalog: a file, a folder or a URL with file-based catalogs; can be repeated, beside those of the configuration
+    #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
+    pub catalogs: Vec<String>,
+
+    /// Only bundles that OLM v1 supports: with AllNamespaces and without webhooks, one line each
+    #[arg(long, conflicts_with_all = ["from", "item"])]
+    pub supported: bool,
+
+    /// Where one can go from this version or bundle of the package, over the edges of the channel that is named, or all
+    #[arg(long, value_name = "VERSION", requires = "package")]
+    pub from: Option<String>,
+
+    /// The shortest way to this version or bundle
+    #[arg(long, value_name = "VERSION", requires = "from")]
+    pub to: Option<String>,
+
+    /// The output format; json: the blobs of the catalog as they are, one on each line; mermaid, dot: the upgrade graph of
+    /// a package or channel as a picture [default: human]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT")]
+    pub output: Option<CatalogFormat>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
 use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 
+use super::catalogs;
 use super::custom;
 use super::keys::{
     self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS, TEMPLATE_RULES,
@@ -233,10 +234,14 @@ impl Reader<'_> {
         if key.kind == Kind::Labels {
             return self.labels(key.path, entry);
         }
-        if key.kind == Kind::Bindings {
+        if matches!(key.kind, Kind::Bindings | Kind::Catalogs) {
             match &entry.value.data {
                 Data::Sequence(_) => {
-                    let list = self.located(&entry.key_span, &entry.value);
+                    let mut list = self.located(&entry.key_span, &entry.value);
+                    if key.kind == Kind::Catalogs {
+                        self.reading.problems.extend(catalogs::check_document(&list, self.text.confined_to.is_none()));
+                        catalogs::start_at_folder(&mut list, self.text.folder);
+                    }
                     self.layer.lists.insert(key.path, list);
                 }
                 _ => self.problem(&entry.value.span, format!("{} is not a list", key.path), None),

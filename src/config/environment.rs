@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
 use crate::problem::{Problem, did_you_mean};
 
+use super::catalogs;
 use super::document::Reading;
 use super::keys::{self, KEYS, Key, PREFLIGHT_VARIABLE};
 use super::layer::{self, Layer, LayerData, Place};
@@ -46,6 +47,8 @@ pub struct Overrides {
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
     pub redact: bool,
+    /// `NAME=PATH` or `NAME=URL`.
+    pub catalogs: Vec<String>,
 }
 
 /// The names of checks that a flag or variable gave: exactly these run.
@@ -143,6 +146,10 @@ impl Overrides {
                 Ok(value) => flags.set(key.path, layer::value(&value), place),
                 Err(why) => reading.problems.push(place.problem(why)),
             }
+        }
+        match catalogs::of_flags(&self.catalogs) {
+            Ok(list) => flags.lists.extend(list.map(|list| (catalogs::CATALOGS, list))),
+            Err(problem) => reading.problems.push(problem),
         }
         reading.layers.push(flags);
         reading

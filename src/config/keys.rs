@@ -10,6 +10,7 @@ use crate::app;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
 use crate::problem::not_one_of;
 
+use super::catalogs::CATALOGS;
 use super::duration;
 
 /// `apiVersion` of gantry's own documents.
@@ -79,6 +80,8 @@ pub enum Kind {
     Waivers,
     /// Labels and their values.
     Labels,
+    /// Where the metadata of packages comes from: see [`super::catalogs`].
+    Catalogs,
     /// A list of rules about objects, to which every layer adds: see [`super::lists`].
     Bindings,
 }
@@ -111,6 +114,7 @@ pub struct Key {
 pub const KEYS: &[Key] = &[
     Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
     Key { path: WAIVERS, kind: Kind::Waivers, reach: Reach::Files, default: None, flag: None },
+    Key { path: CATALOGS, kind: Kind::Catalogs, reach: Reach::Files, default: None, flag: None },
     Key { path: "changeGroupBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "changeRuleBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "waitRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
@@ -176,7 +180,7 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
 impl Key {
     /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
     pub fn variable(&self) -> Option<String> {
-        if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Labels | Kind::Bindings) {
+        if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Catalogs | Kind::Labels | Kind::Bindings) {
             return None;
         }
         let mut name = String::from("GANTRY_");
@@ -214,7 +218,7 @@ impl Key {
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
-            Kind::Rules | Kind::Waivers | Kind::Labels | Kind::Bindings => Ok(()),
+            Kind::Rules | Kind::Waivers | Kind::Catalogs | Kind::Labels | Kind::Bindings => Ok(()),
             Kind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
                 let items = value.as_array().ok_or_else(wrong)?;

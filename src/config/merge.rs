@@ -3,6 +3,7 @@
 use figment::Figment;
 use figment::value::{Tag, Value};
 
+use super::catalogs::{self, CATALOGS};
 use super::keys::KEYS;
 use super::layer::{self, Layer, LayerData, Path, Place, Places};
 use super::lists;
@@ -35,6 +36,7 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
     let origins = Origins { figment: &figment, layers };
     let mut tree = origins.locate(&figment.find_value("")?, &mut Vec::new());
     if let LocatedData::Map(map) = &mut tree.data {
+        map.extend(catalogs::merge(layers).map(|list| (CATALOGS.to_owned(), list)));
         map.extend(lists::names().filter_map(|name| Some((name.to_owned(), lists::merge(layers, name)?))));
     }
     let mut rules: Option<Vec<String>> = None;

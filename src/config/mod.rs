@@ -9,6 +9,7 @@
 //! everything in it has been found good. [`select`] decides which checks run. Nothing in here reads the process's
 //! environment or sends a request: the surroundings are handed in by [`Loader`].
 
+mod catalogs;
 mod check;
 mod custom;
 mod document;
@@ -38,6 +39,7 @@ use std::path::{Path, PathBuf};
 use crate::manifest::Origin;
 use crate::problem::{Error, Problem, Result};
 
+pub use catalogs::{CatalogContent, CatalogSource};
 pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
 pub use custom::{CustomCheck, Definition, Withheld};
 pub use environment::Overrides;
@@ -103,11 +105,14 @@ impl Loader {
         reading.problems.extend(problems);
         let (rules, problems) = lists::read(&merged.tree, &reading.layers);
         reading.problems.extend(problems);
+        let (catalogs, problems) = catalogs::read(merged.tree.at(catalogs::CATALOGS));
+        reading.problems.extend(problems);
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
         }
         let select::Selection { checks, own, switches, .. } = selection;
-        let settings = Settings::new(merged, checks, own, (waivers, rules), switches).map_err(Error::usage)?;
+        let settings =
+            Settings::new(merged, checks, own, (waivers, rules, catalogs), switches).map_err(Error::usage)?;
         Ok(Loaded { settings, notices: reading.notices })
     }
 

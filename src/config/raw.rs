@@ -23,6 +23,10 @@ pub(super) struct Raw {
     #[serde(default, rename = "waivers")]
     #[schemars(with = "Option<Vec<RawWaiver>>")]
     pub _waivers: Option<Value>,
+    /// Where the metadata of packages comes from. Entries of several files merge by name. Not allowed among the manifests.
+    #[serde(default, rename = "catalogs")]
+    #[schemars(with = "Option<Vec<RawCatalog>>")]
+    pub _catalogs: Option<Value>,
     /// Change groups of all objects that the matchers fit. The lists of several files add up.
     #[serde(default, rename = "changeGroupBindings")]
     #[schemars(with = "Option<Vec<RawGroupBinding>>")]
@@ -109,6 +113,32 @@ pub(super) struct Raw {
     /// When the terminal output is coloured.
     #[schemars(with = "Option<RawColor>")]
     pub color: Option<String>,
+}
+
+/// A catalog: one of path and url.
+#[derive(JsonSchema)]
+#[schemars(rename = "Catalog", extend("not" = {"required": ["path", "url"]}))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+struct RawCatalog {
+    /// The name of its ClusterCatalog.
+    #[schemars(length(min = 1))]
+    name: String,
+    /// A file-based catalog: a file, or a folder of files. A relative path starts at the folder of the config file.
+    #[schemars(length(min = 1))]
+    path: Option<String>,
+    /// The address of a catalog. Not allowed in gantry.yaml.
+    #[schemars(regex(pattern = r"^https?://"))]
+    url: Option<String>,
+    /// Certificates (PEM) of those that may vouch for the server of url.
+    #[schemars(length(min = 1))]
+    ca_file: Option<String>,
+    /// Of several catalogs that have a package, the one of the highest priority is taken.
+    priority: Option<i32>,
+    /// What selectors of ClusterExtensions are about.
+    labels: Option<BTreeMap<String, String>>,
+    /// false: nothing can be installed from it.
+    available: Option<bool>,
 }
 
 /// Time limits, written as 30s, 2m or 1h30m.

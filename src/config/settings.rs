@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::catalogs::CatalogSource;
 use super::custom::CustomCheck;
 use super::keys;
 use super::lists::Rules;
@@ -24,6 +25,8 @@ pub struct Settings {
     pub waivers: Vec<Waiver>,
     /// Rules about objects, those of all layers.
     pub rules: Rules,
+    /// Where the metadata of packages comes from.
+    pub catalogs: Vec<CatalogSource>,
     pub warn_only: bool,
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
@@ -82,7 +85,7 @@ impl Settings {
         merged: Merged,
         checks: Vec<SelectedCheck>,
         custom_checks: Vec<CustomCheck>,
-        (waivers, rules): (Vec<Waiver>, Rules),
+        (waivers, rules, catalogs): (Vec<Waiver>, Rules, Vec<CatalogSource>),
         switches: Vec<Switch>,
     ) -> std::result::Result<Settings, Problem> {
         let Merged { raw, tree, .. } = merged;
@@ -103,6 +106,7 @@ impl Settings {
             custom_checks,
             waivers,
             rules,
+            catalogs,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,
             kubeconfig: raw.kubeconfig.map(PathBuf::from),

@@ -353,7 +353,7 @@ fn a_document_is_strict_and_tells_everything_at_once() {
     );
     assert!(
         found[10].starts_with(
-            "gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, waivers, changeGroupBindings"
+            "gantry.yaml:12:1: unknown key \"zzz\" | known keys: preflightRules, waivers, catalogs, changeGroupBindings"
         ),
         "{found:#?}"
     );
@@ -443,7 +443,10 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
         ("manifests", "manifests/config.yaml:8:18")
     );
     let others = |key: &&Key| {
-        !matches!(key.kind, keys::Kind::Rules | keys::Kind::Waivers | keys::Kind::Labels | keys::Kind::Bindings)
+        !matches!(
+            key.kind,
+            keys::Kind::Rules | keys::Kind::Waivers | keys::Kind::Catalogs | keys::Kind::Labels | keys::Kind::Bindings
+        )
     };
     for key in KEYS.iter().filter(others).filter(|key| !key.path.contains('.')) {
         let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();

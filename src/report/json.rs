@@ -3,6 +3,7 @@
 //! The bytes are a function of the report alone: keys come in the order of the fields, lists in the order of the
 //! run. A test makes `docs/report.schema.json` from its types; `UPDATE_DOCS=1 cargo test` rewrites it.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -25,20 +26,35 @@ pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()
     out.write_all(b"\n")
 }
 
+/// JSON text with hostile characters escaped. Beside strings there are none in it.
+pub fn harmless(json: &str) -> Cow<'_, str> {
+    if json.is_ascii() && !json.contains('\u{7f}') || !json.chars().any(text::is_hostile) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = Vec::with_capacity(json.len() + 64);
+    // Memory takes everything.
+    let _ = write_harmless(json, &mut out);
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn write_harmless<W: ?Sized + Write>(text: &str, out: &mut W) -> io::Result<()> {
+    let mut rest = text;
+    while let Some((at, hostile)) = rest.char_indices().find(|(_, c)| text::is_hostile(*c)) {
+        out.write_all(&rest.as_bytes()[..at])?;
+        for unit in hostile.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}")?;
+        }
+        rest = &rest[at + hostile.len_utf8()..];
+    }
+    out.write_all(rest.as_bytes())
+}
+
 /// serde_json's indentation, with hostile characters escaped.
 struct Harmless<'a>(PrettyFormatter<'a>);
 
 impl Formatter for Harmless<'_> {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((at, hostile)) = rest.char_indices().find(|(_, c)| text::is_hostile(*c)) {
-            out.write_all(&rest.as_bytes()[..at])?;
-            for unit in hostile.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            rest = &rest[at + hostile.len_utf8()..];
-        }
-        out.write_all(rest.as_bytes())
+        write_harmless(fragment, out)
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! build on; `docs/report.schema.json` is generated from these types and a test holds it fresh. Nothing here
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
+pub mod catalog;
 pub mod human;
 pub mod json;
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
 use crate::readiness::State;
 use crate::resource::ObjectRef;
-use crate::text::{self, sanitize};
+use crate::text::{self, sanitize, table};
 
 const PAGE: u32 = 500;
 
@@ -277,17 +277,4 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
     }
     parent.delete(&target).await.map_err(Error::failed)?;
     Ok(format!("Forgot the app {name}; {objects} stay in the cluster\n"))
-}
-
-/// Columns as wide as their widest text, two spaces between them.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let shown: Vec<[String; N]> =
-        rows.iter().map(|row| row.each_ref().map(|text| sanitize(text).into_owned())).collect();
-    let width = |column: usize| shown.iter().map(|row| text::width(&row[column])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(text, width)| text::pad(text, *width)).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    shown.iter().map(line).collect()
 }

@@ -11,6 +11,7 @@ use gantry::preflight::registry;
 /// What each file is loaded with, the file itself last, and the `mode` and `failMode` that come out.
 const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["team-defaults.yaml"], Mode::Error, Some("closed")),
+    (&["catalogs.yaml"], Mode::Error, None),
     (&["warn-only.yaml"], Mode::Warn, None),
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),

@@ -5,6 +5,7 @@
 #[allow(dead_code)]
 mod sentences;
 
+mod catalog;
 mod config_examples;
 mod crd_rules;
 mod dir_target;

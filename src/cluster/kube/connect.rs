@@ -231,14 +231,17 @@ fn load(
 }
 
 fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, Problem> {
+    certificates_of(pem).ok_or_else(|| {
+        Problem::new(format!("the certificate authority of {cluster} contains no PEM certificate"))
+            .help("check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig")
+    })
+}
+
+/// The certificates of a PEM file; `None` where it has none, or something else.
+pub(super) fn certificates_of(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let certificates: std::result::Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.map(|der| der.to_vec())).collect();
-    match certificates {
-        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(Problem::new(format!("the certificate authority of {cluster} contains no PEM certificate")).help(
-            "check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig",
-        )),
-    }
+    certificates.ok().filter(|certificates| !certificates.is_empty())
 }
 
 /// Without user information, which a URL may carry.

@@ -168,7 +168,7 @@ pub fn via(peer: &Peer) -> String {
 }
 
 /// Every error below this one. An `io::Error` does not name what it wraps as its source but what lies below that.
-fn chain<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
+pub(super) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
     let mut chain = vec![error];
     while let Some(&last) = chain.last().filter(|_| chain.len() < 32) {
         let wrapped = last.downcast_ref::<io::Error>().and_then(io::Error::get_ref);

@@ -15,6 +15,7 @@ mod connect;
 mod credentials;
 mod delete;
 mod discover;
+pub mod download;
 mod dry_run;
 mod errors;
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! The catalogs of the configuration, read: files, folders and what stands behind URLs, as streams of blobs.
+//!
+//! What the blobs mean is `gantry-catalog`'s business. Nothing is kept here: a catalog may have 250 MB.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use gantry_catalog::Blob;
+use tokio::sync::mpsc;
+
+use crate::cluster::kube::download::{Part, download};
+use crate::config::{CatalogContent, CatalogSource};
+use crate::parallel::apart;
+use crate::problem::{Error, Location, Problem, Result};
+
+/// Parts of an answer that may wait for their reader.
+const WAITING_PARTS: usize = 16;
+
+/// Says which catalogs name a file that is not there, before anything is read or asked for.
+pub fn check(sources: &[CatalogSource], working_directory: &Path) -> Result<()> {
+    let problems: Vec<Problem> = sources
+        .iter()
+        .filter_map(|source| {
+            let CatalogContent::Path(path) = &source.content else { return None };
+            let error = std::fs::metadata(working_directory.join(path)).err()?;
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+                _ => error.to_string(),
+            };
+            Some(placed(
+                source,
+                Problem::new(format!("the catalog {} cannot be read: {}: {why}", source.name, path.display())),
+            ))
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
+}
+
+/// Reads a catalog to its end; `each` gets every blob. Answers what `each` worked on, and whether all was read.
+pub async fn read<T: Send + 'static>(
+    source: &CatalogSource,
+    working_directory: &Path,
+    timeout: Duration,
+    mut state: T,
+    each: fn(&mut T, &Blob<'_>) -> std::result::Result<(), String>,
+) -> (Option<T>, std::result::Result<(), Problem>) {
+    let ended = || Problem::new("interrupted while reading a catalog");
+    match &source.content {
+        CatalogContent::Path(path) => {
+            let (path, named, source) = (working_directory.join(path), path.clone(), source.clone());
+            let read = apart(move || {
+                let read = of_path(&path, &named, &mut |blob| each(&mut state, blob));
+                (state, read)
+            });
+            match read.await {
+                Some((state, read)) => (Some(state), read.map_err(|problem| of_catalog(&source, problem))),
+                None => (None, Err(ended())),
+            }
+        }
+        CatalogContent::Url { url, ca_file } => {
+            let (send, receive) = mpsc::channel(WAITING_PARTS);
+            let reading = apart(move || {
+                let mut parts = Parts { receive, part: Vec::new(), at: 0 };
+                let read = gantry_catalog::read(&mut parts, &mut |blob| each(&mut state, blob));
+                (state, read)
+            });
+            let ca_file = ca_file.as_ref().map(|path| working_directory.join(path));
+            let (read, sent) = tokio::join!(reading, download(url, ca_file.as_deref(), timeout, send));
+            match read {
+                // Why nothing more came says more than that the text ends in its midst.
+                Some((state, _)) if sent.is_err() => {
+                    (Some(state), sent.map_err(|problem| placed(source, of_catalog(source, problem))))
+                }
+                Some((state, read)) => {
+                    let read = read.map_err(|error| Problem::new(format!("{}: {}", error.line, error.message)));
+                    (Some(state), read.map_err(|problem| of_catalog(source, problem)))
+                }
+                None => (None, Err(ended())),
+            }
+        }
+    }
+}
+
+fn of_path(
+    path: &Path,
+    named: &Path,
+    each: &mut dyn FnMut(&Blob<'_>) -> std::result::Result<(), String>,
+) -> std::result::Result<(), Problem> {
+    let files = gantry_catalog::files(path).map_err(|unreadable| Problem::new(unreadable.to_string()))?;
+    for file in files {
+        let shown = match file.strip_prefix(path) {
+            Ok(below) if below.as_os_str().is_empty() => named.to_owned(),
+            Ok(below) => named.join(below),
+            Err(_) => file.clone(),
+        };
+        let shown = shown.display().to_string();
+        let input = File::open(&file).map_err(|error| Problem::new(format!("{shown}: {error}")))?;
+        gantry_catalog::read(input, each).map_err(|error| {
+            let problem = Problem::new(error.message);
+            problem.at(Location { file: shown.clone(), line: error.line, column: 0 })
+        })?;
+    }
+    Ok(())
+}
+
+fn of_catalog(source: &CatalogSource, problem: Problem) -> Problem {
+    Problem { message: format!("the catalog {} cannot be read: {}", source.name, problem.message), ..problem }
+}
+
+fn placed(source: &CatalogSource, problem: Problem) -> Problem {
+    match &source.at {
+        Some(at) if problem.at.is_none() => problem.at(at.clone()),
+        _ => problem,
+    }
+}
+
+/// What a download sends, as a reader on a thread of its own.
+struct Parts {
+    receive: mpsc::Receiver<Part>,
+    part: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Parts {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.part.len() {
+            match self.receive.blocking_recv() {
+                Some(part) => (self.part, self.at) = (part?, 0),
+                None => return Ok(0),
+            }
+        }
+        let count = buffer.len().min(self.part.len() - self.at);
+        buffer[..count].copy_from_slice(&self.part[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,19 @@
+//! What `gantry catalog` prints: tables for people, and upgrade graphs as pictures.
+
+mod human;
+pub mod picture;
+mod ways;
+
+pub use human::{bundle, channel, package, packages, supported};
+pub use ways::{Way, ways};
+
+use gantry_catalog::graph::{By, Edge};
+
+/// What makes an edge, in the words of the catalog.
+fn by(edge: &Edge<'_>) -> String {
+    match edge.by {
+        By::Replaces => "replaces".to_owned(),
+        By::Skips => "skips".to_owned(),
+        By::SkipRange => format!("skipRange {}", edge.range),
+    }
+}

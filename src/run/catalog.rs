@@ -1,0 +1,450 @@
+//! `gantry catalog`: what there is to install, and how to get from one version to another. It only reads.
+
+use std::io::{self, Write};
+
+use gantry_catalog::graph::{Graph, Installed};
+use gantry_catalog::mistakes::mistakes;
+use gantry_catalog::{Blob, Bundle, Catalog, Channel, Csvs, Keep, Package, Schema, VersionRelease};
+use serde_json::json;
+
+use super::host::{Exit, Host};
+use super::interrupt::until;
+use super::prepare::loader;
+use crate::catalog;
+use crate::cli::CatalogArgs;
+use crate::config::{CatalogSource, Loader, Overrides, Settings};
+use crate::options::CatalogFormat;
+use crate::preflight::registry;
+use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::report::catalog::{self as shown, Way};
+use crate::report::json::harmless;
+
+/// More mistakes of a package are counted.
+const MOST_MISTAKES: usize = 10;
+
+/// Answers one question about the catalogs.
+pub async fn run(args: &CatalogArgs, host: &mut Host) -> Exit {
+    match answer(args, host).await {
+        Ok(answer) => {
+            let exit = host.say(&answer.text);
+            match (answer.problems.is_empty(), exit) {
+                (false, Exit::Success) => host.complain(&Error::Failed(answer.problems)),
+                (_, exit) => exit,
+            }
+        }
+        Err(error) => host.complain(&error),
+    }
+}
+
+/// What is printed, and what could not be read of what was asked for.
+#[derive(Default)]
+struct Answer {
+    text: String,
+    problems: Vec<Problem>,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Answer { text, problems: Vec::new() }
+    }
+}
+
+async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
+    check(args)?;
+    let overrides =
+        Overrides { catalogs: args.catalogs.clone(), allow_exec: args.config.allow_exec, ..Overrides::default() };
+    let loader = Loader { overrides, ..loader(&args.config, host) };
+    let loaded = loader.load([], &registry::known())?;
+    host.notices(&loaded.notices);
+    let settings = loaded.settings;
+    if settings.catalogs.is_empty() {
+        let problem = Problem::new("there is no catalog to look into");
+        return Err(Error::failed(problem.help("name one with --catalog NAME=PATH, or with catalogs in gantry.yaml")));
+    }
+    catalog::check(&settings.catalogs, &host.working_directory)?;
+    let is_blobs = args.output == Some(CatalogFormat::Json) && !args.supported && args.from.is_none();
+    let keep = Keep {
+        properties_of: args.package.iter().filter(|_| !is_blobs).cloned().collect(),
+        csv: match (args.supported, &args.package, &args.item) {
+            (true, None, _) => Csvs::All,
+            (true, Some(_), _) => Csvs::Kept,
+            (_, Some(_), Some(_)) if !is_blobs && args.from.is_none() => Csvs::Kept,
+            _ => Csvs::None,
+        },
+    };
+    let printed = is_blobs.then(|| (args.package.clone(), args.item.clone()));
+    let catalogs = read(&settings, keep, printed, host).await?;
+    let found = Found { args, catalogs: &catalogs };
+    let Some(package) = &args.package else { return Ok(found.all(is_blobs)) };
+    found.of_package(package, is_blobs, host)
+}
+
+/// Usage that clap cannot tell.
+fn check(args: &CatalogArgs) -> Result<()> {
+    let wrong = |message: &str| Err(Error::usage(Problem::new(message)));
+    if matches!(args.output, Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) {
+        if args.package.is_none() {
+            return wrong("a picture is of one package: gantry catalog PACKAGE [CHANNEL] -o mermaid");
+        }
+        if args.from.is_some() || args.supported {
+            return wrong("-o mermaid and -o dot show whole upgrade graphs, and go without --from and --supported");
+        }
+    }
+    Ok(())
+}
+
+/// What is done with each blob.
+struct Reading {
+    catalog: Catalog,
+    keep: Keep,
+    /// Which blobs are printed: all packages, or what there is of one, or one thing of it.
+    printed: Option<(Option<String>, Option<String>)>,
+    out: Box<dyn Write + Send>,
+    /// Why no more could be written.
+    failure: Option<io::Error>,
+}
+
+/// What a reader that ends early is told.
+const CLOSED: &str = "the output was closed";
+
+impl Reading {
+    fn add(&mut self, blob: &Blob<'_>) -> std::result::Result<(), String> {
+        self.catalog.add(blob, &self.keep)?;
+        if !self.is_printed(blob) {
+            return Ok(());
+        }
+        // No control character can be in JSON but as an escape; the others are escaped here.
+        let json = blob.json();
+        writeln!(self.out, "{}", harmless(&json)).map_err(|error| {
+            self.failure = Some(error);
+            CLOSED.to_owned()
+        })
+    }
+
+    fn is_printed(&self, blob: &Blob<'_>) -> bool {
+        match &self.printed {
+            None => false,
+            Some((None, _)) => blob.kind() == Schema::Package,
+            Some((Some(package), _)) if blob.of_package() != package => false,
+            Some((_, None)) => true,
+            Some((Some(package), Some(item))) => match blob.kind() {
+                Schema::Channel => blob.name == *item,
+                Schema::Bundle => {
+                    let bundle =
+                        self.catalog.packages.get(package).and_then(|package| package.bundles.get(&*blob.name));
+                    bundle.is_some_and(|bundle| is_meant(bundle, item))
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+/// Reads all catalogs, one after another.
+async fn read(
+    settings: &Settings,
+    keep: Keep,
+    printed: Option<(Option<String>, Option<String>)>,
+    host: &mut Host,
+) -> Result<Vec<(String, Catalog)>> {
+    let (mut catalogs, mut problems) = (Vec::new(), Vec::new());
+    for source in &settings.catalogs {
+        let out = std::mem::replace(&mut host.stdout, Box::new(io::sink()));
+        let state = Reading {
+            catalog: Catalog::default(),
+            keep: keep.clone(),
+            printed: printed.clone(),
+            out: Box::new(io::BufWriter::with_capacity(1 << 16, out)),
+            failure: None,
+        };
+        let (state, read) = one(source, settings, state, host).await?;
+        let Some(mut state) = state else { return Err(Error::Failed(read.err().into_iter().collect())) };
+        let flushed = state.out.flush();
+        host.stdout = state.out;
+        match state.failure.or(flushed.err()) {
+            // The reader has what it wanted (`gantry catalog -o json | head`).
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(catalogs),
+            Some(error) => return Err(Error::failed(Problem::new(format!("cannot write: {error}")))),
+            None => {}
+        }
+        problems.extend(read.err());
+        catalogs.push((source.name.clone(), state.catalog));
+    }
+    if problems.is_empty() { Ok(catalogs) } else { Err(Error::Failed(problems)) }
+}
+
+async fn one(
+    source: &CatalogSource,
+    settings: &Settings,
+    state: Reading,
+    host: &Host,
+) -> Result<(Option<Reading>, std::result::Result<(), Problem>)> {
+    let timeout = settings.timeouts.request;
+    let read = catalog::read(source, &host.working_directory, timeout, state, Reading::add);
+    until(&host.stop, async { Ok(read.await) }).await
+}
+
+/// Whether a bundle is meant by its name or its version.
+fn is_meant(bundle: &Bundle, item: &str) -> bool {
+    if bundle.name == item || bundle.version == item {
+        return true;
+    }
+    match (VersionRelease::parse(item), bundle.version()) {
+        (Ok(item), Ok(version)) => item == version,
+        _ => false,
+    }
+}
+
+/// What was read, and what was asked.
+struct Found<'a> {
+    args: &'a CatalogArgs,
+    catalogs: &'a [(String, Catalog)],
+}
+
+/// What an argument behind the package names.
+enum Item<'a> {
+    Channel(&'a Channel),
+    Bundles(Vec<&'a Bundle>),
+}
+
+impl<'a> Found<'a> {
+    /// What is asked of all packages.
+    fn all(&self, is_blobs: bool) -> Answer {
+        let packages =
+            self.catalogs.iter().flat_map(|(catalog, found)| found.packages.values().map(move |p| (catalog, p)));
+        let problems = packages.filter_map(|(catalog, package)| broken(catalog, package)).collect();
+        let text = match (self.args.supported, is_blobs) {
+            (true, _) => self.supported(None),
+            (_, true) => String::new(),
+            _ => shown::packages(self.catalogs),
+        };
+        Answer { text, problems }
+    }
+
+    fn supported(&self, package: Option<&str>) -> String {
+        let mut bundles = Vec::new();
+        for (catalog, found) in self.catalogs {
+            for of in found.packages.values().filter(|of| package.is_none_or(|package| of.name == package)) {
+                let is_supported = |bundle: &&Bundle| {
+                    let csv = bundle.csv.as_ref();
+                    csv.is_some_and(|csv| {
+                        csv.supports_all_namespaces() && csv.webhooks.is_none_or(|number| number == 0)
+                    })
+                };
+                let supported = of.by_version().into_iter().filter(is_supported);
+                bundles.extend(supported.map(|bundle| (catalog.as_str(), of.name.as_str(), bundle)));
+            }
+        }
+        if self.args.output != Some(CatalogFormat::Json) {
+            return shown::supported(self.catalogs, &bundles);
+        }
+        let line = |(_, package, bundle): &(&str, &str, &Bundle)| {
+            let csv = bundle.csv.as_ref();
+            let version = csv.map(|csv| &csv.version).filter(|version| !version.is_empty());
+            let mut line = json!({"package": package, "version": version.unwrap_or(&bundle.version)});
+            if csv.is_some_and(|csv| csv.webhooks.is_none()) {
+                line["webhooks"] = "unknown".into();
+            }
+            format!("{line}\n")
+        };
+        bundles.iter().map(line).collect()
+    }
+
+    /// What is asked of one package.
+    fn of_package(&self, name: &str, is_blobs: bool, host: &mut Host) -> Result<Answer> {
+        let found =
+            self.catalogs.iter().filter_map(|(catalog, found)| Some((catalog.as_str(), found.packages.get(name)?)));
+        let found: Vec<(&str, &Package)> = found.collect();
+        if found.is_empty() {
+            return Err(Error::failed(self.no_package(name)));
+        }
+        let problems: Vec<Problem> = found.iter().filter_map(|(catalog, package)| broken(catalog, package)).collect();
+        if !problems.is_empty() {
+            return Err(Error::Failed(problems));
+        }
+        for (catalog, package) in &found {
+            warn(catalog, package, host);
+        }
+        if self.args.supported {
+            return Ok(self.supported(Some(name)).into());
+        }
+        if let Some(from) = &self.args.from {
+            return self.ways(&found, from);
+        }
+        let Some(item) = &self.args.item else {
+            return Ok(match self.args.output {
+                _ if is_blobs => Answer::default(),
+                Some(CatalogFormat::Mermaid) => pictures(&found, shown::picture::mermaid),
+                Some(CatalogFormat::Dot) => pictures(&found, shown::picture::dot),
+                _ => joined(found.iter().map(|(catalog, package)| shown::package(catalog, package))),
+            });
+        };
+        let items: Vec<(&str, &Package, Item)> =
+            found.iter().filter_map(|(catalog, package)| Some((*catalog, *package, item_of(package, item)?))).collect();
+        if items.is_empty() {
+            return Err(Error::failed(no_item(&found, item)));
+        }
+        if is_blobs {
+            return Ok(Answer::default());
+        }
+        let mut texts = Vec::new();
+        for (catalog, package, item) in items {
+            texts.push(match (item, self.args.output) {
+                (Item::Channel(channel), Some(CatalogFormat::Mermaid)) => shown::picture::mermaid(package, &[channel]),
+                (Item::Channel(channel), Some(CatalogFormat::Dot)) => shown::picture::dot(package, &[channel]),
+                (Item::Channel(channel), _) => shown::channel(catalog, package, channel),
+                (Item::Bundles(_), Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) => {
+                    return Err(Error::usage(Problem::new("a picture is of a package or a channel, not of a bundle")));
+                }
+                (Item::Bundles(bundles), _) => {
+                    let bundles = bundles.iter().map(|bundle| shown::bundle(catalog, package, bundle));
+                    bundles.collect::<Vec<_>>().join("\n")
+                }
+            });
+        }
+        Ok(joined(texts))
+    }
+
+    fn ways(&self, found: &[(&str, &'a Package)], from: &str) -> Result<Answer> {
+        let (mut texts, mut problems) = (Vec::new(), Vec::new());
+        for (catalog, package) in found {
+            let channels: Vec<String> = self.args.item.iter().cloned().collect();
+            if let Some(channel) = channels.iter().find(|channel| !package.channels.contains_key(*channel)) {
+                problems.push(no_channel(catalog, package, channel));
+                continue;
+            }
+            match self.way(catalog, package, &channels, from) {
+                Ok(text) => texts.push(text),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        // Who asks about several catalogs gets what there is.
+        if texts.is_empty() { Err(Error::Failed(problems)) } else { Ok(joined(texts)) }
+    }
+
+    fn way(
+        &self,
+        catalog: &str,
+        package: &Package,
+        channels: &[String],
+        from: &str,
+    ) -> std::result::Result<String, Problem> {
+        let graph = Graph::new(package, channels);
+        let named =
+            package.bundles.get(from).into_iter().chain(package.by_version().into_iter().filter(|b| is_meant(b, from)));
+        let start = match (named.into_iter().next(), VersionRelease::parse(from)) {
+            (Some(bundle), _) => graph.installed(&bundle.name),
+            (None, Ok(version)) => Installed { name: None, version: Some(version.version) },
+            (None, Err(_)) => return Err(no_version(catalog, package, from)),
+        };
+        let to = match &self.args.to {
+            None => None,
+            Some(to) => {
+                let meant = package.by_version().into_iter().find(|bundle| is_meant(bundle, to));
+                Some(meant.ok_or_else(|| no_version(catalog, package, to))?)
+            }
+        };
+        let way = Way { catalog, package, graph: &graph, from: start, from_text: from, to };
+        let as_json = self.args.output == Some(CatalogFormat::Json);
+        match shown::ways(&way, as_json) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => {
+                let to = to.map(|bundle| bundle.version.as_str()).unwrap_or_default();
+                let name = &package.name;
+                let problem = Problem::new(format!("{name}: no edges lead from {from} to {to} (catalog {catalog})"));
+                Err(problem.help(format!("gantry catalog {name} --from {from} lists what can be reached")))
+            }
+            Err(_) => Err(Problem::new(format!("{}: the upgrade graph is too large to look through", package.name))),
+        }
+    }
+
+    fn no_package(&self, name: &str) -> Problem {
+        let names = || self.catalogs.iter().flat_map(|(_, catalog)| catalog.packages.keys().map(String::as_str));
+        let catalogs: Vec<&str> = self.catalogs.iter().map(|(name, _)| name.as_str()).collect();
+        let problem = Problem::new(format!("no package {name:?} in {}", named("catalog", &catalogs)));
+        problem.help(near(name, names(), "gantry catalog lists all packages"))
+    }
+}
+
+fn pictures(found: &[(&str, &Package)], draw: fn(&Package, &[&Channel]) -> String) -> Answer {
+    let of = |package: &Package| draw(package, &package.channels.values().collect::<Vec<_>>());
+    joined(found.iter().map(|(_, package)| of(package)))
+}
+
+fn joined(texts: impl IntoIterator<Item = String>) -> Answer {
+    texts.into_iter().collect::<Vec<_>>().join("\n").into()
+}
+
+fn item_of<'a>(package: &'a Package, item: &str) -> Option<Item<'a>> {
+    if let Some(channel) = package.channels.get(item) {
+        return Some(Item::Channel(channel));
+    }
+    let bundles: Vec<&Bundle> = package.by_version().into_iter().filter(|bundle| is_meant(bundle, item)).collect();
+    (!bundles.is_empty()).then_some(Item::Bundles(bundles))
+}
+
+/// `catalog a`, `catalogs a, b`
+fn named(word: &str, names: &[&str]) -> String {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!("{word}{plural} {}", names.join(", "))
+}
+
+fn near<'n>(name: &str, known: impl Iterator<Item = &'n str>, otherwise: &str) -> String {
+    match did_you_mean(name, known) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => otherwise.to_owned(),
+    }
+}
+
+fn no_item(found: &[(&str, &Package)], item: &str) -> Problem {
+    let catalogs: Vec<&str> = found.iter().map(|(catalog, _)| *catalog).collect();
+    let names = found.iter().flat_map(|(_, package)| {
+        let bundles = package.bundles.values().flat_map(|bundle| [bundle.name.as_str(), bundle.version.as_str()]);
+        package.channels.keys().map(String::as_str).chain(bundles)
+    });
+    let name = found.first().map_or("", |(_, package)| &package.name);
+    let problem = Problem::new(format!(
+        "the package {name} has no channel, bundle or version {item:?} in {}",
+        named("catalog", &catalogs)
+    ));
+    problem.help(near(item, names, &format!("gantry catalog {name} lists what there is")))
+}
+
+fn no_channel(catalog: &str, package: &Package, channel: &str) -> Problem {
+    let name = &package.name;
+    let problem = Problem::new(format!("the package {name} has no channel {channel:?} in catalog {catalog}"));
+    problem.help(near(
+        channel,
+        package.channels.keys().map(String::as_str),
+        &format!("gantry catalog {name} lists them"),
+    ))
+}
+
+fn no_version(catalog: &str, package: &Package, version: &str) -> Problem {
+    let name = &package.name;
+    let known = package.bundles.values().flat_map(|bundle| [bundle.version.as_str(), bundle.name.as_str()]);
+    let problem = Problem::new(format!("the package {name} has no version {version:?} in catalog {catalog}"));
+    problem.help(near(version, known, &format!("gantry catalog {name} lists them")))
+}
+
+/// A package that cannot be read, as OLM says it.
+fn broken(catalog: &str, package: &Package) -> Option<Problem> {
+    let (name, why) = (&package.name, package.broken.as_ref()?);
+    let problem = Problem::new(format!(
+        "error getting package {name:?} from catalog {catalog:?}: error loading package {name:?}: {why}"
+    ));
+    Some(problem.help("tell the catalog's publisher; on a cluster nothing can be installed from this package"))
+}
+
+/// What `opm validate` would refuse: OLM v1 takes it, and it is seldom meant.
+fn warn(catalog: &str, package: &Package, host: &mut Host) {
+    let mistakes = mistakes(package);
+    let shown = mistakes.iter().take(MOST_MISTAKES);
+    let mut notices: Vec<Problem> = shown
+        .map(|mistake| Problem::new(format!("CatalogInvalid: catalog {catalog}, package {}: {mistake}", package.name)))
+        .collect();
+    if mistakes.len() > MOST_MISTAKES {
+        notices.push(Problem::new(format!("CatalogInvalid: and {} more mistakes", mistakes.len() - MOST_MISTAKES)));
+    }
+    host.notices(&notices);
+}

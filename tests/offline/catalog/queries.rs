@@ -1,0 +1,135 @@
+//! The queries of OpenShift's document on catalogs, beside its jq lines on the same catalog.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::{fixtures, gantry, in_folder};
+
+/// What jq makes of the catalog, as sorted lines.
+fn jq(args: &[&str], input: &str) -> Vec<String> {
+    let mut jq = Command::new("jq")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("jq, which some tests need");
+    jq.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("jq reads");
+    let output = jq.wait_with_output().expect("jq ends");
+    assert!(output.status.success(), "{args:?}");
+    let mut lines: Vec<String> = String::from_utf8(output.stdout).expect("UTF-8").lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// The catalog of the fixtures as one file of JSON, as catalogd serves it: every blob of every package.
+fn served() -> String {
+    ["example", "objects"].map(|package| gantry(&[package, "-o", "json"]).code(0).stdout).concat()
+}
+
+/// The second column and so on of the lines below a heading.
+fn column(output: &str, heading: &str, column: usize) -> Vec<String> {
+    let lines = output.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
+    let rows = lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().nth(column));
+    let mut found: Vec<String> = rows.map(|cell| format!("\"{}\"", cell.expect("a cell"))).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn the_queries_of_the_document_give_the_same() {
+    let all = served();
+    let names = jq(&["-s", ".[] | select(.schema == \"olm.package\") | .name"], &all);
+    assert_eq!(
+        names,
+        jq(&["-s", ".[] | select( .schema == \"olm.package\") | .name"], &gantry(&["-o", "json"]).code(0).stdout)
+    );
+    assert_eq!(names, column(&gantry(&[]).stdout, "PACKAGE", 0));
+
+    let supported = r#"select(.schema == "olm.bundle") | {"package":.package, "version":.properties[] |
+        select(.type == "olm.bundle.object").value.data | @base64d | fromjson |
+        select(.kind == "ClusterServiceVersion" and (.spec.installModes[] |
+        select(.type == "AllNamespaces" and .supported == true) != null)
+        and .spec.webhookdefinitions == null).spec.version}"#;
+    let expected = jq(&["-c", supported], &all);
+    assert_eq!(expected.len(), 2);
+    let found = gantry(&["--supported", "-o", "json"]).code(0).stdout;
+    assert_eq!(jq(&["-c", "select(.webhooks == null)"], &found), expected);
+    // Of others the catalog does not say whether they have webhooks, and neither do we.
+    assert_eq!(jq(&["-r", "select(.webhooks == \"unknown\") | .version"], &found), ["3.0.0"]);
+
+    for package in ["example", "objects"] {
+        let of = |filter: &str| jq(&["-c", "-s", &filter.replace("PKG", package)], &all);
+        let blobs = gantry(&[package, "-o", "json"]).code(0).stdout;
+        let metadata = ".[] | select( .schema == \"olm.package\") | select( .name == \"PKG\")";
+        assert_eq!(of(metadata), jq(&["-c", "-s", &metadata.replace("PKG", package)], &blobs));
+        let mut every = of(".[] | select( .package == \"PKG\")");
+        every.extend(of(metadata));
+        every.sort();
+        assert_eq!(jq(&["-c", "."], &blobs), every);
+        let channels = of(".[] | select( .schema == \"olm.channel\" ) | select( .package == \"PKG\") | .name");
+        let shown = gantry(&[package]).code(0).stdout;
+        assert_eq!(column(&shown, "CHANNEL", 0), channels);
+        let bundles = of(".[] | select( .schema == \"olm.bundle\" ) | select( .package == \"PKG\") | .name");
+        assert_eq!(column(&shown, "VERSION", 1), bundles);
+        for channel in channels.iter().map(|channel| channel.trim_matches('"')) {
+            let blob = of(&format!(
+                ".[] | select( .schema == \"olm.channel\" ) | select ( .name == \"{channel}\") | select( .package == \"PKG\")"
+            ));
+            assert_eq!(jq(&["-c", "."], &gantry(&[package, channel, "-o", "json"]).code(0).stdout), blob);
+            let versions = of(&format!(
+                ".[] | select( .package == \"PKG\" ) | select( .schema == \"olm.channel\" ) | select( .name == \"{channel}\" ) | .entries | .[] | .name"
+            ));
+            assert_eq!(column(&gantry(&[package, channel]).code(0).stdout, "VERSION", 1), versions);
+        }
+        for bundle in bundles.iter().map(|bundle| bundle.trim_matches('"')) {
+            let blob = of(&format!(
+                ".[] | select( .schema == \"olm.bundle\" ) | select ( .name == \"{bundle}\") | select( .package == \"PKG\")"
+            ));
+            assert_eq!(jq(&["-c", "."], &gantry(&[package, bundle, "-o", "json"]).code(0).stdout), blob);
+        }
+    }
+}
+
+/// The same on the packages of a folder, which this repository does not have:
+///
+///     GANTRY_TEST_CATALOG=FOLDER cargo test --test offline catalog::queries -- --ignored --nocapture
+#[test]
+#[ignore = "needs a catalog"]
+fn the_queries_give_the_same_on_a_given_catalog() {
+    let folder = std::env::var("GANTRY_TEST_CATALOG").expect("GANTRY_TEST_CATALOG names a folder or file");
+    let catalog = format!("--catalog=given={folder}");
+    let run = |args: &[&str]| {
+        let args: Vec<&str> = args.iter().copied().chain([catalog.as_str()]).collect();
+        in_folder(&fixtures(), &args).code(0)
+    };
+    let packages: Vec<String> = jq(&["-r", ".name"], &run(&["-o", "json"]).stdout);
+    let (mut channels, mut bundles) = (0, 0);
+    for package in &packages {
+        let blobs = run(&[package, "-o", "json"]).stdout;
+        let shown = run(&[package]);
+        assert_eq!(shown.stderr, "", "{package}");
+        let names = |schema: &str| jq(&[&format!("select(.schema == \"{schema}\") | .name")], &blobs);
+        assert_eq!(column(&shown.stdout, "CHANNEL", 0), names("olm.channel"), "{package}");
+        assert_eq!(column(&shown.stdout, "VERSION", 1), names("olm.bundle"), "{package}");
+        for channel in names("olm.channel").iter().map(|channel| channel.trim_matches('"')) {
+            let filter = format!("select(.schema == \"olm.channel\" and .name == \"{channel}\")");
+            let blob = jq(&["-c", &filter], &blobs);
+            assert_eq!(
+                jq(&["-c", &filter], &run(&[package, channel, "-o", "json"]).stdout),
+                blob,
+                "{package} {channel}"
+            );
+            let entries = jq(&[&format!("{filter} | .entries[].name")], &blobs);
+            let listed: BTreeSet<String> = column(&run(&[package, channel]).stdout, "VERSION", 1).into_iter().collect();
+            assert_eq!(listed, entries.into_iter().collect(), "{package} {channel}");
+            channels += 1;
+        }
+        for bundle in names("olm.bundle").iter().map(|bundle| bundle.trim_matches('"')) {
+            let blob = jq(&["-c", &format!("select(.schema == \"olm.bundle\" and .name == \"{bundle}\")")], &blobs);
+            assert_eq!(jq(&["-c", "."], &run(&[package, bundle, "-o", "json"]).stdout), blob, "{package} {bundle}");
+            bundles += 1;
+        }
+    }
+    println!("{} packages, {channels} channels, {bundles} bundles: the same as jq", packages.len());
+}
