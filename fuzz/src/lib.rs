@@ -3,11 +3,13 @@
 //!
 //! The stable tests compile these modules too (`tests/offline/fuzz_seeds.rs`) and run them on `fuzz/seeds`.
 
+pub mod catalog;
 pub mod cel;
 pub mod configuration;
 pub mod manifest;
 pub mod pattern;
 pub mod proof;
+pub mod range;
 pub mod schema;
 
 #[path = "../../tests/generator/mod.rs"]

@@ -48,3 +48,13 @@ fn schema() {
 fn proof() {
     run_seeds("proof", targets::proof::run);
 }
+
+#[test]
+fn range() {
+    run_seeds("range", targets::range::run);
+}
+
+#[test]
+fn catalog() {
+    run_seeds("catalog", targets::catalog::run);
+}

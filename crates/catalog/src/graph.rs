@@ -90,6 +90,11 @@ impl<'a> Graph<'a> {
         Installed { name: Some(name), version: self.versions.get(name).map(|found| found.version.clone()) }
     }
 
+    /// The bundles that replace or skip the bundle of this name, whether the catalog has that one or not.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.named.get(name).into_iter().flatten().map(|edge| edge.to)
+    }
+
     /// Every edge that begins here, the highest version first.
     pub fn edges(&self, from: &Installed<'a>) -> Vec<Edge<'a>> {
         let named = from.name.and_then(|name| self.named.get(name)).into_iter().flatten();

@@ -143,7 +143,8 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
             }
             METADATA => {}
             PACKAGE => add_version(&mut bundle, value)?,
-            kind => bundle.requires |= REQUIRED.contains(&kind),
+            required if REQUIRED.contains(&required) => bundle.required.push(required.to_owned()),
+            _ => {}
         }
         if is_kept && kind != OBJECT && kind != METADATA {
             bundle.properties.push(Property { kind: kind.into_owned(), value: compact(value.get()).into_owned() });

@@ -10,6 +10,7 @@ mod index;
 mod json;
 pub mod mistakes;
 mod package;
+pub mod resolve;
 pub mod skip_range;
 mod stream;
 #[cfg(test)]

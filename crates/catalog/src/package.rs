@@ -75,8 +75,8 @@ pub struct Bundle {
     pub properties: Vec<Property>,
     /// What its ClusterServiceVersion says; only where that was asked for.
     pub csv: Option<Csv>,
-    /// Whether it declares that it depends on something.
-    pub requires: bool,
+    /// The types of the properties with which it declares that it depends on something, in their order.
+    pub required: Vec<String>,
     /// How many objects are part of the blob.
     pub objects: usize,
 }

@@ -64,7 +64,7 @@ pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &Bundle
             Some(_) => "none",
             None => "unknown",
         };
-        let declared = if bundle.requires { "declared" } else { "" };
+        let declared = if !bundle.required.is_empty() { "declared" } else { "" };
         rows.push([*package, *catalog, &bundle.version, webhooks, declared].map(str::to_owned));
     }
     let mut out = table(&without_one_catalog(rows, catalogs));
@@ -73,7 +73,7 @@ pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &Bundle
             "\nunknown: the catalog has only metadata of the bundle, which does not say whether it has webhooks.\n",
         );
     }
-    if bundles.iter().any(|(.., bundle)| bundle.requires) {
+    if bundles.iter().any(|(.., bundle)| !bundle.required.is_empty()) {
         out.push_str(
             "\ndeclared: OLM v1 refuses bundles that declare dependencies; gantry catalog PACKAGE BUNDLE lists them.\n",
         );

@@ -1,2 +1,3 @@
 mod ranges;
 mod reading;
+mod resolving;

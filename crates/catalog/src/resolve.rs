@@ -1,0 +1,344 @@
+//! Which bundle OLM v1 installs for a ClusterExtension, and why none.
+//!
+//! The steps, their order and the texts are those of operator-controller's resolver. What selects catalogs is left to the
+//! caller: here go those that are selected, available and served.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use gantry_schema::gotext::quote;
+
+use crate::constraint::Constraint;
+use crate::graph::{Graph, Installed};
+use crate::package::{Bundle, Package};
+use crate::version::{Version, VersionRelease, release};
+
+/// What a ClusterExtension asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The package.
+    pub package: String,
+    /// The range of versions; empty for any version, which is not the same as `*`.
+    pub version: String,
+    /// The channels; none for all.
+    pub channels: Vec<String>,
+    /// What limits updates of what is installed.
+    pub constraints: UpgradeConstraints,
+}
+
+/// What limits updates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpgradeConstraints {
+    /// The edges of the catalog (`CatalogProvided`, `Enforce`).
+    #[default]
+    Catalog,
+    /// Semantic versions: a release of the same major version, below 1.0.0 of the same minor one.
+    Semver,
+    /// Nothing (`SelfCertified`, `Ignore`).
+    Any,
+}
+
+/// The bundle that is installed, from the status of a ClusterExtension.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstalledBundle {
+    /// Its name.
+    pub name: String,
+    /// The text of its version.
+    pub version: String,
+    /// Its release, where the status has one of its own.
+    pub release: Option<String>,
+}
+
+/// A catalog that is selected, available and served.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its priority.
+    pub priority: i32,
+    /// What it says of the package, if it has it.
+    pub package: Option<&'a Package>,
+}
+
+/// The bundle that a ClusterExtension resolves to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved<'a> {
+    /// The catalog that it is from.
+    pub catalog: &'a str,
+    /// What that catalog says of the package.
+    pub package: &'a Package,
+    /// The bundle.
+    pub bundle: &'a Bundle,
+    /// Its version.
+    pub version: VersionRelease,
+    /// Other bundles of the catalog that come before or behind it by accident: they have the same version.
+    pub tied: Vec<&'a str>,
+}
+
+/// Why nothing is resolved. `text` is what OLM says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure<'a> {
+    /// OLM's words.
+    pub text: String,
+    /// What the reason is.
+    pub reason: Reason<'a>,
+}
+
+/// Which step left nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reason<'a> {
+    /// The range of versions is none.
+    RangeInvalid,
+    /// A package cannot be read, or what is installed has no version.
+    CannotTell,
+    /// No catalog has the package.
+    NoPackage,
+    /// The package has none of the channels; these it has.
+    NoChannel(Vec<&'a str>),
+    /// No version of the channels is in the range; these there are, the highest first.
+    NoVersion {
+        /// The versions of the channels.
+        versions: Vec<&'a str>,
+        /// Those of them that the range would take if it took pre-releases.
+        pre_releases: Vec<&'a str>,
+    },
+    /// There are such versions, but no edge to one of them from what is installed; the highest first.
+    NoEdge(Vec<(&'a str, &'a Bundle)>),
+    /// Several catalogs of the same priority have one, each as catalog, bundle and priority.
+    Ambiguous(Vec<(&'a str, &'a Bundle, i32)>),
+    /// OLM does not install this bundle, and tries no other.
+    Unsupported(&'a Bundle),
+}
+
+/// What one catalog answers.
+struct Candidate<'a> {
+    source: Source<'a>,
+    package: &'a Package,
+    bundle: &'a Bundle,
+    is_deprecated: bool,
+    tied: Vec<&'a str>,
+}
+
+/// Resolves what a ClusterExtension asks for.
+pub fn resolve<'a>(
+    wanted: &Wanted,
+    installed: Option<&InstalledBundle>,
+    sources: &[Source<'a>],
+) -> Result<Resolved<'a>, Failure<'a>> {
+    let range = range_of(&wanted.version).map_err(|text| Failure { text, reason: Reason::RangeInvalid })?;
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for source in sources {
+        let Some(package) = source.package else { continue };
+        let cannot_tell =
+            |why: String| Failure { text: format!("error walking catalogs: {why}"), reason: Reason::CannotTell };
+        if let Some(broken) = &package.broken {
+            let (name, catalog) = (quote(&wanted.package), quote(source.name));
+            let why =
+                format!("error getting package {name} from catalog {catalog}: error loading package {name}: {broken}");
+            return Err(cannot_tell(why));
+        }
+        let successors = Successors::new(wanted, installed, package)
+            .map_err(|why| cannot_tell(format!("error finding upgrade edges: {why}")))?;
+        let is_taken = |bundle: &&Bundle| {
+            is_in_channels(wanted, package, bundle) && is_in_range(range.as_ref(), bundle) && successors.has(bundle)
+        };
+        let mut found: Vec<&Bundle> = package.bundles.values().filter(is_taken).collect();
+        found.sort_by(|one, other| precedence(package, one, other));
+        let Some(&first) = found.first() else { continue };
+        let tied = found[1..].iter().take_while(|other| precedence(package, first, other).is_eq());
+        candidates.push(Candidate {
+            source: *source,
+            package,
+            bundle: first,
+            is_deprecated: is_deprecated(package, first),
+            tied: tied.map(|bundle| bundle.name.as_str()).collect(),
+        });
+    }
+    // What is deprecated gives way to what is not, whatever the priorities.
+    if candidates.iter().any(|candidate| !candidate.is_deprecated) {
+        candidates.retain(|candidate| !candidate.is_deprecated);
+    }
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.source.priority));
+    if let [first, second, ..] = candidates.as_slice()
+        && first.source.priority != second.source.priority
+    {
+        candidates.truncate(1);
+    }
+    let names: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.source.name).collect();
+    if candidates.len() > 1 {
+        let text = error_text(wanted, installed, &names);
+        let of = |candidate: &Candidate<'a>| (candidate.source.name, candidate.bundle, candidate.source.priority);
+        return Err(Failure { text, reason: Reason::Ambiguous(candidates.iter().map(of).collect()) });
+    }
+    let Some(Candidate { source, package, bundle, tied, .. }) = candidates.pop() else {
+        let text = error_text(wanted, installed, &names);
+        return Err(Failure { text, reason: reason(wanted, range.as_ref(), sources) });
+    };
+    let version = bundle.version().map_err(|why| Failure {
+        text: format!("error getting resolved bundle version for bundle {}: {why}", quote(&bundle.name)),
+        reason: Reason::CannotTell,
+    })?;
+    if let Some(property) = bundle.required.first() {
+        let (name, property) = (quote(&bundle.name), quote(property));
+        let text = format!(
+            "validating bundle {name}: bundle {name} has a dependency declared via property {property} which is currently \
+             not supported"
+        );
+        return Err(Failure { text, reason: Reason::Unsupported(bundle) });
+    }
+    Ok(Resolved { catalog: source.name, package, bundle, version, tied })
+}
+
+/// Reads `version` of a ClusterExtension; `None` where it is empty. The error is OLM's.
+pub fn range_of(text: &str) -> Result<Option<Constraint>, String> {
+    match text {
+        "" => Ok(None),
+        text => Constraint::parse(text)
+            .map(Some)
+            .map_err(|error| format!("desired version range {} is invalid: {error}", quote(text))),
+    }
+}
+
+/// Whether a bundle is an automatic update of what is installed by the rules of semantic versions: the same major version,
+/// below 1.0.0 the same minor one, and never from one 0.0.z to another.
+pub fn is_semver_update(installed: &Version, candidate: &Version) -> bool {
+    // The library's own caret, which is what an earlier OLM v1 asked.
+    Constraint::parse(&format!("^{installed}, !={installed}")).is_ok_and(|range| range.matches(candidate))
+}
+
+/// The bundles that what is installed may be updated to, itself among them.
+enum Successors<'a> {
+    All,
+    Some { names: BTreeSet<&'a str>, installed: VersionRelease },
+    Semver(VersionRelease),
+}
+
+impl<'a> Successors<'a> {
+    fn new(
+        wanted: &Wanted,
+        installed: Option<&InstalledBundle>,
+        package: &'a Package,
+    ) -> Result<Successors<'a>, String> {
+        let Some(bundle) = installed.filter(|_| wanted.constraints != UpgradeConstraints::Any) else {
+            return Ok(Successors::All);
+        };
+        let installed = version_of(bundle)
+            .map_err(|why| format!("failed to get version and release of installed bundle: {why}"))?;
+        if wanted.constraints == UpgradeConstraints::Semver {
+            return Ok(Successors::Semver(installed));
+        }
+        let graph = Graph::new(package, &wanted.channels);
+        let known = package.bundles.get(&bundle.name).map(|known| known.name.as_str());
+        let from = Installed { name: known, version: Some(installed.version.clone()) };
+        let mut names: BTreeSet<&str> = graph.successors(&from).iter().map(|next| next.name.as_str()).collect();
+        if known.is_none() {
+            // The catalog has no such bundle any more; entries may replace or skip it all the same.
+            names.extend(graph.named(&bundle.name));
+        }
+        Ok(Successors::Some { names, installed })
+    }
+
+    fn has(&self, bundle: &Bundle) -> bool {
+        let is_installed =
+            |installed: &VersionRelease| bundle.version().is_ok_and(|version| version.precedence(installed).is_eq());
+        match self {
+            Successors::All => true,
+            Successors::Some { names, installed } => names.contains(bundle.name.as_str()) || is_installed(installed),
+            Successors::Semver(installed) => {
+                let is_update = |found: VersionRelease| is_semver_update(&installed.version, &found.version);
+                is_installed(installed) || bundle.version().is_ok_and(is_update)
+            }
+        }
+    }
+}
+
+/// The version of what is installed.
+pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, String> {
+    match &installed.release {
+        None => VersionRelease::parse(&installed.version),
+        Some(text) => Ok(VersionRelease { version: Version::parse(&installed.version)?, release: release(text)? }),
+    }
+}
+
+fn is_in_channels(wanted: &Wanted, package: &Package, bundle: &Bundle) -> bool {
+    let is_named = |name: &String| wanted.channels.is_empty() || wanted.channels.contains(name);
+    wanted.channels.is_empty() || package.channels_of(&bundle.name).any(|channel| is_named(&channel.name))
+}
+
+fn is_in_range(range: Option<&Constraint>, bundle: &Bundle) -> bool {
+    let Some(range) = range else { return true };
+    bundle.version().is_ok_and(|found| range.matches(&found.version))
+}
+
+fn is_deprecated(package: &Package, bundle: &Bundle) -> bool {
+    package.deprecation("olm.bundle", &bundle.name).is_some()
+}
+
+/// What is not deprecated first, then the highest version; what has none comes last.
+fn precedence(package: &Package, one: &Bundle, other: &Bundle) -> Ordering {
+    is_deprecated(package, one).cmp(&is_deprecated(package, other)).then_with(|| {
+        match (one.version(), other.version()) {
+            (Ok(one), Ok(other)) => other.precedence(&one),
+            (one, other) => other.is_ok().cmp(&one.is_ok()),
+        }
+    })
+}
+
+fn error_text(wanted: &Wanted, installed: Option<&InstalledBundle>, catalogs: &BTreeSet<&str>) -> String {
+    let mut text = String::new();
+    if let Some(installed) = installed {
+        text.push_str(&format!("error upgrading from currently installed version {}: ", quote(&installed.version)));
+    }
+    let found = if catalogs.len() > 1 { "found bundles" } else { "no bundles found" };
+    text.push_str(&format!("{found} for package {}", quote(&wanted.package)));
+    if !wanted.version.is_empty() {
+        text.push_str(&format!(" matching version {}", quote(&wanted.version)));
+    }
+    if !wanted.channels.is_empty() {
+        text.push_str(&format!(" in channels [{}]", wanted.channels.join(" ")));
+    }
+    if catalogs.len() > 1 {
+        let catalogs: Vec<&str> = catalogs.iter().copied().collect();
+        text.push_str(&format!(" in multiple catalogs with the same priority [{}]", catalogs.join(" ")));
+    }
+    text
+}
+
+/// The first of the steps that leaves nothing in all catalogs together.
+fn reason<'a>(wanted: &Wanted, range: Option<&Constraint>, sources: &[Source<'a>]) -> Reason<'a> {
+    let packages = || sources.iter().filter_map(|source| Some((source.name, source.package?)));
+    if packages().next().is_none() {
+        return Reason::NoPackage;
+    }
+    let mut in_channels: Vec<(&str, &Package, &Bundle)> = Vec::new();
+    for (catalog, package) in packages() {
+        let bundles = package.by_version().into_iter().filter(|bundle| is_in_channels(wanted, package, bundle));
+        in_channels.extend(bundles.map(|bundle| (catalog, package, bundle)));
+    }
+    if in_channels.is_empty() {
+        let known: BTreeSet<&str> =
+            packages().flat_map(|(_, package)| package.channels.keys().map(String::as_str)).collect();
+        return Reason::NoChannel(known.into_iter().collect());
+    }
+    let in_range: Vec<(&str, &Bundle)> = in_channels
+        .iter()
+        .filter(|(_, _, bundle)| is_in_range(range, bundle))
+        .map(|(catalog, _, bundle)| (*catalog, *bundle))
+        .collect();
+    if in_range.is_empty() {
+        let is_pre_release = |bundle: &Bundle| {
+            range.is_some_and(|range| {
+                bundle.version().is_ok_and(|found| range.matches_but_for_pre_release(&found.version))
+            })
+        };
+        let (mut versions, mut pre_releases) = (Vec::new(), Vec::new());
+        for (_, _, bundle) in &in_channels {
+            if is_pre_release(bundle) {
+                pre_releases.push(bundle.version.as_str());
+            }
+            versions.push(bundle.version.as_str());
+        }
+        return Reason::NoVersion { versions, pre_releases };
+    }
+    Reason::NoEdge(in_range)
+}
