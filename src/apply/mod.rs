@@ -51,6 +51,8 @@ pub struct ApplyOptions {
     pub delete_timeout: Duration,
     /// How long to wait until what was written is ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
+    /// How long to wait until one object is ready; `None` for no limit of its own.
+    pub resource_timeout: Option<Duration>,
     /// When objects are ready, where their kind does not say.
     pub wait_rules: Vec<WaitRule>,
     /// A change that was written before all others, by its index, as it is live.
@@ -382,6 +384,7 @@ impl<'a> Run<'a> {
             observer,
             deadline,
             timeout: options.ready_timeout.unwrap_or_default(),
+            resource_timeout: options.resource_timeout,
             stop: self.stop.clone(),
             halted,
             keep_going: options.keep_going,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::app::PART_OF;
 use crate::cluster::Target;
@@ -59,6 +60,8 @@ struct Known {
 struct Knowledge {
     objects: BTreeMap<usize, Seen>,
     places: BTreeMap<Place, Following>,
+    /// When the first wait for each object began.
+    begun: BTreeMap<usize, Instant>,
     revision: u64,
 }
 
@@ -213,6 +216,11 @@ impl<'a> Observer<'a> {
         if !is_outdated {
             seen.set(what, at, revision);
         }
+    }
+
+    /// When the first wait for an object began; it does now, where there was none.
+    pub fn begun(&self, index: usize) -> Instant {
+        *self.known.lock().begun.entry(index).or_insert_with(Instant::now)
     }
 
     /// Sees to it that the server tells of an object.

@@ -40,6 +40,8 @@ pub struct Wait<'a> {
     pub deadline: Instant,
     /// What is said of the whole limit.
     pub timeout: Duration,
+    /// For all waits for one object together.
+    pub resource_timeout: Option<Duration>,
     pub stop: watch::Receiver<bool>,
     /// Something failed elsewhere.
     pub halted: &'a AtomicBool,
@@ -81,6 +83,8 @@ pub struct Reached {
 /// An object that is awaited, how far it is, and since when that is said.
 struct Progress<'a> {
     awaited: Awaited<'a>,
+    /// When the first wait for it began.
+    begun: Instant,
     verdict: Verdict,
     reason: String,
     since: Instant,
@@ -101,6 +105,8 @@ impl<'a> Wait<'a> {
         let (total, begun) = (objects.len(), Instant::now());
         let mut left: Vec<Progress<'_>> = objects.into_iter().map(|awaited| self.progress(awaited)).collect();
         let mut failed: Vec<Progress<'_>> = Vec::new();
+        // Those whose own limit has passed.
+        let mut overdue: Vec<Progress<'_>> = Vec::new();
         let mut classes = BTreeMap::new();
         let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
         let mut news = self.observer.news();
@@ -134,17 +140,19 @@ impl<'a> Wait<'a> {
                         if reason != one.reason {
                             (one.reason, one.since) = (reason, Instant::now());
                         }
-                        still.push(one);
+                        let is_overdue = self.resource_timeout.is_some_and(|limit| one.begun.elapsed() >= limit);
+                        if is_overdue { overdue.push(one) } else { still.push(one) }
                     }
                 }
             }
             left = still;
             (self.on_event)(Event::Ready(total - left.len(), total));
             let is_late = Instant::now() >= self.deadline;
-            let is_ended = !failed.is_empty() && (!self.keep_going || left.is_empty());
+            let has_failed = !failed.is_empty() || !overdue.is_empty();
+            let is_ended = has_failed && (!self.keep_going || left.is_empty());
             if is_ended || is_late || self.is_over() {
-                let late: &[Progress<'_>] = if is_late && (failed.is_empty() || self.keep_going) { &left } else { &[] };
-                waited.unready = self.explain(&failed, late).await;
+                let late: &[Progress<'_>] = if is_late && (!has_failed || self.keep_going) { &left } else { &[] };
+                waited.unready = self.explain(&failed, &overdue, late).await;
                 break;
             }
             if left.is_empty() {
@@ -158,7 +166,7 @@ impl<'a> Wait<'a> {
                 // Limits of time pass without news, and so does what happens elsewhere.
                 () = tokio::time::sleep_until(self.deadline.min(Instant::now() + reads.min(TICK))) => {}
                 _ = stop.wait_for(|stop| *stop) => {
-                    waited.unready = self.explain(&failed, &[]).await;
+                    waited.unready = self.explain(&failed, &overdue, &[]).await;
                     break;
                 }
             }
@@ -167,7 +175,7 @@ impl<'a> Wait<'a> {
             (one.awaited.index, Reached { state: state(one.reason), after: begun.elapsed() })
         };
         waited.states.extend(failed.into_iter().map(|one| ended(one, State::Failed)));
-        waited.states.extend(left.into_iter().map(|one| ended(one, State::InProgress)));
+        waited.states.extend(overdue.into_iter().chain(left).map(|one| ended(one, State::InProgress)));
         waited
     }
 
@@ -186,9 +194,9 @@ impl<'a> Wait<'a> {
             State::Ready { .. } => State::InProgress("nothing is known of it yet".to_owned()),
             state => state,
         };
-        let since = Instant::now();
+        let (begun, since) = (self.observer.begun(awaited.index), Instant::now());
         let (verdict, live) = (state.into(), None);
-        Progress { awaited, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
+        Progress { awaited, begun, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
     }
 
     /// Takes in what the server has told of an object. Answers whether it has to be read.
@@ -309,12 +317,12 @@ impl<'a> Wait<'a> {
     }
 
     /// Says of objects what they wait for, and of workloads what their Pods wait for.
-    async fn explain(&self, failed: &[Progress<'_>], late: &[Progress<'_>]) -> Vec<Problem> {
+    async fn explain(&self, failed: &[Progress<'_>], overdue: &[Progress<'_>], late: &[Progress<'_>]) -> Vec<Problem> {
         let live = |one: &Progress<'_>| {
             let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
             members::read(&live.to_string(), &one.awaited.change.resource)
         };
-        let owners: Vec<Found> = failed.iter().chain(late).filter_map(live).collect();
+        let owners: Vec<Found> = failed.iter().chain(overdue).chain(late).filter_map(live).collect();
         // What cannot be listed is not explained.
         let children = if owners.is_empty() {
             Children::default()
@@ -330,17 +338,21 @@ impl<'a> Wait<'a> {
             let reason = format!("{}{}", one.reason, pods(one).unwrap_or_default());
             failed_for(one.awaited.change, &reason)
         });
-        let late = late.iter().map(|one| self.late(one, &pods(one).unwrap_or_default()));
+        let late = overdue
+            .iter()
+            .map(|one| (one, self.resource_timeout.unwrap_or(self.timeout)))
+            .chain(late.iter().map(|one| (one, self.timeout)));
+        let late = late.map(|(one, limit)| not_in_time(one, limit, &pods(one).unwrap_or_default()));
         failed.chain(late).collect()
     }
+}
 
-    fn late(&self, one: &Progress<'_>, pods: &str) -> Problem {
-        let object = &one.awaited.change.desired.object;
-        let (all, since) = (self.timeout.as_secs(), one.since.elapsed().as_secs());
-        Problem::new(format!("{object} is not ready after {all}s: {} (for {since}s){pods}", one.reason))
-            .at(one.awaited.change.desired.origin.location())
-            .help(format!("kubectl describe {object}; to go on waiting, run the same command again"))
-    }
+fn not_in_time(one: &Progress<'_>, limit: Duration, pods: &str) -> Problem {
+    let object = &one.awaited.change.desired.object;
+    let (limit, since) = (limit.as_secs(), one.since.elapsed().as_secs());
+    Problem::new(format!("{object} is not ready after {limit}s: {} (for {since}s){pods}", one.reason))
+        .at(one.awaited.change.desired.origin.location())
+        .help(format!("kubectl describe {object}; to go on waiting, run the same command again"))
 }
 
 fn failed_for(change: &Change, reason: &str) -> Problem {

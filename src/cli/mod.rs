@@ -130,6 +130,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "DURATION")]
     pub wait_timeout: Option<String>,
 
+    /// How long to wait for one object, for example 5m [default: as long as for all]
+    #[arg(long, value_name = "DURATION")]
+    pub wait_resource_timeout: Option<String>,
+
     /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
@@ -359,6 +363,7 @@ impl DeleteArgs {
             keep_going: false,
             apply_timeout: None,
             wait_timeout: None,
+            wait_resource_timeout: None,
             warn_only: self.warn_only,
             diff: None,
             filter: Vec::new(),

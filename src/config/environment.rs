@@ -43,6 +43,7 @@ pub struct Overrides {
     pub keep_going: bool,
     pub apply_timeout: Option<String>,
     pub wait_timeout: Option<String>,
+    pub wait_resource_timeout: Option<String>,
     pub allow_exec: bool,
     pub output: Vec<OutputSpec>,
     pub color: Option<ColorChoice>,
@@ -185,6 +186,7 @@ impl Overrides {
             "keepGoing" => self.keep_going.then(|| Some(true.into())),
             "timeouts.apply" => text(&self.apply_timeout),
             "timeouts.ready" => text(&self.wait_timeout),
+            "timeouts.resource" => text(&self.wait_resource_timeout),
             "namespace" => text(&self.namespace),
             "fieldManager" => text(&self.field_manager),
             "color" => {
@@ -270,6 +272,7 @@ mod tests {
             keep_going: true,
             apply_timeout: Some("1m".into()),
             wait_timeout: Some("1m".into()),
+            wait_resource_timeout: Some("1m".into()),
             field_manager: Some("f".into()),
             color: Some(ColorChoice::Never),
             output: vec!["human".parse().unwrap(), "json=a,b.json".parse().unwrap()],

@@ -142,6 +142,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "timeouts.apply", kind: Kind::Duration, reach: Reach::Files, default: Some("2m"), flag: Some("--apply-timeout") },
     Key { path: "timeouts.ready", kind: Kind::Duration, reach: Reach::Files, default: Some("15m"), flag: Some("--wait-timeout") },
+    Key { path: "timeouts.resource", kind: Kind::Duration, reach: Reach::Files, default: None, flag: Some("--wait-resource-timeout") },
     Key { path: "timeouts.delete", kind: Kind::Duration, reach: Reach::Files, default: Some("5m"), flag: None },
     Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
     Key { path: "allowExec", kind: Kind::Bool, reach: Reach::OwnFiles, default: Some("false"), flag: Some("--allow-exec") },
@@ -364,7 +365,10 @@ mod tests {
 
     #[test]
     fn names_below_a_parent_are_found_once() {
-        assert_eq!(below("timeouts"), ["request", "established", "apply", "ready", "delete", "credentials"]);
+        assert_eq!(
+            below("timeouts"),
+            ["request", "established", "apply", "ready", "resource", "delete", "credentials"]
+        );
         assert_eq!(below("").iter().filter(|name| **name == "timeouts").count(), 1);
     }
 

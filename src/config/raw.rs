@@ -158,6 +158,9 @@ pub(super) struct RawTimeouts {
     /// How long to wait until what was written is ready.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub ready: Option<String>,
+    /// How long to wait until one object is ready; without it, as long as for all.
+    #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
+    pub resource: Option<String>,
     /// How long to wait until what was deleted is gone.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub delete: Option<String>,

@@ -72,6 +72,8 @@ pub struct Timeouts {
     pub apply: Duration,
     /// Until what was written is ready, for all waits of a run together.
     pub ready: Duration,
+    /// Until one object is ready; `None` for no limit of its own.
+    pub resource: Option<Duration>,
     /// Until what was deleted is gone.
     pub delete: Duration,
     /// Of a credential plugin that asks nobody.
@@ -129,6 +131,7 @@ impl Settings {
                 established: limit("timeouts.established", limits.established)?,
                 apply: limit("timeouts.apply", limits.apply)?,
                 ready: limit("timeouts.ready", limits.ready)?,
+                resource: limits.resource.map(|text| limit("timeouts.resource", Some(text))).transpose()?,
                 delete: limit("timeouts.delete", limits.delete)?,
                 credentials: limit("timeouts.credentials", limits.credentials)?,
             },

@@ -623,6 +623,7 @@ pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) ->
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
+        resource_timeout: settings.timeouts.resource,
         wait_rules: settings.rules.waits.clone(),
         written,
     }

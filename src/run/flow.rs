@@ -309,6 +309,7 @@ fn configure(
         keep_going: args.keep_going,
         apply_timeout: args.apply_timeout.clone(),
         wait_timeout: args.wait_timeout.clone(),
+        wait_resource_timeout: args.wait_resource_timeout.clone(),
         output: args.output.clone(),
         color: args.color,
         redact: args.redact,

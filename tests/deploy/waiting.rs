@@ -248,3 +248,27 @@ fn the_pod_that_does_not_start_says_why_its_workload_is_not_ready() {
     let output = stage.deploy(&["--wait-timeout=1s", "--prune=no"]).run();
     output.code(5).stdout_contains("pod/web-1-b: container web: ImagePullBackOff: no such image");
 }
+
+#[test]
+fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
+    let stage = Stage::new();
+    let (slow, other) = (stage.deployment(), stage.deployment_named("other"));
+    stage.write(&[&slow, &other]);
+    let output = stage.deploy(&["--wait-resource-timeout=1s"]).run();
+    output.code(5).stdout_contains("deployment.apps/web").stdout_contains("is not ready after 1s: ");
+    assert_eq!(stage.last()["outcome"], "failed", "{output}");
+
+    // The other one becomes ready in time, which its wait rule says at once.
+    let config =
+        "waitRules: [{cel: {success: 'object.metadata.name == \"other\"'}, resourceMatchers: [{allMatcher: {}}]}]";
+    let config = format!(
+        "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntimeouts: {{resource: 1s}}\nkeepGoing: true\n{config}\n"
+    );
+    stage.bed.write("limits.yaml", &config);
+    let output = stage.deploy(&["-c", "limits.yaml", "-o", "json"]).run();
+    let report = output.code(5).report();
+    let errors = report["errors"].as_array().expect("errors");
+    assert_eq!(errors.len(), 1, "{output}");
+    assert!(errors[0]["message"].as_str().expect("a text").contains("web -n"), "{output}");
+    stage.deploy(&["--wait-resource-timeout=0s"]).run().code(2).stderr_contains("longer than zero");
+}
