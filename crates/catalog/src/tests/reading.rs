@@ -97,6 +97,18 @@ fn long_blobs_and_short_reads_change_nothing() {
 }
 
 #[test]
+fn a_separator_may_be_cut_by_the_end_of_what_is_read_at_once() {
+    for short in 0..8 {
+        let head = "schema: other\ntext: ";
+        let filler = format!("{head}{}\n---\n", "x".repeat((256 << 10) - head.len() - short));
+        let mut catalog = Catalog::default();
+        let text = format!("{filler}{}", one_bundle());
+        read(text.as_bytes(), &mut |blob| catalog.add(blob, &Keep::default())).unwrap();
+        assert_eq!(catalog, outline(&one_bundle()).unwrap(), "{short}");
+    }
+}
+
+#[test]
 fn what_is_no_catalog_is_an_error_with_its_line() {
     let error = |text: &str| outline(text).map(|catalog| format!("{catalog:?}")).unwrap_err();
     let cases = [

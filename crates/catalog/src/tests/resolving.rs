@@ -138,6 +138,18 @@ fn an_update_needs_an_edge_of_the_channels_that_are_named() {
 }
 
 #[test]
+fn an_edge_of_another_channel_does_not_count() {
+    let channels = json!({
+        "alpha": [{"name": "p.v1.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"}],
+        "beta": [{"name": "p.v1.0.0"}, {"name": "p.v2.0.0"}],
+    });
+    let catalog = catalog(channels, &["1.0.0", "2.0.0"], &[], &[]);
+    assert_eq!(said(of(&wanted("", &["beta"]), Some("1.0.0"), &catalog)), "c 1.0.0");
+    assert_eq!(said(of(&wanted("", &["beta", "alpha"]), Some("1.0.0"), &catalog)), "c 2.0.0");
+    assert_eq!(said(of(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
+}
+
+#[test]
 fn the_example_of_the_document_takes_two_steps() {
     let channels = json!({"stable": [{"name": "p.v3.0.0", "skips": ["p.v2.0.0"]}, {"name": "p.v2.0.0", "skipRange": ">=1.0.0 <2.0.0"}, {"name": "p.v1.0.0"}]});
     let catalog = catalog(channels, &["1.0.0", "2.0.0", "3.0.0"], &[], &[]);
