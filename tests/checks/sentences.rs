@@ -54,7 +54,9 @@ fn of_permission_validation() {
     ]));
     let arguments = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation", "-o", "json"];
     let mut said = Sentences::default();
-    said.add(&bed.gantry(cp.kubeconfig(&user), &arguments).arg("--force-conflicts").run().code(3).report());
+    said.add(
+        &bed.gantry(cp.kubeconfig(&user), &arguments).args(["--force-conflicts", "--wait"]).run().code(3).report(),
+    );
     insta::assert_snapshot!(all(said, "PermissionValidation"));
 }
 
