@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::inventory::group_kind;
 use super::{Member, Parent};
@@ -40,8 +41,20 @@ pub struct Facts {
     /// When its deletion was asked for.
     pub deleted: Option<String>,
     pub owners: Vec<OwnerRef>,
+    /// Who is on record for more than metadata and status.
+    pub writers: Vec<Writer>,
     /// Where somebody wanted to know.
     pub readiness: Option<State>,
+}
+
+/// A field manager that has written content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    pub manager: String,
+    /// By server-side apply.
+    pub applied: bool,
+    /// When it last changed something, to the second; RFC 3339 in UTC, as the server writes it.
+    pub time: String,
 }
 
 /// Who owns an object within Kubernetes.
@@ -103,6 +116,32 @@ struct Metadata<'a> {
     finalizers: Option<Vec<String>>,
     #[serde(default)]
     owner_references: Option<Vec<OwnerRef>>,
+    #[serde(borrow, default)]
+    managed_fields: Option<Vec<ManagedFields<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ManagedFields<'a> {
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subresource: Cow<'a, str>,
+    #[serde(borrow, default)]
+    time: Cow<'a, str>,
+    #[serde(borrow, default)]
+    fields_v1: Option<BTreeMap<Cow<'a, str>, IgnoredAny>>,
+}
+
+impl ManagedFields<'_> {
+    fn writer(self) -> Option<Writer> {
+        let is_content = |key: &Cow<'_, str>| !matches!(&**key, "f:metadata" | "f:status");
+        let writes = self.subresource.is_empty() && self.fields_v1.is_some_and(|fields| fields.keys().any(is_content));
+        let (manager, time) = (self.manager.into_owned(), self.time.into_owned());
+        writes.then(|| Writer { manager, applied: self.operation == "Apply", time })
+    }
 }
 
 /// What an object says of itself.
@@ -123,6 +162,7 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
         finalizers: metadata.finalizers.unwrap_or_default(),
         deleted: metadata.deletion_timestamp,
         owners: metadata.owner_references.unwrap_or_default(),
+        writers: metadata.managed_fields.into_iter().flatten().filter_map(ManagedFields::writer).collect(),
         readiness: None,
     };
     Some(Found { object: object.into(), resource: resource.clone(), facts })

@@ -36,7 +36,7 @@ fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
     for doc in (ENTRY.rules)() {
         let Example::Deletion { left, other } = doc.example else { panic!("{}", doc.name) };
         // Here the other object is one of the app, too: see below.
-        if doc.name == "FinalizerWillHang" {
+        if matches!(doc.name, "FinalizerWillHang" | "ChangedByOther") {
             continue;
         }
         let blocks = doc.severity == Severity::Error;
@@ -209,4 +209,28 @@ fn a_finalizer_is_nobodys_matter_where_the_app_has_no_workload() {
     app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes"]).code(0).stdout_contains("warning[FinalizerWillHang]");
     let path = bed.config_map_path("held");
     cp.patch(&path, &json!({"metadata": {"finalizers": null}}));
+}
+
+#[test]
+fn what_somebody_else_has_changed_is_told_before_it_goes() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    let manifests = |names: &[&str]| -> String {
+        names.iter().map(|name| bed.config_map(name, "x")).collect::<Vec<_>>().join("---\n")
+    };
+    bed.write("manifests.yaml", &manifests(&["stays", "changed", "annotated", "untouched"]));
+    app(&bed, &["deploy", "-f", "manifests.yaml"]).code(0);
+    let path = |name: &str| format!("{}?fieldManager=ann", bed.config_map_path(name));
+    let patch = |name: &str, patch: &Value| assert_eq!(control_plane().patch(&path(name), patch).0, 200);
+    patch("changed", &json!({"data": {"more": "1"}}));
+    patch("annotated", &json!({"metadata": {"annotations": {"a": "b"}}}));
+    bed.write("manifests.yaml", &manifests(&["stays"]));
+    let output = app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes", "-o", "json"]);
+    let found = rules(output.code(0));
+    assert_eq!(found.len(), 1, "{output}");
+    assert_eq!(found[0].0, "ChangedByOther");
+    let said = format!("configmap/changed -n {} is deleted, and field manager \"ann\"", bed.names.namespace);
+    assert!(found[0].1.starts_with(&said), "{output}");
+    // It is a warning.
+    app(&bed, &["deploy", "-f", "manifests.yaml", "--prune=yes"]).code(0).stdout_contains("3 deleted");
 }

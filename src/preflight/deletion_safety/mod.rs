@@ -3,6 +3,7 @@
 //! It runs whenever an app is deployed or deleted, or an object may be replaced, and looks only at what is deleted. What cannot be looked at is "could
 //! not check", and nothing is deleted then.
 
+mod changed;
 mod crds;
 mod finalizers;
 mod namespaces;
@@ -69,6 +70,7 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     found.extend(volumes::check(&looking).await);
     let leaving = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
     let leaving = Looking::new(leaving, target);
+    found.violations.extend(changed::check(&leaving, context.field_manager));
     found.extend(services::check(&leaving).await);
     found.extend(needed::check(&leaving, context.notices).await);
     found.extend(finalizers::check(&leaving, plan).await);

@@ -5,8 +5,44 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {
-    vec![&CRD_OBJECTS, &CRD_NEEDED, &FINALIZER_HANGS, &NAMESPACE_OBJECTS, &RIGHTS_LOST, &VOLUME_DATA, &SERVICE_CALLED]
+    vec![
+        &CHANGED_BY_OTHER,
+        &CRD_OBJECTS,
+        &CRD_NEEDED,
+        &FINALIZER_HANGS,
+        &NAMESPACE_OBJECTS,
+        &RIGHTS_LOST,
+        &VOLUME_DATA,
+        &SERVICE_CALLED,
+    ]
 }
+
+pub static CHANGED_BY_OTHER: RuleDoc = RuleDoc {
+    name: "ChangedByOther",
+    summary: "an object is deleted that somebody else has changed since the app was deployed",
+    reports: "An object that leaves the app, where another field manager has set fields outside of metadata and status since the \
+        app's own manager last changed the object. The controllers of Kubernetes itself do not count.",
+    why: "What somebody else has set is in no manifest of the app, and goes with the object.",
+    example: Example::Deletion {
+        left: "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+data: {level: info}
+",
+        other: "\
+# kubectl patch configmap settings --type=merge -p '{data: {level: debug}}'
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+data: {level: debug}
+",
+    },
+    what_to_do: "Ask who changed it (kubectl get --show-managed-fields), and keep the object where the change is needed: put it \
+        back into the manifests, or annotate it with gantry.dev/prune: keep.",
+    breaks: &[],
+    severity: Severity::Warning,
+};
 
 pub static CRD_OBJECTS: RuleDoc = RuleDoc {
     name: "CRDDeletionLosesObjects",
