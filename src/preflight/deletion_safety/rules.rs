@@ -6,9 +6,9 @@ use crate::preflight::rule::{Example, RuleDoc};
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {
     vec![
-        &CHANGED_BY_OTHER,
         &CRD_OBJECTS,
         &CRD_NEEDED,
+        &CHANGED_BY_OTHER,
         &FINALIZER_HANGS,
         &NAMESPACE_OBJECTS,
         &RIGHTS_LOST,
