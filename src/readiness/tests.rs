@@ -48,6 +48,12 @@ fn deployments() {
         status["conditions"] = conditions;
         with(3, status)
     };
+    let enough = |minimum: &str, status: Value| {
+        let mut object = with(3, status);
+        object["metadata"]["annotations"]["kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available"] =
+            minimum.into();
+        object
+    };
     let kind = "Deployment.apps";
     let late = condition("Progressing", "False", "ProgressDeadlineExceeded", "ReplicaSet \"web-1\" has timed out");
     let quota = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota");
@@ -61,6 +67,16 @@ fn deployments() {
         (kind, with(1, counts(3, 3, 3)), "no", "2 of 3 replicas still to terminate"),
         (kind, with(3, counts(3, 3, 2)), "no", "2 of 3 replicas available"),
         (kind, seen(json!({}), json!({})), "no", "0 of 1 replica updated"),
+        (kind, enough("2", counts(3, 3, 2)), "yes", "2 of 3 replicas available; 2 do"),
+        (kind, enough("67%", counts(3, 3, 2)), "no", "2 of 3 replicas available"),
+        (kind, enough("66%", counts(3, 3, 2)), "yes", "2 of 3 replicas available; 2 do"),
+        (kind, enough("2", counts(3, 3, 1)), "no", "1 of 3 replicas available"),
+        // Two of four are old, and may be the ones that are available.
+        (kind, enough("1", counts(4, 2, 2)), "no", "2 of 3 replicas updated"),
+        (kind, enough("1", counts(4, 2, 3)), "yes", "1 of 3 replicas available; 1 do"),
+        (kind, enough("9", counts(3, 3, 3)), "yes", ""),
+        (kind, enough("some", counts(3, 3, 2)), "no", "2 of 3 replicas available"),
+        (kind, enough("-1", counts(3, 3, 2)), "no", "2 of 3 replicas available"),
         (kind, unseen, "no", "its controller has seen generation 3 of 4"),
         (kind, json!({"metadata": {"generation": 1}}), "no", "its controller has not seen it yet"),
         (

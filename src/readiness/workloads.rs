@@ -13,6 +13,24 @@ fn running(replicas: i64) -> State {
     if replicas == 0 { State::noted("scaled to 0") } else { State::READY }
 }
 
+/// How many available Pods of the new template do for a Deployment: a number, or a share of its replicas, rounded up. The
+/// first name is kapp's.
+const MINIMUM: [&str; 2] = [
+    "/metadata/annotations/kapp.k14s.io~1apps-v1-deployment-wait-minimum-replicas-available",
+    "/metadata/annotations/gantry.dev~1wait-minimum-replicas-available",
+];
+
+/// At most as many as there are to be. `None` where nobody asks for it, or for what is no number: then all are awaited.
+fn minimum(view: View<'_>, wanted: i64) -> Option<i64> {
+    let text = MINIMUM.iter().map(|pointer| view.text(pointer)).find(|text| !text.is_empty())?.trim();
+    let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
+    let minimum = match text.strip_suffix('%') {
+        Some(share) => wanted.saturating_mul(number(share)?.min(100)).saturating_add(99) / 100,
+        None => number(text)?,
+    };
+    Some(minimum.min(wanted))
+}
+
 /// `Deployment.apps`: `updatedReplicas`, `replicas`, `availableReplicas`, and the conditions `Progressing` and
 /// `ReplicaFailure`.
 pub fn deployment(view: View<'_>) -> State {
@@ -28,12 +46,20 @@ pub fn deployment(view: View<'_>) -> State {
         let why = view.holds("ReplicaFailure").map(|condition| format!("; {}", condition.explain()));
         return State::failed(&format!("{}{}", stuck.explain(), why.unwrap_or_default()));
     }
-    if let Some(condition) = view.holds("ReplicaFailure").or(stuck) {
-        return State::in_progress(&condition.explain());
-    }
     let wanted = view.replicas();
     let (all, updated) = (view.count("/status/replicas"), view.count("/status/updatedReplicas"));
     let available = view.count("/status/availableReplicas");
+    let minimum = minimum(view, wanted);
+    if let Some(minimum) = minimum {
+        // Old Pods count as available as long as any of them is left: so many at least are new.
+        let of_new = available.saturating_sub(all.saturating_sub(updated)).clamp(0, updated);
+        if of_new >= minimum && (of_new < wanted || all > updated) {
+            return State::noted(&format!("{of_new} of {wanted} replicas available; {minimum} do"));
+        }
+    }
+    if let Some(condition) = view.holds("ReplicaFailure").or(stuck) {
+        return State::in_progress(&condition.explain());
+    }
     let old = all.saturating_sub(updated.min(wanted));
     if updated < wanted {
         of(updated, wanted, "updated")

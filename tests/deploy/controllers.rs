@@ -277,3 +277,18 @@ fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that
     assert!(stage.exists(&other) && stage.exists(&after) && !stage.exists(&then), "{output}");
     assert_eq!(output.stdout.matches("has failed").count(), 1, "{output}");
 }
+
+#[test]
+fn a_deployment_may_do_with_fewer_replicas() {
+    let stage = Stage::new();
+    let quota = stage.object("v1", "ResourceQuota", "two", json!({"hard": {"pods": "2"}}));
+    cluster().apply_yaml(&quota.to_string());
+    let mut web = stage.workload("Deployment", "web", "web:1");
+    web["spec"]["replicas"] = 3.into();
+    web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "60%"});
+    stage.deploy(&[&web], &["--wait-timeout=60s"]).code(0).stdout_contains("1 created");
+    // The third one does not come.
+    web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "3"});
+    let output = stage.deploy(&[&web], &["--wait-timeout=2s"]);
+    output.code(5).stdout_contains("exceeded quota");
+}
