@@ -292,3 +292,112 @@ fn a_deployment_may_do_with_fewer_replicas() {
     let output = stage.deploy(&[&web], &["--wait-timeout=2s"]);
     output.code(5).stdout_contains("exceeded quota");
 }
+
+/// An object, and the state that its controller brings it to. No API service that is down: while there is one, no namespace
+/// goes, and other tests wait for that.
+fn each_kind(stage: &Stage) -> Vec<(&'static str, Value)> {
+    let own = &stage.0.names.namespace;
+    let of_cluster = |api_version: &str, kind: &str, name: &str, spec: Value| {
+        let mut object = stage.object(api_version, kind, &format!("{own}-{name}"), spec);
+        object["metadata"].as_object_mut().expect("metadata").remove("namespace");
+        object
+    };
+    let mut table = Vec::new();
+    for (state, suffix, image) in [("ready", "up", "web:1"), ("inProgress", "starts", "starting")] {
+        for kind in WORKLOADS {
+            table.push((state, stage.workload(kind, &format!("{}-{suffix}", kind.to_lowercase()), image)));
+        }
+        // The test bed ends a Job's Pod as soon as it runs.
+        let of_job = if state == "ready" { image } else { "missing" };
+        table.push((state, stage.job(&format!("job-{suffix}"), of_job)));
+        table.push((state, stage.object("v1", "Pod", &format!("pod-{suffix}"), pod(image, "Always"))));
+    }
+    let mut late = stage.workload("Deployment", "deployment-late", "starting");
+    late["spec"]["progressDeadlineSeconds"] = 1.into();
+    table.push(("failed", late));
+    table.push(("failed", stage.job("job-fails", "failing")));
+    table.push(("failed", stage.object("v1", "Pod", "pod-fails", pod("failing", "Never"))));
+
+    let volume = |claim: &str| {
+        let mut spec = json!({"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "none",
+            "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/tmp/none"}});
+        spec["claimRef"] = json!({"namespace": own, "name": claim});
+        spec
+    };
+    let claim = |name: &str, volume: &str| {
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "volumeName": volume,
+            "resources": {"requests": {"storage": "1Gi"}}});
+        stage.object("v1", "PersistentVolumeClaim", name, spec)
+    };
+    table.push(("ready", of_cluster("v1", "PersistentVolume", "bound", volume("claim-bound"))));
+    table.push(("ready", of_cluster("v1", "PersistentVolume", "available", volume("nobody"))));
+    table.push(("ready", claim("claim-bound", &format!("{own}-bound"))));
+    table.push(("inProgress", claim("claim-waits", &format!("{own}-none"))));
+    let mut lost = claim("claim-lost", &format!("{own}-gone"));
+    lost["metadata"]["annotations"] = json!({"pv.kubernetes.io/bind-completed": "yes"});
+    table.push(("failed", lost));
+
+    let ports = json!([{"port": 80}]);
+    table.push(("ready", stage.object("v1", "Service", "service", json!({"ports": ports}))));
+    table.push(("ready", stage.object("v1", "Service", "headless", json!({"ports": ports, "clusterIP": "None"}))));
+    let balanced = json!({"ports": ports, "type": "LoadBalancer"});
+    table.push(("inProgress", stage.object("v1", "Service", "balanced", balanced)));
+    let named = json!({"type": "ExternalName", "externalName": "web.example.com"});
+    table.push(("ready", stage.object("v1", "Service", "named", named)));
+    let budget = json!({"minAvailable": 1, "selector": {"matchLabels": {"run": "deployment-up"}}});
+    table.push(("ready", stage.object("policy/v1", "PodDisruptionBudget", "budget", budget)));
+    let scale = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "deployment-up"});
+    let scaled = json!({"maxReplicas": 2, "minReplicas": 2, "scaleTargetRef": scale});
+    table.push(("ready", stage.object("autoscaling/v2", "HorizontalPodAutoscaler", "scaled", scaled)));
+    let rules = json!([{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "service", "port": {"number": 80}}}}]}}]);
+    table.push(("ready", stage.object("networking.k8s.io/v1", "Ingress", "ingress", json!({"rules": rules}))));
+    let times =
+        json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": pod("web:1", "Never")}}}});
+    table.push(("ready", stage.object("batch/v1", "CronJob", "yearly", times)));
+    table.push(("ready", stage.config("config", json!({}))));
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("{own}-space")}});
+    table.push(("ready", space));
+    let policy = json!({"validations": [{"expression": "true"}], "matchConstraints": {"resourceRules": [
+        {"apiGroups": [stage.0.names.group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]}});
+    let policy = of_cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "policy", policy);
+    table.push(("ready", policy));
+    table
+}
+
+#[test]
+fn each_kind_is_ready_in_progress_or_failed_as_its_controller_makes_it() {
+    let stage = Stage::new();
+    let table = each_kind(&stage);
+    let objects: Vec<&Value> = table.iter().map(|(_, object)| object).collect();
+    stage.deploy(&objects, &["--wait=false"]).code(0);
+    let expected: Vec<(String, String)> = {
+        let name = |object: &Value| format!("{} {}", object["kind"], object["metadata"]["name"]).replace('"', "");
+        let mut expected: Vec<_> = table.iter().map(|(state, object)| (name(object), (*state).to_owned())).collect();
+        expected.sort();
+        expected
+    };
+    let states = || {
+        let report: Value = serde_json::from_str(&stage.gantry(&["inspect", "-o", "json"]).run().stdout).expect("JSON");
+        let state = |one: &Value| {
+            let name = format!("{} {}", one["object"]["kind"], one["object"]["name"]).replace('"', "");
+            (name, one["readiness"]["state"].as_str().unwrap_or_default().to_owned())
+        };
+        let mut states: Vec<(String, String)> =
+            report["objects"].as_array().expect("objects").iter().map(state).collect();
+        states.sort();
+        states
+    };
+    let differing = || -> Vec<(String, String)> {
+        let now = states();
+        assert_eq!(now.len(), expected.len(), "{now:?}");
+        now.into_iter().zip(&expected).filter(|(now, expected)| now != *expected).map(|(now, _)| now).collect()
+    };
+    let last = std::cell::RefCell::new(Vec::new());
+    eventually("each object to be as its controller makes it", || {
+        let left = differing();
+        if last.replace(left.clone()) != left {
+            println!("not yet: {left:?}");
+        }
+        left.is_empty().then_some(())
+    });
+}
