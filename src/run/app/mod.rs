@@ -1,37 +1,33 @@
 //! What a deploy with `-a` does beside the deploy: the app's record before, its removals and its record after.
 
+mod deploy;
+mod record;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
-use tokio::sync::watch;
 
-use super::before::{self, Before};
-use super::from_kapp::FromKapp;
-use super::host::Host;
-use crate::app::last_applied::LastApplied;
-use crate::app::members::{self, Found, Live};
-use crate::app::parent::{self, Content, Last, reach};
-use crate::app::{App, Member, Outcome, Parent, inventory, label, versions};
-use crate::apply::delete::{self, Removed};
-use crate::apply::{self, Applied, ApplyOptions, NotWritten};
+use crate::app::members::{self, Live};
+use crate::app::{App, Member, Parent, inventory, label, versions};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::config::Settings;
-use crate::finding::redact::without_values;
-use crate::finding::{Action, ApplyResult};
+use crate::finding::Action;
 use crate::manifest::Manifest;
 use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
-use crate::parallel::in_parallel;
+use crate::plan::Plan;
 use crate::plan::removal::{self, Removal, Removals};
-use crate::plan::strategy::{self, Strategy};
-use crate::plan::{Change, Plan};
+use crate::plan::strategy;
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{self, ObjectRef, Resource};
-use crate::text;
+use crate::run::before::{self, Before};
+use crate::run::from_kapp::FromKapp;
+
+pub use deploy::{Deployed, deploy, options, waits};
+pub(super) use record::last;
 
 /// The app of a run, as it is live.
 pub struct Managed {
@@ -357,295 +353,7 @@ impl Managed {
         problems.dedup();
         problems
     }
-
-    /// Whether the app's record says something else than the cluster, though nothing is to be written to members.
-    fn is_stale(&self, content: &Content) -> bool {
-        let Some(parent) = &self.parent else { return !self.deletes };
-        let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
-        self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
-    }
-
-    /// Brings the record up to date where nothing else is to be written.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> Result<()> {
-        let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
-        if self.is_stale(&content) {
-            content.last = last(Outcome::Applied, target, host).await;
-            content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
-            self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)?;
-        }
-        match &self.kapp {
-            Some(kapp) => kapp.end(plan, target).await.map_err(Error::Failed),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes the record as it is after the run, or deletes it with the last member of an app that ends.
-    async fn end(
-        &self,
-        parent: Option<&Parent>,
-        content: Content,
-        target: &Target,
-    ) -> std::result::Result<(), Problem> {
-        match parent {
-            Some(parent) if self.deletes && content.members.is_empty() => parent.delete(target).await,
-            _ => parent::write(&self.app, parent, content, target).await.map(drop),
-        }
-    }
-
-    /// What the record says after the run, apart from the run itself.
-    fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed) -> Content {
-        let mut kept: BTreeMap<_, &Member> =
-            self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
-        let mut content = Content {
-            kinds: Default::default(),
-            namespaces: Default::default(),
-            members: Default::default(),
-            last: Last::none(),
-            last_applied: None,
-        };
-        for (index, change) in plan.changes.iter().enumerate() {
-            let object = &change.desired.object;
-            let before = kept.remove(&object.identity());
-            if change.action == Action::Skip && strategy::of(&change.desired) == Some(Strategy::LeaveAlone) {
-                continue;
-            }
-            let uid = match applied.results[index] {
-                ApplyResult::Applied | ApplyResult::Unchanged => {
-                    applied.uids[index].as_deref().or_else(|| Some(&change.live.as_ref()?.uid))
-                }
-                // As it was.
-                _ => None,
-            };
-            match uid {
-                Some(uid) => {
-                    let known = before.filter(|member| member.uid == uid);
-                    let adopted =
-                        known.map_or(change.action == Action::Adopt && !change.kapp.joins, |member| member.adopted);
-                    content.members.insert(Member::of(object, uid, adopted));
-                }
-                None => content.members.extend(before.cloned()),
-            }
-        }
-        let out: BTreeSet<_> = plan
-            .removals
-            .iter()
-            .zip(&removed.results)
-            .filter(|(_, result)| matches!(result, ApplyResult::Deleted | ApplyResult::Applied))
-            .map(|(removal, _)| removal.object.identity())
-            .collect();
-        let gone: BTreeSet<&Member> = self.live.gone.iter().collect();
-        let found: BTreeMap<_, &Found> = self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
-        for (identity, member) in kept {
-            let found = found.get(&identity);
-            // Its label or its uid is another: it is no member any more.
-            let left = found.is_some_and(|found| {
-                found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
-            });
-            if !gone.contains(member) && !left && !out.contains(&identity) {
-                content.members.insert(member.clone());
-            }
-        }
-        (content.kinds, content.namespaces) = reach(&content.members);
-        // Where something was not written, not read or not gone, the record reaches as far as the run might have.
-        let is_whole = applied.problems.is_empty()
-            && applied.unready.is_empty()
-            && !applied.interrupted
-            && removed.problems.is_empty()
-            && removed.stuck.is_empty()
-            && self.live.unread.is_empty();
-        if !is_whole {
-            let (kinds, namespaces) = self.reach(plan);
-            content.kinds.extend(kinds);
-            content.namespaces.extend(namespaces);
-        }
-        content
-    }
-
-    /// By what the next run knows which members are as this one leaves them, after a run that came to its end.
-    fn last_applied(&self, plan: &Plan, applied: &Applied) -> Option<LastApplied> {
-        let changes: Vec<(usize, &Change)> = plan.changes.iter().enumerate().collect();
-        let mark = |(index, change): &(usize, &Change)| {
-            let live = change.live.as_ref();
-            let uid = applied.uids[*index].as_deref().or_else(|| Some(&live?.uid))?.to_owned();
-            let mark = match applied.uids[*index] {
-                Some(_) => applied.marks.get(index).cloned(),
-                None if change.action == Action::Unchanged => change.mark(live?, &self.field_manager),
-                None => None,
-            };
-            Some((uid, mark?))
-        };
-        let marks = in_parallel(&changes, mark).into_iter().flatten().collect();
-        self.live.unread.is_empty().then(|| LastApplied { input: self.input.clone(), marks })
-    }
-
-    /// The kinds and namespaces of the members of before, and of those to come.
-    fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
-        let planned: Vec<Member> =
-            plan.changes.iter().map(|change| Member::of(&change.desired.object, "", false)).collect();
-        let (mut kinds, mut namespaces) = reach(&planned);
-        if let Some(parent) = &self.parent {
-            kinds.extend(parent.kinds.iter().cloned());
-            namespaces.extend(parent.namespaces.iter().cloned());
-            let (of_members, in_namespaces) = reach(&parent.members);
-            kinds.extend(of_members);
-            namespaces.extend(in_namespaces);
-        }
-        (kinds, namespaces)
-    }
 }
-
-/// What a deploy of an app came to.
-pub struct Deployed {
-    pub applied: Applied,
-    pub removed: Removed,
-}
-
-/// Writes the app's record, its members, deletes what leaves it, and writes the record again.
-///
-/// Until the end the record names every kind and namespace that the run may have written to, so that whatever stops it,
-/// the next run finds all members.
-pub async fn deploy(
-    managed: &Managed,
-    plan: &Plan,
-    target: &Target,
-    settings: &Settings,
-    host: &mut Host,
-    write: impl AsyncFnOnce(&mut Host, Option<(usize, resource::Live)>) -> Applied,
-) -> Deployed {
-    let not_removed = || Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() };
-    let failed = |problem: Problem, written: Option<&(usize, resource::Live)>| {
-        let applied = Applied { problems: vec![problem], ..Applied::begun(plan, written) };
-        Deployed { applied, removed: not_removed() }
-    };
-    let writes = Arc::clone(&host.writes);
-    writes.begin(plan.writes());
-    let written = match state_namespace(managed, plan, target, settings, &host.stop).await {
-        Ok(written) => written,
-        Err(problem) => return failed(problem, None),
-    };
-    let (kinds, namespaces) = managed.reach(plan);
-    let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
-    let started =
-        Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await, last_applied: None };
-    let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
-        Ok(parent) => parent,
-        Err(problem) => return failed(problem, written.as_ref()),
-    };
-    let mut applied = write(host, written).await;
-    let mut removed = match applied.problems.is_empty() && applied.unready.is_empty() && !applied.interrupted {
-        true => {
-            let timeout = settings.timeouts.delete;
-            let written = plan.changes_written();
-            let on_removed = |removed| writes.done(written + removed);
-            let (removals, steps) = (&plan.removals, &plan.graph.removals);
-            delete::run(removals, steps, target, &settings.field_manager, timeout, &host.stop, &on_removed).await
-        }
-        false => not_removed(),
-    };
-    let is_done = removed.results.iter().all(|result| *result != ApplyResult::NotReached)
-        && removed.problems().next().is_none()
-        && applied.problems.is_empty()
-        && applied.unready.is_empty()
-        && !applied.interrupted;
-    if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done) {
-        // The members are on our record before kapp's goes: nobody else would know of them.
-        let last = parent.last.clone().unwrap_or_else(Last::none);
-        let content = Content { last, ..managed.record(plan, &applied, &removed) };
-        match parent::write(&managed.app, Some(&parent), content, target).await {
-            Ok(now) => {
-                parent = now;
-                removed.problems.extend(kapp.end(plan, target).await.err().into_iter().flatten());
-            }
-            Err(problem) => removed.problems.push(problem),
-        }
-    }
-    applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
-    let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();
-    let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
-    let mut last = parent.last.clone().unwrap_or_else(Last::none);
-    (last.time, last.outcome) = (Timestamp::now(), outcome);
-    // Everybody who may read the record sees them.
-    let reason = |message: &str| match settings.redact {
-        true => text::cut(&without_values(message), REASON).into_owned(),
-        false => text::cut(message, REASON).into_owned(),
-    };
-    last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
-    let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
-    let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
-    // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
-    let mut answer = managed.end(Some(&parent), content.clone(), target).await;
-    if answer.is_err()
-        && let Ok(Some(now)) = Parent::read(&managed.app, target).await
-        && now.last == parent.last
-    {
-        parent = now;
-        answer = managed.end(Some(&parent), content, target).await;
-    }
-    if let Err(problem) = answer {
-        removed.problems.push(problem);
-    }
-    Deployed { applied, removed }
-}
-
-/// Creates the namespace of the app's record, where it is one of the manifests. Answers its index, and what is live.
-async fn state_namespace(
-    managed: &Managed,
-    plan: &Plan,
-    target: &Target,
-    settings: &Settings,
-    stop: &watch::Receiver<bool>,
-) -> std::result::Result<Option<(usize, resource::Live)>, Problem> {
-    let is_state = |change: &Change| {
-        let object = &change.desired.object;
-        object.is_namespace() && object.name == managed.app.namespace && change.action == Action::Create
-    };
-    let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
-    let options = options(settings, None);
-    let written = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
-    Ok(Some((index, written.live)))
-}
-
-/// Whether a deploy waits until what it writes is ready.
-pub fn waits(settings: &Settings) -> bool {
-    settings.wait.unwrap_or(settings.app.is_some())
-}
-
-/// How a deploy writes.
-pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) -> ApplyOptions {
-    ApplyOptions {
-        field_manager: settings.field_manager.clone(),
-        force_conflicts: settings.force_conflicts,
-        established_timeout: settings.timeouts.established,
-        keep_going: settings.keep_going,
-        delete_timeout: settings.timeouts.delete,
-        apply_timeout: settings.timeouts.apply,
-        ready_timeout: waits(settings).then_some(settings.timeouts.ready),
-        resource_timeout: settings.timeouts.resource,
-        wait_rules: settings.rules.waits.clone(),
-        written,
-    }
-}
-
-pub(super) async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
-    let user = match target.user().await {
-        Some(Ok(user)) => user,
-        _ => String::new(),
-    };
-    Last {
-        time: Timestamp::now(),
-        outcome,
-        user,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        holder: parent::holder(&host.environment),
-        reasons: Vec::new(),
-    }
-}
-
-/// So many characters of each reason for a failure are kept.
-const REASON: usize = 1000;
 
 /// So many objects are named in a sentence.
 const NAMED: usize = 20;

@@ -1,0 +1,157 @@
+//! The deploy of an app: the record, its members, what leaves it, and the record again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::Managed;
+use super::record::last;
+use crate::app::parent::{self, Content, Last};
+use crate::app::{Outcome, Parent};
+use crate::apply::delete::{self, Removed};
+use crate::apply::{self, Applied, ApplyOptions, NotWritten};
+use crate::cluster::Target;
+use crate::config::Settings;
+use crate::finding::redact::without_values;
+use crate::finding::{Action, ApplyResult};
+use crate::plan::{Change, Plan};
+use crate::problem::Problem;
+use crate::resource;
+use crate::run::host::Host;
+use crate::text;
+
+/// What a deploy of an app came to.
+pub struct Deployed {
+    pub applied: Applied,
+    pub removed: Removed,
+}
+
+/// Writes the app's record, its members, deletes what leaves it, and writes the record again.
+///
+/// Until the end the record names every kind and namespace that the run may have written to, so that whatever stops it,
+/// the next run finds all members.
+pub async fn deploy(
+    managed: &Managed,
+    plan: &Plan,
+    target: &Target,
+    settings: &Settings,
+    host: &mut Host,
+    write: impl AsyncFnOnce(&mut Host, Option<(usize, resource::Live)>) -> Applied,
+) -> Deployed {
+    let not_removed = || Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() };
+    let failed = |problem: Problem, written: Option<&(usize, resource::Live)>| {
+        let applied = Applied { problems: vec![problem], ..Applied::begun(plan, written) };
+        Deployed { applied, removed: not_removed() }
+    };
+    let writes = Arc::clone(&host.writes);
+    writes.begin(plan.writes());
+    let written = match state_namespace(managed, plan, target, settings, &host.stop).await {
+        Ok(written) => written,
+        Err(problem) => return failed(problem, None),
+    };
+    let (kinds, namespaces) = managed.reach(plan);
+    let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
+    let started =
+        Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await, last_applied: None };
+    let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
+        Ok(parent) => parent,
+        Err(problem) => return failed(problem, written.as_ref()),
+    };
+    let mut applied = write(host, written).await;
+    let mut removed = match applied.problems.is_empty() && applied.unready.is_empty() && !applied.interrupted {
+        true => {
+            let timeout = settings.timeouts.delete;
+            let written = plan.changes_written();
+            let on_removed = |removed| writes.done(written + removed);
+            let (removals, steps) = (&plan.removals, &plan.graph.removals);
+            delete::run(removals, steps, target, &settings.field_manager, timeout, &host.stop, &on_removed).await
+        }
+        false => not_removed(),
+    };
+    let is_done = removed.results.iter().all(|result| *result != ApplyResult::NotReached)
+        && removed.problems().next().is_none()
+        && applied.problems.is_empty()
+        && applied.unready.is_empty()
+        && !applied.interrupted;
+    if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done) {
+        // The members are on our record before kapp's goes: nobody else would know of them.
+        let last = parent.last.clone().unwrap_or_else(Last::none);
+        let content = Content { last, ..managed.record(plan, &applied, &removed) };
+        match parent::write(&managed.app, Some(&parent), content, target).await {
+            Ok(now) => {
+                parent = now;
+                removed.problems.extend(kapp.end(plan, target).await.err().into_iter().flatten());
+            }
+            Err(problem) => removed.problems.push(problem),
+        }
+    }
+    applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
+    let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();
+    let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
+    let mut last = parent.last.clone().unwrap_or_else(Last::none);
+    (last.time, last.outcome) = (Timestamp::now(), outcome);
+    // Everybody who may read the record sees them.
+    let reason = |message: &str| match settings.redact {
+        true => text::cut(&without_values(message), REASON).into_owned(),
+        false => text::cut(message, REASON).into_owned(),
+    };
+    last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
+    let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
+    let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
+    // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
+    let mut answer = managed.end(Some(&parent), content.clone(), target).await;
+    if answer.is_err()
+        && let Ok(Some(now)) = Parent::read(&managed.app, target).await
+        && now.last == parent.last
+    {
+        parent = now;
+        answer = managed.end(Some(&parent), content, target).await;
+    }
+    if let Err(problem) = answer {
+        removed.problems.push(problem);
+    }
+    Deployed { applied, removed }
+}
+
+/// Creates the namespace of the app's record, where it is one of the manifests. Answers its index, and what is live.
+async fn state_namespace(
+    managed: &Managed,
+    plan: &Plan,
+    target: &Target,
+    settings: &Settings,
+    stop: &watch::Receiver<bool>,
+) -> std::result::Result<Option<(usize, resource::Live)>, Problem> {
+    let is_state = |change: &Change| {
+        let object = &change.desired.object;
+        object.is_namespace() && object.name == managed.app.namespace && change.action == Action::Create
+    };
+    let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
+    let options = options(settings, None);
+    let written = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
+    Ok(Some((index, written.live)))
+}
+
+/// Whether a deploy waits until what it writes is ready.
+pub fn waits(settings: &Settings) -> bool {
+    settings.wait.unwrap_or(settings.app.is_some())
+}
+
+/// How a deploy writes.
+pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) -> ApplyOptions {
+    ApplyOptions {
+        field_manager: settings.field_manager.clone(),
+        force_conflicts: settings.force_conflicts,
+        established_timeout: settings.timeouts.established,
+        keep_going: settings.keep_going,
+        delete_timeout: settings.timeouts.delete,
+        apply_timeout: settings.timeouts.apply,
+        ready_timeout: waits(settings).then_some(settings.timeouts.ready),
+        resource_timeout: settings.timeouts.resource,
+        wait_rules: settings.rules.waits.clone(),
+        written,
+    }
+}
+
+/// So many characters of each reason for a failure are kept.
+const REASON: usize = 1000;

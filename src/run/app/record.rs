@@ -1,0 +1,176 @@
+//! The app's record after a run: its members, how far it reaches, and by what the next run knows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::Managed;
+use crate::app::last_applied::LastApplied;
+use crate::app::members::Found;
+use crate::app::parent::{self, Content, Last, reach};
+use crate::app::{Member, Outcome, Parent};
+use crate::apply::Applied;
+use crate::apply::delete::Removed;
+use crate::cluster::Target;
+use crate::finding::{Action, ApplyResult};
+use crate::parallel::in_parallel;
+use crate::plan::strategy::{self, Strategy};
+use crate::plan::{Change, Plan};
+use crate::problem::{Error, Problem, Result};
+use crate::run::host::Host;
+
+impl Managed {
+    /// Whether the app's record says something else than the cluster, though nothing is to be written to members.
+    pub(super) fn is_stale(&self, content: &Content) -> bool {
+        let Some(parent) = &self.parent else { return !self.deletes };
+        let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
+        self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
+    }
+
+    /// Brings the record up to date where nothing else is to be written.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> Result<()> {
+        let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
+        if self.is_stale(&content) {
+            content.last = last(Outcome::Applied, target, host).await;
+            content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
+            self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)?;
+        }
+        match &self.kapp {
+            Some(kapp) => kapp.end(plan, target).await.map_err(Error::Failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the record as it is after the run, or deletes it with the last member of an app that ends.
+    pub(super) async fn end(
+        &self,
+        parent: Option<&Parent>,
+        content: Content,
+        target: &Target,
+    ) -> std::result::Result<(), Problem> {
+        match parent {
+            Some(parent) if self.deletes && content.members.is_empty() => parent.delete(target).await,
+            _ => parent::write(&self.app, parent, content, target).await.map(drop),
+        }
+    }
+
+    /// What the record says after the run, apart from the run itself.
+    pub(super) fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed) -> Content {
+        let mut kept: BTreeMap<_, &Member> =
+            self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
+        let mut content = Content {
+            kinds: Default::default(),
+            namespaces: Default::default(),
+            members: Default::default(),
+            last: Last::none(),
+            last_applied: None,
+        };
+        for (index, change) in plan.changes.iter().enumerate() {
+            let object = &change.desired.object;
+            let before = kept.remove(&object.identity());
+            if change.action == Action::Skip && strategy::of(&change.desired) == Some(Strategy::LeaveAlone) {
+                continue;
+            }
+            let uid = match applied.results[index] {
+                ApplyResult::Applied | ApplyResult::Unchanged => {
+                    applied.uids[index].as_deref().or_else(|| Some(&change.live.as_ref()?.uid))
+                }
+                // As it was.
+                _ => None,
+            };
+            match uid {
+                Some(uid) => {
+                    let known = before.filter(|member| member.uid == uid);
+                    let adopted =
+                        known.map_or(change.action == Action::Adopt && !change.kapp.joins, |member| member.adopted);
+                    content.members.insert(Member::of(object, uid, adopted));
+                }
+                None => content.members.extend(before.cloned()),
+            }
+        }
+        let out: BTreeSet<_> = plan
+            .removals
+            .iter()
+            .zip(&removed.results)
+            .filter(|(_, result)| matches!(result, ApplyResult::Deleted | ApplyResult::Applied))
+            .map(|(removal, _)| removal.object.identity())
+            .collect();
+        let gone: BTreeSet<&Member> = self.live.gone.iter().collect();
+        let found: BTreeMap<_, &Found> = self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
+        for (identity, member) in kept {
+            let found = found.get(&identity);
+            // Its label or its uid is another: it is no member any more.
+            let left = found.is_some_and(|found| {
+                found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
+            });
+            if !gone.contains(member) && !left && !out.contains(&identity) {
+                content.members.insert(member.clone());
+            }
+        }
+        (content.kinds, content.namespaces) = reach(&content.members);
+        // Where something was not written, not read or not gone, the record reaches as far as the run might have.
+        let is_whole = applied.problems.is_empty()
+            && applied.unready.is_empty()
+            && !applied.interrupted
+            && removed.problems.is_empty()
+            && removed.stuck.is_empty()
+            && self.live.unread.is_empty();
+        if !is_whole {
+            let (kinds, namespaces) = self.reach(plan);
+            content.kinds.extend(kinds);
+            content.namespaces.extend(namespaces);
+        }
+        content
+    }
+
+    /// By what the next run knows which members are as this one leaves them, after a run that came to its end.
+    pub(super) fn last_applied(&self, plan: &Plan, applied: &Applied) -> Option<LastApplied> {
+        let changes: Vec<(usize, &Change)> = plan.changes.iter().enumerate().collect();
+        let mark = |(index, change): &(usize, &Change)| {
+            let live = change.live.as_ref();
+            let uid = applied.uids[*index].as_deref().or_else(|| Some(&live?.uid))?.to_owned();
+            let mark = match applied.uids[*index] {
+                Some(_) => applied.marks.get(index).cloned(),
+                None if change.action == Action::Unchanged => change.mark(live?, &self.field_manager),
+                None => None,
+            };
+            Some((uid, mark?))
+        };
+        let marks = in_parallel(&changes, mark).into_iter().flatten().collect();
+        self.live.unread.is_empty().then(|| LastApplied { input: self.input.clone(), marks })
+    }
+
+    /// The kinds and namespaces of the members of before, and of those to come.
+    pub(super) fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
+        let planned: Vec<Member> =
+            plan.changes.iter().map(|change| Member::of(&change.desired.object, "", false)).collect();
+        let (mut kinds, mut namespaces) = reach(&planned);
+        if let Some(parent) = &self.parent {
+            kinds.extend(parent.kinds.iter().cloned());
+            namespaces.extend(parent.namespaces.iter().cloned());
+            let (of_members, in_namespaces) = reach(&parent.members);
+            kinds.extend(of_members);
+            namespaces.extend(in_namespaces);
+        }
+        (kinds, namespaces)
+    }
+}
+
+/// What the record says of the run.
+pub(in crate::run) async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
+    let user = match target.user().await {
+        Some(Ok(user)) => user,
+        _ => String::new(),
+    };
+    Last {
+        time: Timestamp::now(),
+        outcome,
+        user,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        holder: parent::holder(&host.environment),
+        reasons: Vec::new(),
+    }
+}
