@@ -335,14 +335,9 @@ pub async fn build(
 
     // CRDs first: they say where the custom resources among the manifests are served now.
     let crd = Arc::new(Resource::crd());
-    let known = |resource: &Arc<Resource>, object: &ObjectRef| options.as_applied.get(&place(resource, object));
-    let unread: Vec<Manifest> = crds.iter().filter(|one| known(&crd, &one.object).is_none()).cloned().collect();
-    let mut read = ahead.complete(&unread, target, on_read).await?.into_iter();
-    let live_crds = crds.iter().map(|one| match known(&crd, &one.object) {
-        Some(live) => Ok(Some(live.clone())),
-        None => read.next().unwrap_or(Ok(None)),
-    });
-    let live_crds: Vec<Read> = live_crds.collect();
+    // Where there are any, nothing was read ahead.
+    let ahead = if options.as_applied.is_empty() { ahead } else { Prefetch::known(options.as_applied) };
+    let live_crds = ahead.complete(&crds, target, on_read).await?;
     let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
     let live_crds = tolerate(live_crds)?;
 

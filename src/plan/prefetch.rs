@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::app::members::Place;
 use crate::cluster::{OnRead, Read, Target, Wanted};
 use crate::manifest::Manifest;
 use crate::problem::Result;
-use crate::resource::{ObjectRef, Resource};
+use crate::resource::{Live, ObjectRef, Resource};
 
 /// The CRDs of some names as they are live.
 pub struct Prefetch {
@@ -21,6 +22,15 @@ impl Prefetch {
     /// Nothing.
     pub fn none() -> Self {
         Prefetch { names: BTreeSet::new(), read: Ok(Vec::new()) }
+    }
+
+    /// The CRDs among live objects that are known already.
+    pub(super) fn known(live: &BTreeMap<Place, Live>) -> Self {
+        let crd = Resource::crd();
+        let crds = live.iter().filter(|((resource, ..), _)| **resource == crd);
+        // Both in the order of the names.
+        let (names, read) = crds.map(|((.., name), live)| (name.clone(), Ok(Some(live.clone())))).unzip();
+        Prefetch { names, read: Ok(read) }
     }
 
     /// Reads the CRDs of these names. An error is kept until it is certain that they are wanted.
