@@ -23,6 +23,7 @@ use serde_json::value::RawValue;
 
 use super::Member;
 use crate::resource::{ObjectRef, RawObject};
+use gantry_schema::json;
 
 /// What a mark means: with another number, or another version of gantry, the marks of before do not count.
 const FORMAT: &str = concat!("1/", env!("CARGO_PKG_VERSION"));
@@ -190,14 +191,9 @@ impl LastApplied {
 
 /// A live object of which only the metadata was read, as it must be: its manifest with that metadata.
 pub fn whole(manifest: &RawObject, metadata: &str) -> Option<RawObject> {
-    #[derive(Deserialize)]
-    struct Head<'a> {
-        #[serde(borrow)]
-        metadata: &'a RawValue,
-    }
     let manifest = manifest.json();
-    let written = serde_json::from_str::<Head<'_>>(&manifest).ok()?.metadata.get();
-    let live = serde_json::from_str::<Head<'_>>(metadata).ok()?.metadata.get();
+    let written = json::member(&manifest, "metadata")?;
+    let live = json::member(metadata, "metadata")?;
     let start = written.as_ptr() as usize - manifest.as_ptr() as usize;
     Some(RawObject::new(format!("{}{live}{}", &manifest[..start], &manifest[start + written.len()..])))
 }

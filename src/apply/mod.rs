@@ -41,6 +41,8 @@ use schedule::Schedule;
 pub struct ApplyOptions {
     pub field_manager: String,
     pub force_conflicts: bool,
+    /// Whether the record of an app keeps marks of what is written: see [`Written::mark`].
+    pub marks: bool,
     /// What does not depend on an object that failed is written all the same. Nothing is deleted then either way.
     pub keep_going: bool,
     /// How long to wait until the applied CRDs are served.

@@ -80,7 +80,8 @@ pub async fn apply_one(
                     _ => ApplyResult::Applied,
                 };
                 // What was written once more is not what was answered.
-                let mark = if change.owner.is_some() { None } else { change.mark(&live, &options.field_manager) };
+                let is_marked = options.marks && change.owner.is_none();
+                let mark = is_marked.then(|| change.mark(&live, &options.field_manager)).flatten();
                 let (result, live) = match (change.action, &change.owner) {
                     (Action::Adopt, Some(owner)) => {
                         (ApplyResult::Applied, take_over(change, owner, live, target, options).await?)

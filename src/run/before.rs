@@ -1,7 +1,7 @@
 //! The app before the run, read while its manifests are: where they are likely to be those of the last run, most members
 //! need no more than a look at their metadata. See [`crate::app::last_applied`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::last_applied::{self, LastApplied, Mark};
 use crate::app::members::{self, Live, Place};
@@ -43,7 +43,7 @@ pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, targ
     if !is_whole || !is_same {
         return Ok(None);
     }
-    let members: std::collections::BTreeSet<_> = parent.members.iter().map(|member| member.identity()).collect();
+    let members: BTreeSet<_> = parent.members.iter().map(|member| member.identity()).collect();
     let wanted = members::Wanted {
         objects: &|object| members.contains(&object.identity()),
         whole: &|resource| !last_applied::is_kept(&resource.group, &resource.kind),

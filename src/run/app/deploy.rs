@@ -142,6 +142,7 @@ pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) ->
     ApplyOptions {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
+        marks: settings.app.is_some(),
         established_timeout: settings.timeouts.established,
         keep_going: settings.keep_going,
         delete_timeout: settings.timeouts.delete,
