@@ -60,13 +60,7 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
             namespaces.into_iter().map(move |namespace| (resource.clone(), namespace))
         });
         let list = async |(resource, namespace): (Arc<Resource>, &str)| {
-            let request = ListRequest {
-                resource: &resource,
-                namespace: Some(namespace),
-                label_selector: None,
-                page_size: PAGE,
-                metadata_only: false,
-            };
+            let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
             let gather = |all: &mut Vec<Found>, json: &str| {
                 let found = read_judged(json, &resource, rules);
                 let is_owned = |found: &Found| {

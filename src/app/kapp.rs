@@ -197,13 +197,8 @@ impl Record {
     async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Vec<Found>, Problem> {
         let selector = format!("{KAPP_APP}={}", self.id);
         let list = async |namespace: Option<&str>| {
-            let request = ListRequest {
-                resource: &resource,
-                namespace,
-                label_selector: Some(&selector),
-                page_size: PAGE,
-                metadata_only: false,
-            };
+            let request =
+                ListRequest { namespace, label_selector: Some(&selector), ..ListRequest::of(&resource, PAGE) };
             let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
             target.list(&request).gather(gather).await
         };
@@ -253,11 +248,9 @@ impl Record {
             }
             let selector = format!("{IS_CHANGE},{key}={value}");
             let request = ListRequest {
-                resource: &resource,
                 namespace: self.object.namespace.as_deref(),
                 label_selector: Some(&selector),
-                page_size: PAGE,
-                metadata_only: false,
+                ..ListRequest::of(&resource, PAGE)
             };
             let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
             let found = self.listed(target.list(&request).gather(gather).await)?;

@@ -235,11 +235,10 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
     let list = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
         let metadata_only = !(wanted.whole)(&resource);
         let request = ListRequest {
-            resource: &resource,
             namespace,
             label_selector: Some(&selector),
-            page_size: PAGE,
             metadata_only,
+            ..ListRequest::of(&resource, PAGE)
         };
         let mut pages = target.list(&request);
         let gather = |all: &mut Vec<(Found, Option<resource::Live>)>, json: &str| {
@@ -339,13 +338,7 @@ pub(super) async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<
         service: Option<serde::de::IgnoredAny>,
     }
     let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
-    let request = ListRequest {
-        resource: &resource,
-        namespace: None,
-        label_selector: None,
-        page_size: PAGE,
-        metadata_only: false,
-    };
+    let request = ListRequest::of(&resource, PAGE);
     let gather = |groups: &mut BTreeSet<String>, json: &str| {
         let Ok(ApiService { spec }) = serde_json::from_str(json) else { return };
         groups.extend(spec.service.is_some().then_some(spec.group));

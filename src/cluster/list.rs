@@ -27,6 +27,13 @@ pub struct ListRequest<'a> {
     pub metadata_only: bool,
 }
 
+impl<'a> ListRequest<'a> {
+    /// All objects of a resource, whole.
+    pub fn of(resource: &'a Resource, page_size: u32) -> Self {
+        ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
+    }
+}
+
 /// Some of the objects, as JSON text and where in it each of them stands. No tree is built.
 #[derive(Debug)]
 pub struct Page {

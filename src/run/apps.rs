@@ -129,13 +129,8 @@ async fn all(
     namespace: Option<&str>,
 ) -> std::result::Result<Vec<(App, std::result::Result<Parent, Problem>)>, Problem> {
     let config_maps = config_maps();
-    let request = ListRequest {
-        resource: &config_maps,
-        namespace,
-        label_selector: Some(parent::ID_LABEL),
-        page_size: PAGE,
-        metadata_only: false,
-    };
+    let request =
+        ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&config_maps, PAGE) };
     let read = |found: &mut BTreeMap<(String, String), _>, json: &str| {
         let Some((app, live)) = parent::app_of(json) else { return };
         found.insert((app.namespace.clone(), app.name.clone()), (app.clone(), Parent::of(&app, live)));

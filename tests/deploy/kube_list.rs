@@ -69,10 +69,6 @@ fn resource(group: &str, version: &str) -> Resource {
     }
 }
 
-fn all(resource: &Resource, page_size: u32) -> ListRequest<'_> {
-    ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
-}
-
 /// Serves `Sample` in the group at v1 (stored) and v2.
 fn serve(cp: &ControlPlane, group: &str) -> Value {
     let version = |name: &str| {
@@ -149,7 +145,7 @@ fn a_thousand_objects_come_once_each_and_in_order_with_one_page_ahead() {
     proxy.before(When::new("GET", "/samples"), move || log.lock().unwrap().push(counter.load(Ordering::SeqCst)));
 
     let resource = resource(&names.group, "v2");
-    let mut pages = lister.target.list(&all(&resource, 50));
+    let mut pages = lister.target.list(&ListRequest::of(&resource, 50));
     assert!(proxy.requests().is_empty(), "nothing is sent before the first page is asked for");
     let mut listed = Vec::new();
     let mut remaining = Vec::new();
@@ -195,16 +191,16 @@ fn a_namespace_is_listed_alone_and_no_namespace_means_all() {
     let resource = resource(&names.group, "v1");
 
     let in_namespace = |namespace| {
-        let request = ListRequest { namespace: Some(namespace), ..all(&resource, 3) };
+        let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, 3) };
         lister.names(&request).unwrap()
     };
     let second_alone = expected(&second, 0..4);
     assert_eq!(in_namespace(&second), [&second_alone[..3], &second_alone[3..]]);
     assert_eq!(in_namespace("not-there").concat(), [""; 0]);
-    let both = lister.names(&all(&resource, 100)).unwrap();
+    let both = lister.names(&ListRequest::of(&resource, 100)).unwrap();
     assert_eq!(both, [[expected(&first, 0..7), second_alone].concat()]);
     // No size at all is a slip, not a wish for everything at once.
-    assert_eq!(lister.names(&all(&resource, 0)).unwrap().len(), 11);
+    assert_eq!(lister.names(&ListRequest::of(&resource, 0)).unwrap().len(), 11);
 }
 
 #[test]
@@ -277,7 +273,7 @@ fn a_folder_reads_label_selectors_as_the_server_does() {
         "app in (=)",
         ",app",
     ] {
-        let request = ListRequest { label_selector: Some(selector), ..all(&resource, 2) };
+        let request = ListRequest { label_selector: Some(selector), ..ListRequest::of(&resource, 2) };
         match (server.names(&request), folder.names(&request)) {
             (Ok(server), Ok(folder)) => {
                 assert_eq!(server.concat(), folder.concat(), "{selector:?}");
@@ -306,7 +302,7 @@ fn a_user_who_may_not_list_sees_which_right_is_missing() {
         (None, "at the cluster scope".to_owned(), "ask for a ClusterRole".to_owned()),
         (Some("default"), "in namespace \"default\"".to_owned(), "ask for a Role in namespace \"default\"".to_owned()),
     ] {
-        let error = lister.names(&ListRequest { namespace, ..all(&resource, 10) }).unwrap_err();
+        let error = lister.names(&ListRequest { namespace, ..ListRequest::of(&resource, 10) }).unwrap_err();
         let ListError::Forbidden { right, problem } = error else { panic!("{error:?}") };
         let expected = MissingRight {
             verb: "list",
@@ -328,9 +324,9 @@ fn what_is_not_served_is_not_taken_for_an_empty_list() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     let lister = Lister::kube(&cp.kubeconfig("reader"));
-    assert_eq!(lister.names(&all(&resource(&names.group, "v1"), 10)).unwrap().concat(), [""; 0]);
+    assert_eq!(lister.names(&ListRequest::of(&resource(&names.group, "v1"), 10)).unwrap().concat(), [""; 0]);
     for (group, version) in [(names.group.as_str(), "v3"), ("nowhere.example.com", "v1")] {
-        let error = lister.names(&all(&resource(group, version), 10)).unwrap_err();
+        let error = lister.names(&ListRequest::of(&resource(group, version), 10)).unwrap_err();
         let ListError::NotServed(problem) = error else { panic!("{error:?}") };
         let message = format!("the API server does not serve Sample of {group}/{version}, or no longer does");
         assert_eq!(problem.message, message);
@@ -359,7 +355,7 @@ fn an_expired_list_begins_again_once() {
         for nth in [2, 4].into_iter().take(expiries) {
             proxy.answer(When::new("GET", "/samples").query("continue=").nth(nth), 410, gone(None));
         }
-        let mut pages = lister.target.list(&all(&resource, 10));
+        let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
         let mut listed = Vec::new();
         let mut restarts = 0;
         let end = loop {
@@ -397,7 +393,7 @@ fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
     let proxy = Proxy::start(&cp);
     let lister = Lister::kube(&proxy.kubeconfig("reader"));
     let resource = resource(&names.group, "v1");
-    let mut pages = lister.target.list(&all(&resource, 10));
+    let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     proxy.before(When::new("GET", "/samples").query("continue=").nth(1), move || {
@@ -440,7 +436,7 @@ fn a_cut_connection_is_no_end_of_the_list() {
         } else {
             proxy.lose_answer(third)
         }
-        let mut pages = lister.target.list(&all(&resource, 10));
+        let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
         assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 0..10));
         assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 10..20));
         let error = lister.next(&mut pages).unwrap_err();
@@ -468,7 +464,7 @@ fn a_stop_by_the_user_ends_the_list_where_it_is() {
     });
 
     let resource = resource(&names.group, "v1");
-    let mut pages = lister.target.list(&all(&resource, 10));
+    let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
     assert_eq!(lister.next(&mut pages).unwrap().unwrap().len(), 10);
     arrivals.recv().unwrap();
     let (stop, mut stopped) = watch::channel(false);
@@ -485,7 +481,8 @@ fn a_stop_by_the_user_ends_the_list_where_it_is() {
     drop(release);
 
     // The target is as good as before, and nobody asked for the third page.
-    let again = lister.names(&ListRequest { namespace: Some(&names.namespace), ..all(&resource, 30) }).unwrap();
+    let again =
+        lister.names(&ListRequest { namespace: Some(&names.namespace), ..ListRequest::of(&resource, 30) }).unwrap();
     assert_eq!(again, [expected(&names.namespace, 0..30)]);
     let paths: Vec<String> = proxy.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(
@@ -509,12 +506,12 @@ fn a_conversion_webhook_that_does_not_answer_is_named() {
     let lister = Lister::kube(&cp.kubeconfig("reader"));
     let (stored, other) = (resource(&names.group, "v1"), resource(&names.group, "v2"));
     // The server takes a moment to see the new conversion.
-    let error = eventually("the list needs the webhook", || lister.names(&all(&other, 10)).err());
+    let error = eventually("the list needs the webhook", || lister.names(&ListRequest::of(&other, 10)).err());
     let ListError::Conversion { said, problem } = error else { panic!("{error:?}") };
     let start =
         format!("conversion webhook for {}/v1, Kind=Sample failed: Post \"https://127.0.0.1:1/convert", names.group);
     assert!(said.starts_with(&start), "{said}");
     assert!(problem.message.contains(&said), "{problem}");
     // Where nothing has to be converted, nobody asks the webhook.
-    assert_eq!(lister.names(&all(&stored, 10)).unwrap(), [expected(&names.namespace, 0..3)]);
+    assert_eq!(lister.names(&ListRequest::of(&stored, 10)).unwrap(), [expected(&names.namespace, 0..3)]);
 }

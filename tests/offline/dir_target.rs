@@ -531,10 +531,6 @@ fn list(target: &DirTarget, request: &ListRequest<'_>) -> Result<Vec<Vec<Value>>
     Ok(listed)
 }
 
-fn all(resource: &Resource, page_size: u32) -> ListRequest<'_> {
-    ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
-}
-
 #[test]
 fn objects_are_listed_as_a_server_would_list_them() {
     let sample = |version: &str, namespace: &str, name: &str| {
@@ -551,7 +547,7 @@ fn objects_are_listed_as_a_server_would_list_them() {
     let target = open(&folder);
     let resource = samples("v2");
 
-    let pages = list(&target, &all(&resource, 3)).unwrap();
+    let pages = list(&target, &ListRequest::of(&resource, 3)).unwrap();
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
     let listed: Vec<Value> = pages.into_iter().flatten().collect();
     let names: Vec<String> =
@@ -562,13 +558,14 @@ fn objects_are_listed_as_a_server_would_list_them() {
         assert_eq!(object["spec"], json!({"size": 1}));
     }
 
-    let of_b = list(&target, &ListRequest { namespace: Some("b"), ..all(&resource, 9) }).unwrap();
+    let of_b = list(&target, &ListRequest { namespace: Some("b"), ..ListRequest::of(&resource, 9) }).unwrap();
     assert_eq!(of_b[0].len(), 2);
-    let labelled = list(&target, &ListRequest { label_selector: Some("a in (b)"), ..all(&resource, 9) }).unwrap();
+    let labelled =
+        list(&target, &ListRequest { label_selector: Some("a in (b)"), ..ListRequest::of(&resource, 9) }).unwrap();
     assert_eq!(labelled[0][0]["metadata"]["name"], "four");
     assert_eq!(labelled.concat().len(), 1);
 
-    let mut pages = target.list(&all(&resource, 3));
+    let mut pages = target.list(&ListRequest::of(&resource, 3));
     assert_eq!(pages.next_page().unwrap().unwrap().remaining(), Some(1));
     // What is written while a list goes on is not part of it.
     apply(&target, &crd(&["v1", "v2", "v3"])).unwrap();
@@ -585,9 +582,9 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
     let target = open(&folder);
 
     // Nothing needs to be converted.
-    assert_eq!(list(&target, &all(&samples("v1"), 9)).unwrap().concat().len(), 1);
+    assert_eq!(list(&target, &ListRequest::of(&samples("v1"), 9)).unwrap().concat().len(), 1);
     let resource = samples("v2");
-    let mut pages = target.list(&all(&resource, 9));
+    let mut pages = target.list(&ListRequest::of(&resource, 9));
     let error = pages.next_page().unwrap_err();
     let ListError::Conversion { problem, .. } = &error else { panic!("{error:?}") };
     assert_eq!(
@@ -602,12 +599,12 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
 
     for (group, version) in [("test.example.com", "v9"), ("nowhere.example.com", "v1")] {
         let resource = Resource { group: group.into(), ..samples(version) };
-        let error = list(&target, &all(&resource, 9)).unwrap_err();
+        let error = list(&target, &ListRequest::of(&resource, 9)).unwrap_err();
         let ListError::NotServed(problem) = error else { panic!("{error:?}") };
         assert_eq!(problem.message, format!("the folder serves no Sample of {group}/{version}"));
     }
 
-    let request = ListRequest { label_selector: Some("a=b=c"), ..all(&resource, 9) };
+    let request = ListRequest { label_selector: Some("a=b=c"), ..ListRequest::of(&resource, 9) };
     let ListError::Other(problem) = list(&target, &request).unwrap_err() else { panic!() };
     assert_eq!(problem.message, "\"a=b=c\" is not a label selector: found '=', expected: ',' or 'end of string'");
 }

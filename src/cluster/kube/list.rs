@@ -299,13 +299,7 @@ mod tests {
             fake_server::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
         });
         let resource = Resource::crd();
-        let request = ListRequest {
-            resource: &resource,
-            namespace: None,
-            label_selector: Some("a=b"),
-            page_size: 500,
-            metadata_only: false,
-        };
+        let request = ListRequest { label_selector: Some("a=b"), ..ListRequest::of(&resource, 500) };
         let mut pages = target.list(&request);
         let mut count = 0;
         while let Some(page) = pages.next().await.unwrap() {

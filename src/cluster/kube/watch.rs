@@ -115,11 +115,9 @@ async fn list(
 ) -> std::result::Result<(Vec<(String, Live)>, String), End> {
     let FollowRequest { resource, namespace, names, label_selector } = request;
     let list = ListRequest {
-        resource,
         namespace: namespace.as_deref(),
         label_selector: label_selector.as_deref(),
-        page_size: PAGE,
-        metadata_only: false,
+        ..ListRequest::of(resource, PAGE)
     };
     let mut pages = KubePages::of_name(transport, &list, only_name(request));
     let (mut objects, mut version) = (Vec::new(), String::new());

@@ -380,8 +380,7 @@ async fn each<T: Default>(
     resource: &Resource,
     look: impl Fn(&mut T, &str),
 ) -> Result<T, ListError> {
-    let request =
-        ListRequest { resource, namespace: None, label_selector: None, page_size: PAGE, metadata_only: false };
+    let request = ListRequest::of(resource, PAGE);
     context.target.list(&request).gather(look).await
 }
 

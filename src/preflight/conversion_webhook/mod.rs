@@ -398,13 +398,7 @@ async fn others(context: &Context<'_>, found: &mut Found) {
         .map(|change| change.desired.object.name.as_str())
         .collect();
     let resource = Resource::crd();
-    let request = ListRequest {
-        resource: &resource,
-        namespace: None,
-        label_selector: None,
-        page_size: PAGE,
-        metadata_only: false,
-    };
+    let request = ListRequest::of(&resource, PAGE);
     let crd_of = |crds: &mut Vec<Crd>, item: &str| {
         // Most have no webhook: they are not read any further. An item of a list does not repeat its apiVersion.
         let has_webhook = item.contains("\"Webhook\"");

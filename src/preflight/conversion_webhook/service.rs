@@ -101,11 +101,9 @@ impl Service {
         let resource = endpoint_slices();
         let selector = format!("kubernetes.io/service-name={}", reference.name);
         let request = ListRequest {
-            resource: &resource,
             namespace: Some(&reference.namespace),
             label_selector: Some(&selector),
-            page_size: 500,
-            metadata_only: false,
+            ..ListRequest::of(&resource, 500)
         };
         let mut pages = context.target.list(&request);
         while let Some(page) = pages.next().await.map_err(|error| unlisted(&error))? {

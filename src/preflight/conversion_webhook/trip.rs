@@ -60,8 +60,7 @@ pub async fn count(crd: &Crd, context: &Context<'_>) -> Option<u64> {
 }
 
 async fn sample(resource: &Resource, objects: u32, context: &Context<'_>) -> Result<Sample, ListError> {
-    let request =
-        ListRequest { resource, namespace: None, label_selector: None, page_size: objects, metadata_only: false };
+    let request = ListRequest::of(resource, objects);
     let mut pages = context.target.list(&request);
     let Some(page) = pages.next().await? else { return Ok(Sample { objects: BTreeMap::new(), total: 0 }) };
     let named = |item: &str| {

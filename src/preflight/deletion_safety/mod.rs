@@ -121,7 +121,7 @@ impl<'a> Looking<'a> {
         namespace: Option<&str>,
         look: impl Fn(&mut T, &str),
     ) -> Result<Option<T>, CouldNotCheck> {
-        let request = ListRequest { resource, namespace, label_selector: None, page_size: PAGE, metadata_only: false };
+        let request = ListRequest { namespace, ..ListRequest::of(resource, PAGE) };
         match self.target.list(&request).gather(look).await {
             Ok(found) => Ok(Some(found)),
             Err(ListError::NotServed(_)) => Ok(None),

@@ -59,13 +59,7 @@ async fn crds(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCh
         others.extend(staying(looking, &resource).await?);
     }
     let resource = config_maps();
-    let request = ListRequest {
-        resource: &resource,
-        namespace: None,
-        label_selector: Some(parent::ID_LABEL),
-        page_size: PAGE,
-        metadata_only: false,
-    };
+    let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&resource, PAGE) };
     let gather = |found: &mut Vec<Value>, json: &str| found.extend(serde_json::from_str::<Value>(json));
     let apps = looking.target.list(&request).gather(gather).await;
     let apps = apps.map_err(|error| unread(error.problem(), "records of other apps"))?;

@@ -137,11 +137,9 @@ async fn list(
     let mut gathered = Gathered::new(wants);
     for namespace in namespaces {
         let request = ListRequest {
-            resource: &resource,
             namespace: *namespace,
             label_selector: selection.label_selector.as_deref(),
-            page_size: selection.page_size,
-            metadata_only: false,
+            ..ListRequest::of(&resource, selection.page_size)
         };
         gathered =
             pages(request, gathered, judge, context).await.map_err(|error| unlisted(error, upgrade, context.target))?;

@@ -243,13 +243,7 @@ fn gathered(plan: &Plan, role: &Role) -> BTreeSet<Atom> {
 async fn gathered_live(target: &Target, selector: &str) -> Result<BTreeSet<Atom>, ListError> {
     let any = RoleRef { is_cluster_role: true, name: String::new(), namespace: None };
     let resource = any.resource();
-    let request = ListRequest {
-        resource: &resource,
-        namespace: None,
-        label_selector: Some(selector),
-        page_size: PAGE,
-        metadata_only: false,
-    };
+    let request = ListRequest { label_selector: Some(selector), ..ListRequest::of(&resource, PAGE) };
     let atoms_of = |atoms: &mut BTreeSet<Atom>, json: &str| {
         atoms.extend(serde_json::from_str::<Role>(json).into_iter().flat_map(|role| role.atoms()));
     };

@@ -138,13 +138,7 @@ async fn quotas(context: &Context<'_>, namespace: &str) -> Result<Vec<Quota>, Li
         plural: "resourcequotas".into(),
         namespaced: true,
     };
-    let request = ListRequest {
-        resource: &resource,
-        namespace: Some(namespace),
-        label_selector: None,
-        page_size: PAGE,
-        metadata_only: false,
-    };
+    let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
     let quota_of = |quotas: &mut Vec<Quota>, json: &str| quotas.extend(serde_json::from_str::<Quota>(json).ok());
     context.target.list(&request).gather(quota_of).await
 }
