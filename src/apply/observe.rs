@@ -78,11 +78,11 @@ enum Following {
 #[derive(Default)]
 struct Seen {
     what: What,
-    /// Rises with everything that is told.
+    /// Rises with every event.
     revision: u64,
     /// Of what was told last.
     at: Option<Version>,
-    /// Of the last answer to a write: what is told of an older one is out of date.
+    /// Of the last answer to a write: an event of an older one is out of date.
     written: Option<Version>,
 }
 

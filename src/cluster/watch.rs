@@ -13,13 +13,13 @@ pub struct FollowRequest {
     pub resource: Arc<Resource>,
     /// `None` for a kind without namespaces.
     pub namespace: Option<String>,
-    /// Nobody is told of any other.
+    /// Events of any other are dropped.
     pub names: BTreeSet<String>,
     /// All of them have this label, in Kubernetes' syntax, so that the target need not tell of others.
     pub label_selector: Option<String>,
 }
 
-/// What is told of the objects that are followed.
+/// An event of the objects that are followed.
 #[derive(Debug, Clone)]
 pub enum Told {
     /// Those that there are; what is missing was not there at this resourceVersion.
@@ -28,9 +28,9 @@ pub enum Told {
     Is(String, Live),
     /// An object was deleted, or is not one of those any more: the resourceVersion of that.
     Gone(String, String),
-    /// From now on nothing is told: see [`Told::Again`].
+    /// From now on there are no events: see [`Told::Again`].
     Lost,
-    /// What was missed since is told now.
+    /// What was missed since comes now.
     Again,
 }
 

@@ -104,7 +104,7 @@ struct Reading {
     failure: Option<io::Error>,
 }
 
-/// What a reader that ends early is told.
+/// The error for a reader that ends early.
 const CLOSED: &str = "the output was closed";
 
 impl Reading {

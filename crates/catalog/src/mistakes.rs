@@ -1,6 +1,6 @@
 //! What `opm validate` refuses in a package, in its words. OLM v1 takes most of it without a word.
 //!
-//! opm ends with the first mistake that it finds; here all are told.
+//! opm ends with the first mistake that it finds; here all are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 

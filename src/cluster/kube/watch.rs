@@ -125,7 +125,7 @@ async fn list(
         match pages.next().await {
             Ok(Some(page)) => {
                 // All pages show one state; where the server had dropped it, the rest shows a newer one, and what changed
-                // in between is told once more.
+                // in between is reported once more.
                 if version.is_empty() {
                     page.resource_version().clone_into(&mut version);
                 }
@@ -308,7 +308,7 @@ mod tests {
         json!({"metadata": {"name": name, "uid": "u", "resourceVersion": version}})
     }
 
-    /// What is told, in words, until nothing more is, and the queries that were asked.
+    /// The events in words, to the last one, and the queries that were asked.
     async fn told(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Vec<String>, Vec<String>) {
         let (target, seen) = fake_server::target(answer);
         let request = FollowRequest {

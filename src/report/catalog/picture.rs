@@ -12,7 +12,7 @@ use crate::text::sanitize;
 /// More bundles in a range than these are one arrow.
 const MOST_ARROWS_OF_A_RANGE: usize = 5;
 
-/// What stands at an end of an arrow.
+/// An end of an arrow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Node<'a> {
     Bundle(&'a str),

@@ -1,4 +1,4 @@
-//! Catalogs in all their forms, good and broken, and what is told of them.
+//! Catalogs in all their forms, good and broken, and what is reported of them.
 
 use crate::mistakes::mistakes;
 use crate::{Bundle, Catalog, Csvs, Error, Keep, Property, Version, files, graph, read};
