@@ -1,0 +1,288 @@
+//! The ClusterCatalogs of a cluster: what OLM v1 selects among, and what catalogd says of their content.
+//!
+//! Read from JSON: `v1alpha1` has had other fields in each of its releases, and all of them are looked for.
+//! Source: `api/v1/clustercatalog_types.go` of operator-controller; `api/core/v1alpha1/clustercatalog_types.go` of catalogd.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::cluster::{Gvk, ListRequest, Target};
+use crate::problem::{Error, Problem, Result};
+use crate::text;
+
+/// The API group of OLM v1.
+pub const GROUP: &str = "olm.operatorframework.io";
+/// The kind of catalogs.
+pub const KIND: &str = "ClusterCatalog";
+/// Its plural name.
+pub const PLURAL: &str = "clustercatalogs";
+/// The label that catalogd gives each ClusterCatalog: its name.
+pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
+
+/// The versions of the kind, the one to read first.
+const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
+const PAGE: u32 = 100;
+/// How much is shown of what catalogd says, in characters.
+const MOST_WORDS: usize = 500;
+
+/// A ClusterCatalog, as far as it matters for what OLM installs from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterCatalog {
+    /// Its name.
+    pub name: String,
+    /// What selectors of ClusterExtensions are about, [`NAME_LABEL`] included.
+    pub labels: BTreeMap<String, String>,
+    /// Where several catalogs have a package, the one of the highest priority is taken.
+    pub priority: i32,
+    /// Whether anything can be installed from it.
+    pub available: bool,
+    /// The URL inside of the cluster of all that is in the catalog; none before catalogd has unpacked it.
+    pub url: Option<String>,
+    /// Whether catalogd serves its content.
+    pub serving: Serving,
+}
+
+/// Whether catalogd serves the content of a catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Serving {
+    /// It does.
+    Yes,
+    /// It does not.
+    No {
+        /// Since when, as the condition says.
+        since: Option<String>,
+        /// What catalogd says of it: reason and message on one line, harmless to show.
+        why: String,
+    },
+    /// Nobody has said anything about it: a manifest.
+    Unknown,
+}
+
+impl ClusterCatalog {
+    /// What the object says; `None` for an object of another kind, or without a name.
+    pub fn of(json: &str) -> Option<ClusterCatalog> {
+        let object: Value = serde_json::from_str(json).ok()?;
+        let group = object["apiVersion"].as_str()?.split_once('/')?.0;
+        if (group, object["kind"].as_str()?) != (GROUP, KIND) {
+            return None;
+        }
+        let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
+        let name = metadata["name"].as_str()?.to_owned();
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        let mut labels: BTreeMap<String, String> =
+            labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
+        // catalogd adds it when it first sees the object, and corrects it.
+        labels.insert(NAME_LABEL.to_owned(), name.clone());
+        // The second is what some releases of v1alpha1 call it.
+        let available = spec["availabilityMode"] != "Unavailable" && spec["availability"] != "Disabled";
+        Some(ClusterCatalog {
+            labels,
+            priority: spec["priority"].as_i64().and_then(|number| i32::try_from(number).ok()).unwrap_or(0),
+            available,
+            url: url_of(status),
+            serving: serving_of(status),
+            name,
+        })
+    }
+}
+
+/// `urls.base` with the path of the whole content; `contentURL` of v1alpha1 has the path already.
+fn url_of(status: &Value) -> Option<String> {
+    match status["urls"]["base"].as_str().filter(|base| !base.is_empty()) {
+        Some(base) => Some(format!("{}/api/v1/all", base.trim_end_matches('/'))),
+        None => status["contentURL"].as_str().filter(|url| !url.is_empty()).map(str::to_owned),
+    }
+}
+
+fn serving_of(status: &Value) -> Serving {
+    let conditions = status["conditions"].as_array();
+    let condition = |name: &str| conditions.and_then(|all| all.iter().find(|condition| condition["type"] == name));
+    // Releases of v1alpha1 without Serving say Unpacked, and serve what is unpacked.
+    match condition("Serving").or_else(|| condition("Unpacked")) {
+        Some(serving) if serving["status"] == "True" => Serving::Yes,
+        Some(serving) => {
+            // Why there is no content is what Progressing says: the image cannot be pulled, and the like.
+            let hindered = condition("Progressing").filter(|progressing| {
+                matches!(progressing["reason"].as_str(), Some("Retrying" | "Blocked")) && progressing["message"] != ""
+            });
+            let since = serving["lastTransitionTime"].as_str();
+            Serving::No { since: since.map(harmless), why: words_of(hindered.unwrap_or(serving)) }
+        }
+        None if status.is_null() => Serving::Unknown,
+        None => Serving::No { since: None, why: NOT_SEEN.to_owned() },
+    }
+}
+
+const NOT_SEEN: &str = "it has no condition Serving yet; is catalogd running?";
+
+/// `Retrying: source catalog content: no such image`
+fn words_of(condition: &Value) -> String {
+    let words = ["reason", "message"].iter().filter_map(|key| condition[key].as_str());
+    let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
+    match harmless(&words.join(": ")) {
+        empty if empty.is_empty() => "no reason given".to_owned(),
+        words => words,
+    }
+}
+
+fn harmless(said: &str) -> String {
+    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    text::cut(&text::sanitize(&line), MOST_WORDS).into_owned()
+}
+
+/// The ClusterCatalogs of a target, by name; `None` where it does not serve the kind.
+///
+/// # Errors
+/// They cannot be listed, most often for want of a right.
+pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
+    let kinds = VERSIONS.map(|version| Gvk { group: GROUP.into(), version: version.into(), kind: KIND.into() });
+    let found = target.discover(&BTreeSet::from(kinds.clone())).await?;
+    let Some(resource) = kinds.iter().find_map(|kind| found.served.get(kind)) else {
+        return match kinds.iter().find_map(|kind| found.unanswered.get(kind)) {
+            Some(problem) => Err(Error::failed(problem.clone())),
+            None => Ok(None),
+        };
+    };
+    let add = |catalogs: &mut BTreeMap<String, ClusterCatalog>, json: &str| {
+        let Some(mut catalog) = ClusterCatalog::of(json) else { return };
+        if matches!((target, &catalog.serving), (Target::Kube(_), Serving::Unknown)) {
+            catalog.serving = Serving::No { since: None, why: NOT_SEEN.to_owned() };
+        }
+        catalogs.insert(catalog.name.clone(), catalog);
+    };
+    let listed = target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
+    let expired = || Problem::new(format!("the list of {PLURAL} expired again and again"));
+    match listed {
+        Ok(catalogs) => Ok(Some(catalogs.into_values().collect())),
+        Err(error) => Err(Error::failed(error.problem().cloned().unwrap_or_else(expired))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::dir::DirTarget;
+
+    fn of(object: &Value) -> ClusterCatalog {
+        ClusterCatalog::of(&object.to_string()).expect("a ClusterCatalog")
+    }
+
+    fn with_status(status: Value) -> ClusterCatalog {
+        let mut object =
+            json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog", "metadata": {"name": "a"}});
+        if !status.is_null() {
+            object["status"] = status;
+        }
+        of(&object)
+    }
+
+    #[test]
+    fn a_catalog_that_is_served() {
+        let found = of(&json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
+            "metadata": {"name": "operatorhubio", "labels": {"tier": "gold", (NAME_LABEL): "wrong"}},
+            "spec": {"priority": -100, "availabilityMode": "Available"},
+            "status": {
+                "conditions": [
+                    {"type": "Progressing", "status": "True", "reason": "Succeeded", "message": "ok"},
+                    {"type": "Serving", "status": "True", "reason": "Available", "message": "ok"},
+                ],
+                "urls": {"base": "https://catalogd-service.olmv1-system.svc/catalogs/operatorhubio"},
+            },
+        }));
+        let labels = [(NAME_LABEL, "operatorhubio"), ("tier", "gold")];
+        assert_eq!(
+            found,
+            ClusterCatalog {
+                name: "operatorhubio".into(),
+                labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+                priority: -100,
+                available: true,
+                url: Some("https://catalogd-service.olmv1-system.svc/catalogs/operatorhubio/api/v1/all".into()),
+                serving: Serving::Yes,
+            }
+        );
+    }
+
+    #[test]
+    fn a_manifest_has_the_defaults_of_the_api() {
+        let found = with_status(Value::Null);
+        assert_eq!((found.priority, found.available, found.url, found.serving), (0, true, None, Serving::Unknown));
+        assert_eq!(found.labels.get(NAME_LABEL).map(String::as_str), Some("a"));
+    }
+
+    #[test]
+    fn v1alpha1_has_other_fields() {
+        let mut object = json!({
+            "apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterCatalog", "metadata": {"name": "a"},
+            "spec": {"availability": "Disabled"},
+            "status": {
+                "contentURL": "http://catalogd-catalogserver.olmv1-system.svc/catalogs/a/all.json",
+                "conditions": [{"type": "Unpacked", "status": "True", "reason": "UnpackSuccessful"}],
+            },
+        });
+        let found = of(&object);
+        let url = "http://catalogd-catalogserver.olmv1-system.svc/catalogs/a/all.json";
+        assert_eq!((found.available, found.url.as_deref(), found.serving), (false, Some(url), Serving::Yes));
+        object["status"]["conditions"][0] = json!({"type": "Unpacked", "status": "False", "reason": "UnpackFailed"});
+        assert_eq!(of(&object).serving, Serving::No { since: None, why: "UnpackFailed".into() });
+    }
+
+    #[test]
+    fn why_a_catalog_is_not_served_is_said_where_catalogd_says_it() {
+        let since = "2026-08-21T10:00:00Z";
+        let mut status = json!({"conditions": [
+            {"type": "Serving", "status": "False", "reason": "Unavailable", "message": "", "lastTransitionTime": since},
+        ]});
+        let no = |why: &str| Serving::No { since: Some(since.into()), why: why.into() };
+        assert_eq!(with_status(status.clone()).serving, no("Unavailable"));
+        let message = "source catalog content: \u{1b}[31m\nno such image";
+        let progressing = json!({"type": "Progressing", "status": "True", "reason": "Retrying", "message": message});
+        status["conditions"].as_array_mut().unwrap().push(progressing);
+        let expected = no("Retrying: source catalog content: \\u{1b}[31m no such image");
+        assert_eq!(with_status(status).serving, expected);
+        assert_eq!(with_status(json!({})).serving, Serving::No { since: None, why: NOT_SEEN.into() });
+    }
+
+    #[test]
+    fn other_kinds_and_nonsense_are_none() {
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"apiVersion":"olm.operatorframework.io/v1","kind":"ClusterExtension","metadata":{"name":"a"}}"#,
+            r#"{"apiVersion":"example.com/v1","kind":"ClusterCatalog","metadata":{"name":"a"}}"#,
+            r#"{"apiVersion":"olm.operatorframework.io/v1","kind":"ClusterCatalog","metadata":{}}"#,
+        ] {
+            assert_eq!(ClusterCatalog::of(text), None, "{text}");
+        }
+        let odd = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
+            "metadata": {"name": "a", "labels": [1]}, "spec": {"priority": 1e40}, "status": {"urls": 7, "conditions": "x"}});
+        assert_eq!((of(&odd).priority, of(&odd).url), (0, None));
+    }
+
+    #[tokio::test]
+    async fn a_folder_lists_its_catalogs_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let listed = async || list(&Target::Dir(DirTarget::open(folder.path()).unwrap())).await.unwrap();
+        assert_eq!(listed().await, None);
+        let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+            metadata: {name: clustercatalogs.olm.operatorframework.io}\nspec:\n  group: olm.operatorframework.io\n  \
+            scope: Cluster\n  names: {plural: clustercatalogs, kind: ClusterCatalog}\n  versions:\n  \
+            - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+        fs::write(folder.path().join("crd.yaml"), crd).unwrap();
+        assert_eq!(listed().await, Some(Vec::new()));
+        let catalog = |name: &str| {
+            format!("---\napiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {{name: {name}}}\n")
+        };
+        fs::write(folder.path().join("catalogs.yaml"), catalog("b") + &catalog("a")).unwrap();
+        let names: Vec<(String, Serving)> =
+            listed().await.unwrap().into_iter().map(|catalog| (catalog.name, catalog.serving)).collect();
+        assert_eq!(names, [("a".to_owned(), Serving::Unknown), ("b".to_owned(), Serving::Unknown)]);
+    }
+}
