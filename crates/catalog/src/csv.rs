@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::bundle::{ClusterServiceVersion, Judgement, Known, Profile, Untold, judge};
 use crate::json::{Fields, plain};
 
 /// What is known of a ClusterServiceVersion.
@@ -20,44 +21,62 @@ pub struct Csv {
     pub webhooks: Option<usize>,
     /// The oldest Kubernetes that it runs on; empty where it does not say.
     pub min_kube_version: String,
+    /// All that it says, or what its metadata say of that; only where the properties of the bundle are kept, and only if
+    /// its fields have their types.
+    pub whole: Option<Box<ClusterServiceVersion>>,
 }
 
 impl Csv {
+    /// What OLM v1 says of the bundle, as far as the ClusterServiceVersion in the catalog tells.
+    pub fn judge(&self, profile: &Profile<'_>) -> Judgement {
+        match (&self.whole, self.webhooks) {
+            (Some(csv), Some(_)) => judge(Known::Csv(csv), profile),
+            (Some(csv), None) => judge(Known::Metadata(csv), profile),
+            (None, _) => {
+                let untold = vec![Untold::Webhooks, Untold::Install, Untold::Objects];
+                Judgement { untold, ..Judgement::default() }
+            }
+        }
+    }
+
     /// Whether it can watch all namespaces, as OLM v1 installs it.
     pub fn supports_all_namespaces(&self) -> bool {
         self.install_modes.iter().any(|mode| mode == "AllNamespaces")
     }
 
     /// Reads the ClusterServiceVersion out of the value of an `olm.bundle.object`; `None` for another object.
-    pub(crate) fn of_object(value: &RawValue) -> Result<Option<Csv>, String> {
+    pub(crate) fn of_object(value: &RawValue, keeps_whole: bool) -> Result<Option<Csv>, String> {
         let fields: Fields = serde_json::from_str(value.get()).map_err(|error| plain(&error))?;
         let data = fields.text("data")?;
         let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("data is not base64: {error}"))?;
         let text = String::from_utf8(bytes).map_err(|_| "data is not UTF-8".to_owned())?;
         // Nearly all are JSON; YAML is taken, too.
         match text.trim_start().starts_with('{') {
-            true => Self::of_text(&text),
+            true => Self::of_text(&text, keeps_whole),
             false => match gantry_yaml::to_json(&text) {
-                Ok(Some(json)) => Self::of_text(&json.text),
+                Ok(Some(json)) => Self::of_text(&json.text, keeps_whole),
                 Ok(None) => Ok(None),
                 Err(error) => Err(error.message),
             },
         }
     }
 
-    fn of_text(text: &str) -> Result<Option<Csv>, String> {
+    fn of_text(text: &str, keeps_whole: bool) -> Result<Option<Csv>, String> {
         let object: Object = serde_json::from_str(text).map_err(|error| plain(&error))?;
         if object.kind != "ClusterServiceVersion" {
             return Ok(None);
         }
         let spec = object.spec.unwrap_or_default();
         let webhooks = Some(spec.webhooks.map_or(0, |webhooks| webhooks.len()));
-        Ok(Some(Csv { version: spec.version, webhooks, ..Csv::of(spec.metadata) }))
+        let whole = keeps_whole.then(|| ClusterServiceVersion::read(text).ok().map(Box::new)).flatten();
+        Ok(Some(Csv { version: spec.version, webhooks, whole, ..Csv::of(spec.metadata) }))
     }
 
     /// Reads the value of an `olm.csv.metadata`.
-    pub(crate) fn of_metadata(value: &RawValue) -> Result<Csv, String> {
-        serde_json::from_str::<Metadata>(value.get()).map(Csv::of).map_err(|error| plain(&error))
+    pub(crate) fn of_metadata(value: &RawValue, keeps_whole: bool) -> Result<Csv, String> {
+        let metadata = serde_json::from_str::<Metadata>(value.get()).map_err(|error| plain(&error))?;
+        let whole = || ClusterServiceVersion::read_metadata(value.get()).ok().map(Box::new);
+        Ok(Csv { whole: keeps_whole.then(whole).flatten(), ..Csv::of(metadata) })
     }
 
     fn of(metadata: Metadata) -> Csv {
@@ -68,6 +87,7 @@ impl Csv {
             install_modes: supported.map(|mode| mode.kind).collect(),
             webhooks: None,
             min_kube_version: metadata.min_kube_version.unwrap_or_default(),
+            whole: None,
         }
     }
 }

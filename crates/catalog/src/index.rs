@@ -133,12 +133,12 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
             OBJECT => {
                 bundle.objects += 1;
                 if looks_at_csv && bundle.csv.as_ref().is_none_or(|csv| csv.webhooks.is_none()) {
-                    let found = Csv::of_object(value).map_err(|why| format!("{OBJECT}: {why}"))?;
+                    let found = Csv::of_object(value, is_kept).map_err(|why| format!("{OBJECT}: {why}"))?;
                     bundle.csv = found.or(bundle.csv);
                 }
             }
             METADATA if looks_at_csv => {
-                let found = Csv::of_metadata(value).map_err(|why| format!("{METADATA}: {why}"))?;
+                let found = Csv::of_metadata(value, is_kept).map_err(|why| format!("{METADATA}: {why}"))?;
                 bundle.csv.get_or_insert(found);
             }
             METADATA => {}

@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 mod blob;
+pub mod bundle;
 pub mod constraint;
 pub mod csv;
 mod files;
