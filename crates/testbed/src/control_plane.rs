@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::binaries::{Binaries, Controllers, binaries, controllers};
+use crate::network::{self, Network};
 use crate::supervisor::Supervisor;
 use crate::wait::{eventually, within_minutes};
 
@@ -60,6 +61,7 @@ pub struct ControlPlane {
     tokens: BTreeMap<String, String>,
     users_given: AtomicUsize,
     api: Api,
+    network: Option<Network>,
 }
 
 impl ControlPlane {
@@ -69,11 +71,25 @@ impl ControlPlane {
     ///
     /// If there are no binaries and they cannot be built, or the servers do not start; the message says why.
     pub fn start() -> Self {
+        Self::start_pair(false)
+    }
+
+    /// Starts one whose API server reaches servers of the test as Services, for its service proxy and for webhooks: see
+    /// [`route`](Self::route).
+    ///
+    /// # Panics
+    ///
+    /// As [`ControlPlane::start`].
+    pub fn start_with_network() -> Self {
+        Self::start_pair(true)
+    }
+
+    fn start_pair(with_network: bool) -> Self {
         let binaries = binaries();
         let mut attempts = 3;
         loop {
             attempts -= 1;
-            match Self::try_start(&binaries) {
+            match Self::try_start(&binaries, with_network) {
                 Ok(started) => return started,
                 // A free port can be taken by somebody else before the server binds it.
                 Err(log) if attempts > 0 && log.contains("address already in use") => {}
@@ -126,7 +142,7 @@ impl ControlPlane {
     }
 
     /// `Err` holds the end of the log of the server that ended.
-    fn try_start(binaries: &Binaries) -> Result<Self, String> {
+    fn try_start(binaries: &Binaries, with_network: bool) -> Result<Self, String> {
         let mut supervisor = Supervisor::start();
         let folder = supervisor.folder().to_owned();
         let [etcd, peer, port] = free_ports();
@@ -141,7 +157,10 @@ impl ControlPlane {
         let tokens = tokens();
         fs::write(folder.join("tokens.csv"), token_file(&tokens)).expect("write the token file");
         fs::write(folder.join("service-account.key"), signing_key()).expect("write the signing key");
-        supervisor.run(API_SERVER, &binaries.kube_apiserver, &api_server_arguments(&etcd_url, port));
+        let network = with_network.then(|| Network::start(&folder));
+        let mut arguments = api_server_arguments(&etcd_url, port);
+        arguments.extend(network.iter().map(|_| format!("--egress-selector-config-file={}", network::CONFIG)));
+        supervisor.run(API_SERVER, &binaries.kube_apiserver, &arguments);
         let ca_file = folder.join("certs/apiserver.crt");
         wait_for(&mut supervisor, API_SERVER, || is_pem_file(&ca_file))?;
 
@@ -154,7 +173,8 @@ impl ControlPlane {
             fs::write(folder.join(format!("{user}.kubeconfig")), config).expect("write a kubeconfig");
         }
         let supervisor = Mutex::new(supervisor);
-        let started = Self { supervisor, folder, port, etcd_url, tokens, users_given: AtomicUsize::new(0), api };
+        let users_given = AtomicUsize::new(0);
+        let started = Self { supervisor, folder, port, etcd_url, tokens, users_given, api, network };
         started.allow(
             "reader",
             &json!([
@@ -251,6 +271,19 @@ impl ControlPlane {
         let pair = json!({"key": BASE64.encode(key), "value": BASE64.encode(object.to_string())});
         let (status, answer) = etcd.post("/v3/kv/put", &pair);
         assert_eq!(status, 200, "{answer}");
+    }
+
+    /// From now on, where the API server connects to `address` (`192.0.2.10:8443`) of a Service or Pod, it reaches the server
+    /// that listens on this port on loopback. All other addresses are unreachable.
+    ///
+    /// For the service proxy the address must be in the Endpoints of the Service, with a Pod as its `targetRef` that has the
+    /// address in its status. It must be none of loopback: take one that is set aside for documentation.
+    ///
+    /// # Panics
+    ///
+    /// If this control plane was not [started with a network](Self::start_with_network).
+    pub fn route(&self, address: &str, port: u16) {
+        self.network.as_ref().expect("a control plane that was started with a network").route(address, port);
     }
 
     /// The process ids of etcd and the API server.

@@ -6,6 +6,7 @@ mod api;
 mod binaries;
 mod control_plane;
 mod isolated;
+mod network;
 mod supervisor;
 mod wait;
 
