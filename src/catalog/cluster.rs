@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::cluster::service::ServiceUrl;
 use crate::cluster::{Gvk, ListRequest, Target};
 use crate::problem::{Error, Problem, Result};
 use crate::text;
@@ -83,6 +84,30 @@ impl ClusterCatalog {
             url: url_of(status),
             serving: serving_of(status),
             name,
+        })
+    }
+}
+
+impl ClusterCatalog {
+    /// The Service that serves its content.
+    ///
+    /// # Errors
+    /// catalogd does not serve it, or not as a Service of the cluster.
+    pub fn service(&self) -> std::result::Result<ServiceUrl, Problem> {
+        let name = &self.name;
+        let help = format!("name its content: --catalog {name}=PATH");
+        if let Serving::No { since, why } = &self.serving {
+            let since = since.as_ref().map_or(String::new(), |since| format!(" since {since}"));
+            let problem = Problem::new(format!("the catalog {name} is not being served{since}: {why}"));
+            return Err(problem.help(format!("kubectl describe clustercatalog {name} shows more")));
+        }
+        let Some(url) = &self.url else {
+            return Err(Problem::new(format!("the catalog {name} has no URL in its status")).help(help));
+        };
+        ServiceUrl::parse(url).ok_or_else(|| {
+            let problem =
+                format!("the catalog {name} is served at {}, which is no Service of the cluster", harmless(url));
+            Problem::new(problem).help(help)
         })
     }
 }

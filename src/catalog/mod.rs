@@ -1,9 +1,8 @@
-//! The catalogs of the configuration, read: files, folders and what stands behind URLs, as streams of blobs.
+//! The catalogs of the configuration and those of a cluster, read: files, folders, what stands behind URLs, and what catalogd
+//! serves, as streams of blobs.
 //!
 //! What the blobs mean is `gantry-catalog`'s business. Nothing is kept here: a catalog may have 250 MB.
 
-// Nothing asks for it yet.
-#[allow(dead_code)]
 pub mod cluster;
 
 use std::fs::File;
@@ -14,6 +13,8 @@ use std::time::Duration;
 use gantry_catalog::Blob;
 use tokio::sync::mpsc;
 
+use self::cluster::ClusterCatalog;
+use crate::cluster::Target;
 use crate::cluster::kube::download::{Part, download};
 use crate::config::{CatalogContent, CatalogSource};
 use crate::parallel::apart;
@@ -50,7 +51,6 @@ pub async fn read<T: Send + 'static>(
     mut state: T,
     each: fn(&mut T, &Blob<'_>) -> std::result::Result<(), String>,
 ) -> (Option<T>, std::result::Result<(), Problem>) {
-    let ended = || Problem::new("interrupted while reading a catalog");
     match &source.content {
         CatalogContent::Path(path) => {
             let (path, named, source) = (working_directory.join(path), path.clone(), source.clone());
@@ -59,32 +59,74 @@ pub async fn read<T: Send + 'static>(
                 (state, read)
             });
             match read.await {
-                Some((state, read)) => (Some(state), read.map_err(|problem| of_catalog(&source, problem))),
+                Some((state, read)) => (Some(state), read.map_err(|problem| of_catalog(&source.name, problem))),
                 None => (None, Err(ended())),
             }
         }
         CatalogContent::Url { url, ca_file } => {
-            let (send, receive) = mpsc::channel(WAITING_PARTS);
-            let reading = apart(move || {
-                let mut parts = Parts { receive, part: Vec::new(), at: 0 };
-                let read = gantry_catalog::read(&mut parts, &mut |blob| each(&mut state, blob));
-                (state, read)
-            });
             let ca_file = ca_file.as_ref().map(|path| working_directory.join(path));
-            let (read, sent) = tokio::join!(reading, download(url, ca_file.as_deref(), timeout, send));
-            match read {
-                // Why nothing more came says more than that the text ends in its midst.
-                Some((state, _)) if sent.is_err() => {
-                    (Some(state), sent.map_err(|problem| placed(source, of_catalog(source, problem))))
-                }
-                Some((state, read)) => {
-                    let read = read.map_err(|error| Problem::new(format!("{}: {}", error.line, error.message)));
-                    (Some(state), read.map_err(|problem| of_catalog(source, problem)))
-                }
-                None => (None, Err(ended())),
-            }
+            let (state, read) = streamed(state, each, |send| download(url, ca_file.as_deref(), timeout, send)).await;
+            let read = read.map_err(|unread| match unread {
+                Unread::Download(problem) => placed(source, of_catalog(&source.name, problem)),
+                Unread::Content(problem) => of_catalog(&source.name, problem),
+            });
+            (state, read)
         }
     }
+}
+
+/// Reads what a cluster serves of a catalog, as [`read`] does.
+pub async fn read_live<T: Send + 'static>(
+    catalog: &ClusterCatalog,
+    target: &Target,
+    state: T,
+    each: fn(&mut T, &Blob<'_>) -> std::result::Result<(), String>,
+) -> (Option<T>, std::result::Result<(), Problem>) {
+    let service = match catalog.service() {
+        Ok(service) => service,
+        Err(problem) => return (Some(state), Err(problem)),
+    };
+    let (state, read) = streamed(state, each, |send| target.download(&service, send)).await;
+    let read = read.map_err(|unread| match unread {
+        Unread::Download(problem) | Unread::Content(problem) => of_catalog(&catalog.name, problem),
+    });
+    (state, read)
+}
+
+/// Why what is sent could not be read to its end.
+enum Unread {
+    /// It did not come.
+    Download(Problem),
+    /// It is no catalog, or it broke off.
+    Content(Problem),
+}
+
+/// Reads what `send` sends.
+async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), Problem>>>(
+    mut state: T,
+    each: fn(&mut T, &Blob<'_>) -> std::result::Result<(), String>,
+    send: impl FnOnce(mpsc::Sender<Part>) -> S,
+) -> (Option<T>, std::result::Result<(), Unread>) {
+    let (sender, receive) = mpsc::channel(WAITING_PARTS);
+    let reading = apart(move || {
+        let mut parts = Parts { receive, part: Vec::new(), at: 0 };
+        let read = gantry_catalog::read(&mut parts, &mut |blob| each(&mut state, blob));
+        (state, read)
+    });
+    let (read, sent) = tokio::join!(reading, send(sender));
+    match (read, sent) {
+        (None, _) => (None, Err(Unread::Content(ended()))),
+        // Why nothing more came says more than that the text ends in its midst.
+        (Some((state, _)), Err(problem)) => (Some(state), Err(Unread::Download(problem))),
+        (Some((state, read)), Ok(())) => {
+            let problem = |error: gantry_catalog::Error| Problem::new(format!("{}: {}", error.line, error.message));
+            (Some(state), read.map_err(|error| Unread::Content(problem(error))))
+        }
+    }
+}
+
+fn ended() -> Problem {
+    Problem::new("interrupted while reading a catalog")
 }
 
 fn of_path(
@@ -109,8 +151,8 @@ fn of_path(
     Ok(())
 }
 
-fn of_catalog(source: &CatalogSource, problem: Problem) -> Problem {
-    Problem { message: format!("the catalog {} cannot be read: {}", source.name, problem.message), ..problem }
+fn of_catalog(name: &str, problem: Problem) -> Problem {
+    Problem { message: format!("the catalog {name} cannot be read: {}", problem.message), ..problem }
 }
 
 fn placed(source: &CatalogSource, problem: Problem) -> Problem {

@@ -499,6 +499,30 @@ pub struct CatalogArgs {
 
     #[command(flatten)]
     pub config: ConfigFlags,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    /// Look into the ClusterCatalogs of this cluster, too; without any catalog, into those of the current context
+    #[arg(long, value_name = "kube|dir:PATH")]
+    pub target: Option<TargetSpec>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl CatalogArgs {
+    /// Whether a flag says that a cluster is to be asked.
+    pub fn names_cluster(&self) -> bool {
+        let IdentityArgs { user, groups } = &self.identity;
+        let names = [&self.context, user].iter().any(|flag| flag.is_some());
+        names || self.target.is_some() || self.kubeconfig.is_some() || !groups.is_empty()
+    }
 }
 
 #[derive(Debug, Args)]

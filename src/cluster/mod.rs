@@ -10,12 +10,15 @@ pub mod kube;
 pub mod list;
 mod managers;
 pub mod selector;
+pub mod service;
 pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::mpsc;
 
 use crate::crd::versions;
 use crate::options::TargetSpec;
@@ -506,6 +509,22 @@ impl Target {
         match self {
             Target::Kube(target) => target.openapi(group, version).await,
             Target::Dir(_) => None,
+        }
+    }
+
+    /// Sends what a Service of the cluster serves, part by part.
+    ///
+    /// # Errors
+    /// There is no such content, or none that this user may ask for. A content that breaks off ends with an error as its
+    /// last part.
+    pub async fn download(
+        &self,
+        url: &service::ServiceUrl,
+        to: mpsc::Sender<kube::download::Part>,
+    ) -> std::result::Result<(), Problem> {
+        match self {
+            Target::Kube(target) => target.download(url, to).await,
+            Target::Dir(_) => Err(Problem::new("a folder runs no Services")),
         }
     }
 

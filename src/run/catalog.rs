@@ -9,9 +9,11 @@ use serde_json::json;
 
 use super::host::{Exit, Host};
 use super::interrupt::until;
-use super::prepare::loader;
+use super::prepare::{connection, impersonate, loader};
 use crate::catalog;
+use crate::catalog::cluster::{self, ClusterCatalog};
 use crate::cli::CatalogArgs;
+use crate::cluster::Target;
 use crate::config::{CatalogSource, Loader, Overrides, Settings};
 use crate::options::CatalogFormat;
 use crate::preflight::registry;
@@ -51,17 +53,28 @@ impl From<String> for Answer {
 
 async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     check(args)?;
-    let overrides =
-        Overrides { catalogs: args.catalogs.clone(), allow_exec: args.config.allow_exec, ..Overrides::default() };
+    let overrides = Overrides {
+        catalogs: args.catalogs.clone(),
+        target: args.target.clone(),
+        context: args.context.clone(),
+        kubeconfig: args.kubeconfig.clone(),
+        user: args.identity.user.clone(),
+        groups: args.identity.groups.clone(),
+        allow_exec: args.config.allow_exec,
+        ..Overrides::default()
+    };
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
     host.notices(&loaded.notices);
     let settings = loaded.settings;
-    if settings.catalogs.is_empty() {
-        let problem = Problem::new("there is no catalog to look into");
-        return Err(Error::failed(problem.help("name one with --catalog NAME=PATH, or with catalogs in gantry.yaml")));
-    }
     catalog::check(&settings.catalogs, &host.working_directory)?;
+    // Whoever names catalogs may have no cluster at all.
+    let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
+    let live = match asks_cluster {
+        true => until(&host.stop, live(&settings)).await?,
+        false => Live::default(),
+    };
+    host.notices(&live.notices);
     let is_blobs = args.output == Some(CatalogFormat::Json) && !args.supported && args.from.is_none();
     let keep = Keep {
         properties_of: args.package.iter().filter(|_| !is_blobs).cloned().collect(),
@@ -73,10 +86,97 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
         },
     };
     let printed = is_blobs.then(|| (args.package.clone(), args.item.clone()));
-    let catalogs = read(&settings, keep, printed, host).await?;
+    let catalogs = read(&settings, &live, keep, printed, host).await?;
     let found = Found { args, catalogs: &catalogs };
-    let Some(package) = &args.package else { return Ok(found.all(is_blobs)) };
-    found.of_package(package, is_blobs, host)
+    let answer = match &args.package {
+        // None of those that could be read.
+        _ if catalogs.is_empty() && !live.unread.is_empty() => Ok(Answer::default()),
+        None => Ok(found.all(is_blobs)),
+        Some(package) => found.of_package(package, is_blobs, host),
+    };
+    // What others have may be in those.
+    match answer {
+        Ok(answer) => Ok(Answer { problems: [live.unread, answer.problems].concat(), ..answer }),
+        Err(Error::Failed(problems)) => Err(Error::Failed([live.unread, problems].concat())),
+        Err(usage) => Err(usage),
+    }
+}
+
+/// The catalogs of a cluster that are to be read.
+#[derive(Default)]
+struct Live {
+    target: Option<Target>,
+    catalogs: Vec<ClusterCatalog>,
+    /// Those that are not served.
+    unread: Vec<Problem>,
+    notices: Vec<Problem>,
+}
+
+const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
+
+/// Finds out which catalogs the cluster has beside those of the configuration.
+async fn live(settings: &Settings) -> Result<Live> {
+    let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
+    let found = async {
+        let target = Target::open(&settings.target, &connection(settings, impersonate(settings)?)).await?;
+        let catalogs = cluster::list(&target).await?;
+        Ok((target, catalogs))
+    };
+    let (target, catalogs) = match found.await {
+        Ok(found) => found,
+        Err(Error::Failed(problems)) if settings.catalogs.is_empty() => {
+            return Err(Error::Failed([vec![none()], problems].concat()));
+        }
+        Err(error) => return Err(error),
+    };
+    let is_served = catalogs.is_some();
+    let is_configured = |catalog: &ClusterCatalog| settings.catalogs.iter().any(|source| source.name == catalog.name);
+    let (available, left_out): (Vec<_>, Vec<_>) = catalogs
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|catalog| !is_configured(catalog))
+        .partition(|catalog| catalog.available);
+    let names = |catalogs: &[ClusterCatalog]| catalogs.iter().map(|catalog| catalog.name.clone()).collect::<Vec<_>>();
+    if let (Target::Dir(_), false) = (&target, available.is_empty()) {
+        let names = names(&available);
+        let problem = format!("a folder has no content of catalogs: {} in {}", names.join(", "), target.describe());
+        return Err(Error::failed(Problem::new(problem).help(format!("name it: --catalog {}=PATH", names[0]))));
+    }
+    if available.is_empty() && settings.catalogs.is_empty() {
+        let why = match (is_served, left_out.is_empty()) {
+            (false, _) => format!("no ClusterCatalogs are served at {}: is OLM v1 installed there?", target.describe()),
+            (true, true) => format!("there is no ClusterCatalog at {}", target.describe()),
+            (true, false) => format!(
+                "no ClusterCatalog is available at {}; Unavailable: {}",
+                target.describe(),
+                names(&left_out).join(", ")
+            ),
+        };
+        return Err(Error::Failed(vec![none(), Problem::new(why)]));
+    }
+    let mut live = Live::default();
+    if !is_served {
+        live.notices.push(Problem::new(format!("no ClusterCatalogs are served at {}", target.describe())));
+    }
+    live.target = Some(target);
+    if !left_out.is_empty() {
+        let names = names(&left_out).join(", ");
+        live.notices.push(Problem::new(format!("left out, as their availabilityMode is Unavailable: {names}")));
+    }
+    for catalog in available {
+        match catalog.service() {
+            Ok(_) => live.catalogs.push(catalog),
+            Err(problem) => live.unread.push(problem),
+        }
+    }
+    Ok(live)
+}
+
+/// A catalog that is read.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Configured(&'a CatalogSource),
+    Live(&'a ClusterCatalog, &'a Target),
 }
 
 /// Usage that clap cannot tell.
@@ -143,12 +243,16 @@ impl Reading {
 /// Reads all catalogs, one after another.
 async fn read(
     settings: &Settings,
+    live: &Live,
     keep: Keep,
     printed: Option<(Option<String>, Option<String>)>,
     host: &mut Host,
 ) -> Result<Vec<(String, Catalog)>> {
     let (mut catalogs, mut problems) = (Vec::new(), Vec::new());
-    for source in &settings.catalogs {
+    let configured = settings.catalogs.iter().map(Source::Configured);
+    let target = live.target.iter();
+    let of_cluster = target.flat_map(|target| live.catalogs.iter().map(move |catalog| Source::Live(catalog, target)));
+    for source in configured.chain(of_cluster) {
         let out = std::mem::replace(&mut host.stdout, Box::new(io::sink()));
         let state = Reading {
             catalog: Catalog::default(),
@@ -168,20 +272,28 @@ async fn read(
             None => {}
         }
         problems.extend(read.err());
-        catalogs.push((source.name.clone(), state.catalog));
+        let (Source::Configured(CatalogSource { name, .. }) | Source::Live(ClusterCatalog { name, .. }, _)) = source;
+        catalogs.push((name.clone(), state.catalog));
     }
     if problems.is_empty() { Ok(catalogs) } else { Err(Error::Failed(problems)) }
 }
 
 async fn one(
-    source: &CatalogSource,
+    source: Source<'_>,
     settings: &Settings,
     state: Reading,
     host: &Host,
 ) -> Result<(Option<Reading>, std::result::Result<(), Problem>)> {
     let timeout = settings.timeouts.request;
-    let read = catalog::read(source, &host.working_directory, timeout, state, Reading::add);
-    until(&host.stop, async { Ok(read.await) }).await
+    let read = async {
+        Ok(match source {
+            Source::Configured(source) => {
+                catalog::read(source, &host.working_directory, timeout, state, Reading::add).await
+            }
+            Source::Live(catalog, target) => catalog::read_live(catalog, target, state, Reading::add).await,
+        })
+    };
+    until(&host.stop, read).await
 }
 
 /// Whether a bundle is meant by its name or its version.

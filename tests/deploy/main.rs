@@ -18,6 +18,7 @@ mod kapp;
 mod kapp_config;
 mod kube_list;
 mod kube_target;
+mod live_catalogs;
 mod manifests_config;
 mod order;
 mod owners;

@@ -12,6 +12,7 @@ pub mod admission;
 mod bed;
 mod gantry;
 mod mock;
+pub mod olm;
 mod proxy;
 mod record;
 pub mod rights;

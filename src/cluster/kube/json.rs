@@ -11,6 +11,16 @@ use crate::resource::{Live, RawObject, Resource};
 /// Levels of nesting; an API server has no object that it could not read back. The deepest CRDs have 38.
 const MAX_DEPTH: usize = 256;
 
+/// Whether this is a `Status` document: an answer of the API server itself, and not of one behind it.
+pub fn is_status(bytes: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Kind<'_>>(bytes).is_ok_and(|document| document.kind == "Status")
+}
+
 /// The members of one JSON object in their order, each value as it was written.
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 

@@ -32,6 +32,7 @@ mod request;
 mod reviews;
 mod rewrite;
 mod served;
+mod service;
 mod takeover;
 mod transport;
 mod watch;
@@ -39,10 +40,14 @@ mod watch;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
+use self::download::Part;
 use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead,
     Read, Relabel, Release, RewriteError, RulesReview, Unmark, Wanted,
 };
+use crate::cluster::service::ServiceUrl;
 use crate::cluster::watch::{Follow, FollowRequest, Told};
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
@@ -162,6 +167,11 @@ impl KubeTarget {
 
     pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
         discover::openapi(&self.transport, group, version).await
+    }
+
+    /// Sends what a Service of the cluster serves, part by part.
+    pub async fn download(&self, url: &ServiceUrl, to: mpsc::Sender<Part>) -> std::result::Result<(), Problem> {
+        service::download(&self.transport, url, to).await
     }
 
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {

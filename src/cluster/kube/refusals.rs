@@ -167,7 +167,12 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             Some(namespace) => (format!("in namespace {namespace:?}"), format!("a Role in namespace {namespace:?}")),
             None => ("at the cluster scope".to_owned(), "a ClusterRole".to_owned()),
         };
-        let rule = format!("{{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [{verb:?}]}}");
+        // The right to all Services of a namespace would go far beyond the one that is asked for.
+        let names = match call.name.filter(|_| denied.resource == "services/proxy") {
+            Some(name) => format!(" resourceNames: [{:?}],", words(name)),
+            None => String::new(),
+        };
+        let rule = format!("{{apiGroups: [{group:?}], resources: [{resource:?}],{names} verbs: [{verb:?}]}}");
         (user, format!("may not {verb} {resource}{dot}{group} {place}"), format!("{role} with the rule {rule}"))
     } else if let Some((user, verb, path)) = denied_path(&status.message) {
         let [user, verb, path] = [user, verb, path].map(words);

@@ -162,7 +162,47 @@ impl Transport {
         }
     }
 
-    /// The next line of such an answer; `None` at its end.
+    /// Sends a request whose answer comes from a server behind the API server, whatever it is made of. The inner error is
+    /// the code of one that is no content.
+    pub async fn content(&self, call: &Call<'_>) -> Result<Result<Body, StatusCode>, Failure> {
+        let begun = async {
+            let (parts, body) = self.begin(call).await?;
+            if parts.status == StatusCode::OK {
+                return Ok((parts, Ok(body)));
+            }
+            let body = self.collect(body, MOST_BYTES_OF_REFUSAL).await?;
+            Ok((parts, Err(body)))
+        };
+        let (parts, body) = match tokio::time::timeout(self.timeout, begun).await {
+            Ok(begun) => begun?,
+            Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
+        };
+        self.keep_warnings(call, &parts.headers);
+        match body {
+            Ok(body) => Ok(Ok(body)),
+            // The API server says in plain words that it is too busy.
+            Err(refusal) if json::is_status(&refusal) || parts.status == StatusCode::TOO_MANY_REQUESTS => {
+                self.judge(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
+            }
+            Err(_) => Ok(Err(parts.status)),
+        }
+    }
+
+    /// The next part of such an answer; `None` at its end.
+    pub async fn next_part(&self, body: &mut Body) -> Result<Option<Vec<u8>>, Failure> {
+        loop {
+            let frame = tokio::time::timeout(self.timeout, body.frame()).await;
+            let Some(frame) = frame.map_err(|_| Failure::sent(errors::timed_out(&self.peer, self.timeout)))? else {
+                return Ok(None);
+            };
+            let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data.to_vec()));
+            }
+        }
+    }
+
+    /// The next line of what [`Self::lines`] answers; `None` at its end.
     pub async fn next_line(&self, lines: &mut Lines) -> Result<Option<String>, Failure> {
         loop {
             if let Some(line) = lines.whole.pop_front() {

@@ -312,9 +312,34 @@ fn usage_is_checked_before_anything_is_read() {
         assert!(output.stderr.contains(message), "{args:?}: {}", output.stderr);
     }
     let output = in_folder(empty.path(), &[]).code(1);
-    assert!(output.stderr.contains("there is no catalog to look into"), "{}", output.stderr);
+    for message in ["there is no catalog to look into", "--catalog NAME=PATH", "no kubeconfig found"] {
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+    }
     let output = gantry(&["example", "1.0.0", "-o", "dot"]).code(2);
     assert!(output.stderr.contains("not of a bundle"), "{}", output.stderr);
+}
+
+#[test]
+fn a_folder_has_no_content_of_catalogs() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+        metadata: {name: clustercatalogs.olm.operatorframework.io}\nspec:\n  group: olm.operatorframework.io\n  \
+        scope: Cluster\n  names: {plural: clustercatalogs, kind: ClusterCatalog}\n  versions:\n  \
+        - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+    let catalog = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: one}\n";
+    let folder = folder(&[
+        ("cluster/crd.yaml", crd),
+        ("cluster/one.yaml", catalog),
+        ("one/p.yaml", &small("p")),
+        ("empty/.keep", ""),
+    ]);
+    let output = in_folder(folder.path(), &["--target", "dir:cluster"]).code(1);
+    let expected =
+        "error: a folder has no content of catalogs: one in dir: cluster\n  = help: name it: --catalog one=PATH\n";
+    assert_eq!(output.stderr, expected);
+    let output = in_folder(folder.path(), &["--target", "dir:cluster", "--catalog", "one=one"]).code(0);
+    assert!(output.stdout.contains("1.0.0"), "{}", output.stdout);
+    let output = in_folder(folder.path(), &["--target", "dir:empty"]).code(1);
+    assert!(output.stderr.contains("no ClusterCatalogs are served at dir: empty"), "{}", output.stderr);
 }
 
 #[test]

@@ -1,0 +1,127 @@
+//! URLs inside of a cluster that name one of its Services, and how the API server's service proxy is asked for them.
+//!
+//! Source: <https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/#manually-constructing-apiserver-proxy-urls>
+
+use http::Uri;
+
+use crate::resource::Resource;
+
+/// A URL of a Service: `https://catalogd-service.olmv1-system.svc/catalogs/operatorhubio/api/v1/all`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceUrl {
+    is_https: bool,
+    /// The namespace of the Service.
+    pub namespace: String,
+    /// The name of the Service.
+    pub name: String,
+    /// One of its ports.
+    pub port: u16,
+    /// Path and query.
+    path: String,
+}
+
+impl ServiceUrl {
+    /// Reads `https://NAME.NAMESPACE.svc[.cluster.local][:PORT]/PATH`; `None` for any other URL.
+    pub fn parse(url: &str) -> Option<ServiceUrl> {
+        let uri: Uri = url.parse().ok()?;
+        let is_https = match uri.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let authority = uri.authority()?;
+        let host = authority.host();
+        let host = host.strip_suffix(".cluster.local").unwrap_or(host).strip_suffix(".svc")?;
+        let (name, namespace) = host.split_once('.')?;
+        let port = match authority.as_str().strip_prefix(authority.host())?.strip_prefix(':') {
+            Some(port) => port.parse().ok().filter(|port| *port != 0)?,
+            None if authority.as_str() != authority.host() => return None,
+            None if is_https => 443,
+            None => 80,
+        };
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        // The rest of the request's path is ours: nothing may leave the place behind `proxy`.
+        let climbs = uri.path().split('/').any(|part| {
+            let part = part.to_ascii_lowercase().replace("%2e", ".");
+            part == "." || part == ".." || part.contains("%2f") || part.contains("%5c")
+        });
+        let is_named = [name, namespace].iter().all(|label| is_label(label));
+        (is_named && !climbs).then(|| ServiceUrl {
+            is_https,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            port,
+            path: path.to_owned(),
+        })
+    }
+
+    /// What the right to ask for it is about.
+    pub fn resource() -> Resource {
+        Resource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ServiceProxyOptions".to_owned(),
+            plural: "services/proxy".to_owned(),
+            namespaced: true,
+        }
+    }
+
+    /// What the API server calls it, which a rule may name: `https:catalogd-service:443`.
+    pub fn resource_name(&self) -> String {
+        format!("{}:{}:{}", if self.is_https { "https" } else { "http" }, self.name, self.port)
+    }
+
+    /// Path and query of the request to the API server.
+    pub fn proxy_path(&self) -> String {
+        let ServiceUrl { namespace, path, .. } = self;
+        format!("/api/v1/namespaces/{namespace}/services/{}/proxy{path}", self.resource_name())
+    }
+}
+
+/// Whether this is the name of a Service or namespace: a DNS label.
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_services_are_asked_for_through_the_api_server() {
+        for (url, path) in [
+            (
+                "https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all",
+                "olmv1-system/services/https:catalogd-service:443/proxy/catalogs/a/api/v1/all",
+            ),
+            ("https://a.b.svc.cluster.local:8443/x?y=z", "b/services/https:a:8443/proxy/x?y=z"),
+            ("http://a.b.svc", "b/services/http:a:80/proxy/"),
+        ] {
+            let parsed = ServiceUrl::parse(url).unwrap_or_else(|| panic!("{url}"));
+            assert_eq!(parsed.proxy_path(), format!("/api/v1/namespaces/{path}"));
+        }
+    }
+
+    #[test]
+    fn other_urls_are_none() {
+        for url in [
+            "",
+            "a.b.svc",
+            "ftp://a.b.svc/",
+            "https://catalogs.example.com/a",
+            "https://a.b.svc.example.com/a",
+            "https://b.svc/a",
+            "https://c.a.b.svc/a",
+            "https://a.b.svc:0/a",
+            "https://a.b.svc:99999/a",
+            "https://user@a.b.svc/a",
+            "https://A.b.svc/a",
+            "https://a.b.svc/../secrets",
+            "https://a.b.svc/x/%2E./secrets",
+            "https://a.b.svc/x/..%2fsecrets",
+        ] {
+            assert_eq!(ServiceUrl::parse(url), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `gantry catalog` on the ClusterCatalogs of a cluster, whose content comes through the API server's service proxy.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use crate::support::olm::{NAMESPACE, Olm, SERVICE, package, path_of, served_at};
+use crate::support::{Gantry, closed_port, control_plane};
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).expect("packed");
+    encoder.finish().expect("packed")
+}
+
+#[test]
+fn the_catalogs_of_the_cluster_are_looked_into() {
+    let olm = Olm::alone();
+    olm.serve("plain", &json!({}), package("alpha", "1.2.3"));
+    olm.serve("packed", &json!({}), packed(&package("beta", "2.0.0")));
+    olm.catalog("off", &json!({"availabilityMode": "Unavailable"}), &json!({}));
+    let output = olm.gantry("admin", &["catalog"]).run();
+    output.code(0).stderr_contains("left out, as their availabilityMode is Unavailable: off");
+    let expected = "\
+PACKAGE  CATALOG  DEFAULT CHANNEL  HEAD   CHANNELS  BUNDLES
+alpha    plain    stable           1.2.3  1         1
+beta     packed   stable           2.0.0  1         1
+";
+    assert_eq!(output.stdout, expected);
+}
+
+/// What a user needs to look into the catalogs of a cluster.
+fn rights(services: &Value) -> Value {
+    let mut proxy = json!({"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]});
+    if !services.is_null() {
+        proxy["resourceNames"] = services.clone();
+    }
+    json!([{"apiGroups": ["olm.operatorframework.io"], "resources": ["clustercatalogs"], "verbs": ["list"]}, proxy])
+}
+
+#[test]
+fn a_catalog_that_is_not_served_fails_the_run_and_hides_no_other() {
+    let olm = Olm::alone();
+    olm.serve("good", &json!({}), package("alpha", "1.2.3"));
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        json!({"type": kind, "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": "2026-08-21T10:00:00Z"})
+    };
+    olm.catalog(
+        "bad",
+        &json!({}),
+        &json!({"conditions": [
+            condition("Progressing", "True", "Retrying", "source catalog content: no such image"),
+            condition("Serving", "False", "Unavailable", ""),
+        ]}),
+    );
+    olm.catalog("new", &json!({}), &json!({}));
+    let output = olm.gantry("admin", &["catalog"]).run();
+    output
+        .code(1)
+        .stdout_contains("alpha")
+        .stderr_contains(
+            "error: the catalog bad is not being served since 2026-08-21T10:00:00Z: \
+             Retrying: source catalog content: no such image\n  = help: kubectl describe clustercatalog bad shows more",
+        )
+        .stderr_contains("error: the catalog new is not being served: it has no condition Serving yet");
+    // The package may be in one of those.
+    olm.gantry("admin", &["catalog", "beta"])
+        .run()
+        .code(1)
+        .stderr_contains("the catalog bad is not being served")
+        .stderr_contains("no package \"beta\" in catalog good");
+}
+
+#[test]
+fn who_lacks_a_right_is_told_which_and_with_it_the_catalog_is_read() {
+    let olm = Olm::alone();
+    olm.serve("good", &json!({}), package("alpha", "1.2.3"));
+    let name = format!("https:{SERVICE}:443");
+    let lists = olm.control_plane().user(&json!([rights(&Value::Null)[0]]));
+    let output = olm.gantry(&lists, &["catalog"]).run();
+    // Long lines are broken.
+    let said = output.code(1).stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!(
+        "error: the catalog good cannot be read: user {lists:?} may not get services/proxy in namespace \"{NAMESPACE}\" \
+         = help: ask for a Role in namespace \"{NAMESPACE}\" with the rule {{apiGroups: [\"\"], \
+         resources: [\"services/proxy\"], resourceNames: [\"{name}\"], verbs: [\"get\"]}}, bound to that user"
+    );
+    assert!(said.contains(&expected), "{output}");
+    let reads = olm.control_plane().user(&rights(&json!([name])));
+    olm.gantry(&reads, &["catalog"]).run().code(0).stdout_contains("alpha");
+    // As somebody else.
+    olm.gantry("admin", &["catalog", "--as", &lists]).run().code(1).stderr_contains("may not get services/proxy");
+    olm.gantry("nobody", &["catalog"])
+        .run()
+        .code(1)
+        .stderr_contains("user \"nobody\" may not list clustercatalogs.olm.operatorframework.io at the cluster scope");
+}
+
+#[test]
+fn what_stands_between_us_and_the_content_is_named() {
+    let olm = Olm::alone();
+    olm.service("without-endpoints", None);
+    olm.service("without-pods", Some("192.0.2.99"));
+    let at = |base: &str| json!({"conditions": [{"type": "Serving", "status": "True"}], "urls": {"base": base}});
+    for (name, status) in [
+        ("a-gone", served_at("no-such-service", "a")),
+        ("b-empty", served_at("without-endpoints", "b")),
+        ("c-lost", served_at("without-pods", "c")),
+        ("d-unknown", served_at(SERVICE, "d")),
+        ("e-port", at(&format!("https://{SERVICE}.{NAMESPACE}.svc:444/e"))),
+        ("f-moved", served_at(SERVICE, "f")),
+        ("g-login", served_at(SERVICE, "g")),
+    ] {
+        olm.catalog(name, &json!({}), &status);
+    }
+    let moved =
+        "HTTP/1.1 302 Found\r\nLocation: https://192.0.2.1/other\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    olm.answer(&path_of("f"), moved);
+    let login =
+        "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\n<no>";
+    olm.answer(&path_of("g"), login);
+    let output = olm.gantry("admin", &["catalog"]).run();
+    output.code(1);
+    assert_eq!(output.stdout, "");
+    let in_namespace = format!("in namespace {NAMESPACE}");
+    for (name, why) in [
+        ("a-gone", format!("there is no Service no-such-service {in_namespace}")),
+        ("b-empty", format!("the Service without-endpoints {in_namespace} has no endpoints for port 443")),
+        ("c-lost", format!("the API server does not reach the Service without-pods {in_namespace}: ")),
+        ("d-unknown", format!("the Service {SERVICE} {in_namespace} answers 404 Not Found")),
+        ("e-port", format!("the Service {SERVICE} {in_namespace} is not available: no service port 444 found")),
+        ("f-moved", format!("the Service {SERVICE} {in_namespace} answers with a redirect (302 Found)")),
+        ("g-login", format!("the Service {SERVICE} {in_namespace} answers 403 Forbidden")),
+    ] {
+        output.stderr_contains(&format!("error: the catalog {name} cannot be read: {why}"));
+    }
+}
+
+#[test]
+fn a_catalog_that_no_service_of_the_cluster_serves_is_to_be_named() {
+    let olm = Olm::alone();
+    let base = "https://catalogs.example.com/a";
+    let status = json!({"conditions": [{"type": "Serving", "status": "True"}], "urls": {"base": base}});
+    olm.catalog("a", &json!({}), &status);
+    olm.gantry("admin", &["catalog"]).run().code(1).stderr_contains(
+        "error: the catalog a is served at https://catalogs.example.com/a/api/v1/all, which is no Service of the cluster\n  \
+         = help: name its content: --catalog a=PATH",
+    );
+}
+
+#[test]
+fn content_that_breaks_off_is_no_content() {
+    let olm = Olm::alone();
+    let whole = package("alpha", "1.2.3") + &package("beta", "1.0.0");
+    // At the end of a blob: what has come so far is a good catalog.
+    let part = package("alpha", "1.2.3");
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/jsonl\r\nConnection: close\r\n";
+    let packed = packed(&whole);
+    let answers: [(&str, Vec<u8>); 3] = [
+        ("a", format!("{head}Content-Length: {}\r\n\r\n{part}", whole.len()).into_bytes()),
+        ("b", format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{part}\r\n", part.len()).into_bytes()),
+        ("c", [format!("{head}Content-Length: {}\r\n\r\n", packed.len()).as_bytes(), &packed[..40]].concat()),
+    ];
+    for (name, answer) in answers {
+        olm.serve(name, &json!({}), "");
+        olm.answer(&path_of(name), answer);
+    }
+    let output = olm.gantry("admin", &["catalog"]).run();
+    output.code(1);
+    assert_eq!(output.stdout, "");
+    for name in ["a", "b", "c"] {
+        output.stderr_contains(&format!("error: the catalog {name} cannot be read: "));
+    }
+    olm.gantry("admin", &["catalog", "alpha", "-o", "json"]).run().code(1);
+}
+
+#[test]
+fn what_the_service_packs_is_unpacked() {
+    let olm = Olm::alone();
+    let content = packed(&package("alpha", "1.2.3"));
+    olm.serve("a", &json!({}), "");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        content.len()
+    );
+    olm.answer(&path_of("a"), [head.as_bytes(), &content].concat());
+    olm.gantry("admin", &["catalog", "alpha"]).run().code(0).stdout_contains("alpha (catalog a)");
+}
+
+#[test]
+fn a_catalog_of_the_configuration_takes_the_place_of_the_one_of_that_name() {
+    let olm = Olm::alone();
+    olm.serve("a", &json!({}), package("live", "1.0.0"));
+    olm.serve("b", &json!({}), package("other", "1.0.0"));
+    let folder = tempfile::TempDir::new().expect("a folder");
+    std::fs::write(folder.path().join("a.json"), package("local", "2.0.0")).expect("a catalog");
+    let run = |more: &[&str]| {
+        olm.gantry("admin", &[&["catalog", "--catalog", "a=a.json"], more].concat()).cwd(folder.path()).run()
+    };
+    // Only who names a cluster asks it then.
+    let output = run(&[]);
+    output.code(0).stdout_contains("local").contains_nowhere("other");
+    let output = run(&["--context", "test"]);
+    output.code(0).stdout_contains("local").stdout_contains("other").contains_nowhere("live");
+}
+
+#[test]
+fn a_cluster_without_catalogs_says_so() {
+    let olm = Olm::alone();
+    let help = "error: there is no catalog to look into\n  = help: name one with --catalog NAME=PATH";
+    let run = || olm.gantry("admin", &["catalog"]).run();
+    run().code(1).stderr_contains(help).stderr_contains("there is no ClusterCatalog at kube: test");
+    olm.catalog("off", &json!({"availabilityMode": "Unavailable"}), &json!({}));
+    run().code(1).stderr_contains(help).stderr_contains("; Unavailable: off");
+    let without = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).arg("catalog").run();
+    without.code(1).stderr_contains(help).stderr_contains("no ClusterCatalogs are served at kube: test");
+    let closed = Gantry::new().kubeconfig(closed_port(olm.control_plane().folder())).arg("catalog").run();
+    closed.code(1).stderr_contains(help).stderr_contains("refused the connection");
+}

@@ -1,0 +1,240 @@
+//! A cluster with OLM v1, as far as its catalogs go: the CRD of ClusterCatalogs, objects as catalogd writes them, and a server
+//! behind the Service of catalogd.
+//!
+//! ClusterCatalogs have no namespace, so that only one test at a time has them.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use super::{ControlPlane, Gantry};
+
+/// The namespace of catalogd.
+pub const NAMESPACE: &str = "olmv1-system";
+/// Its Service.
+pub const SERVICE: &str = "catalogd-service";
+/// What the API server takes for the address of its Pod.
+const ADDRESS: &str = "192.0.2.10";
+const PORT: u16 = 8443;
+
+const COLLECTION: &str = "/apis/olm.operatorframework.io/v1/clustercatalogs";
+
+/// Whole answers, by the path of the request.
+type Answers = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+
+/// The cluster that all tests of the binary share, for one of them.
+pub struct Olm {
+    cluster: &'static Cluster,
+    _alone: MutexGuard<'static, ()>,
+}
+
+struct Cluster {
+    control_plane: ControlPlane,
+    answers: Answers,
+    alone: Mutex<()>,
+}
+
+impl Olm {
+    /// Waits until no other test has it; there are no catalogs then.
+    pub fn alone() -> Olm {
+        static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+        let cluster = CLUSTER.get_or_init(Cluster::start);
+        let alone = cluster.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        Olm { cluster, _alone: alone }
+    }
+
+    pub fn control_plane(&self) -> &'static ControlPlane {
+        &self.cluster.control_plane
+    }
+
+    /// `gantry`, as a user.
+    pub fn gantry(&self, user: &str, arguments: &[&str]) -> Gantry {
+        Gantry::new().kubeconfig(self.kubeconfig(user)).args(arguments)
+    }
+
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.control_plane().kubeconfig(user)
+    }
+
+    /// A catalog that is served, with this content.
+    pub fn serve(&self, name: &str, spec: &Value, content: impl AsRef<[u8]>) {
+        let content = content.as_ref();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/jsonl\r\nContent-Length: {}", content.len());
+        self.answer(&path_of(name), [format!("{head}\r\nConnection: close\r\n\r\n").as_bytes(), content].concat());
+        self.catalog(name, spec, &served_at(SERVICE, name));
+    }
+
+    /// What is answered to requests for a path, to its last byte.
+    pub fn answer(&self, path: &str, answer: impl Into<Vec<u8>>) {
+        let mut answers = self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.insert(path.to_owned(), answer.into());
+    }
+
+    /// A ClusterCatalog with this status.
+    pub fn catalog(&self, name: &str, spec: &Value, status: &Value) {
+        let mut object = json!({
+            "apiVersion": "olm.operatorframework.io/v1",
+            "kind": "ClusterCatalog",
+            "metadata": {"name": name, "labels": {"olm.operatorframework.io/metadata.name": name}},
+            "spec": {"source": {"type": "Image", "image": {"ref": "registry.example.com/catalog:latest"}}},
+        });
+        let given = spec.as_object().expect("an object").clone();
+        object["spec"].as_object_mut().expect("an object").extend(given);
+        let (code, answer) = self.control_plane().post(COLLECTION, &object);
+        assert_eq!(code, 201, "{answer}");
+        let path = format!("{COLLECTION}/{name}/status");
+        let (code, answer) = self.control_plane().patch(&path, &json!({"status": status}));
+        assert_eq!(code, 200, "{answer}");
+    }
+
+    /// A Service in catalogd's namespace whose one Pod has this address, or that has no Pod.
+    pub fn service(&self, name: &str, address: Option<&str>) {
+        self.cluster.service(name, address);
+    }
+}
+
+impl Drop for Olm {
+    fn drop(&mut self) {
+        // All of them, whatever the test had come to.
+        self.control_plane().delete(COLLECTION);
+        self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// The path of all that is in a catalog.
+pub fn path_of(name: &str) -> String {
+    format!("/catalogs/{name}/api/v1/all")
+}
+
+/// The status of a catalog that this Service serves.
+pub fn served_at(service: &str, name: &str) -> Value {
+    let time = "2026-08-21T10:00:00Z";
+    json!({
+        "conditions": [
+            {"type": "Progressing", "status": "True", "reason": "Succeeded", "lastTransitionTime": time,
+                "message": "Successfully unpacked and stored content from resolved source"},
+            {"type": "Serving", "status": "True", "reason": "Available", "lastTransitionTime": time,
+                "message": "Serving desired content from resolved source"},
+        ],
+        "urls": {"base": format!("https://{service}.{NAMESPACE}.svc/catalogs/{name}")},
+    })
+}
+
+/// A package with one bundle.
+pub fn package(name: &str, version: &str) -> String {
+    let bundle = format!("{name}.v{version}");
+    let blobs = [
+        json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"}),
+        json!({"schema": "olm.channel", "package": name, "name": "stable", "entries": [{"name": bundle}]}),
+        json!({"schema": "olm.bundle", "package": name, "name": bundle, "properties": [
+            {"type": "olm.package", "value": {"packageName": name, "version": version}},
+        ]}),
+    ];
+    blobs.map(|blob| format!("{blob}\n")).concat()
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        let control_plane = ControlPlane::start_with_network();
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "clustercatalogs.olm.operatorframework.io"},
+            "spec": {
+                "group": "olm.operatorframework.io",
+                "scope": "Cluster",
+                "names": {"plural": "clustercatalogs", "singular": "clustercatalog", "kind": "ClusterCatalog"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                        "spec": anything, "status": anything,
+                    }}}}],
+            },
+        });
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        control_plane.apply_yaml(&format!("{namespace}\n---\n{crd}"));
+        let answers = Answers::default();
+        let cluster = Cluster { control_plane, answers, alone: Mutex::new(()) };
+        cluster.service(SERVICE, Some(ADDRESS));
+        cluster.control_plane.route(&format!("{ADDRESS}:{PORT}"), listen(Arc::clone(&cluster.answers)));
+        cluster
+    }
+
+    fn service(&self, name: &str, address: Option<&str>) {
+        let metadata = json!({"name": name, "namespace": NAMESPACE});
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata,
+            "spec": {"ports": [{"name": "https", "port": 443, "targetPort": PORT, "protocol": "TCP"}]}});
+        self.control_plane.apply_yaml(&service.to_string());
+        let Some(address) = address else {
+            // What its controller makes where no Pod is ready.
+            let none = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata});
+            self.control_plane.apply_yaml(&none.to_string());
+            return;
+        };
+        // The API server proxies to Pods only, and to none that does not say that the address is its own.
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+            "spec": {"containers": [{"name": "catalogd", "image": "registry.example.com/catalogd"}]}});
+        let pod = self.control_plane.apply_yaml(&pod.to_string()).remove(0);
+        let status = format!("{}/status", self.control_plane.path_of(&pod));
+        let status = self
+            .control_plane
+            .patch(&status, &json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}));
+        assert_eq!(status.0, 200, "{}", status.1);
+        let target = json!({"kind": "Pod", "name": name, "namespace": NAMESPACE});
+        let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata,
+            "subsets": [{"addresses": [{"ip": address, "targetRef": target}],
+                "ports": [{"name": "https", "port": PORT, "protocol": "TCP"}]}]});
+        self.control_plane.apply_yaml(&endpoints.to_string());
+    }
+}
+
+/// Starts the server of catalogd on loopback. Its thread ends with the test process.
+fn listen(answers: Answers) -> u16 {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed([format!("{SERVICE}.{NAMESPACE}.svc")]).expect("a certificate");
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("TLS versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .expect("a TLS server");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("its address").port();
+    let config = Arc::new(config);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (config, answers) = (Arc::clone(&config), Arc::clone(&answers));
+            // A client that goes away in the middle is none of the test's concern.
+            thread::spawn(move || serve(stream, config, &answers));
+        }
+    });
+    port
+}
+
+fn serve(stream: TcpStream, config: Arc<ServerConfig>, answers: &Answers) -> std::io::Result<()> {
+    let connection = ServerConnection::new(config).map_err(std::io::Error::other)?;
+    let mut stream = BufReader::new(StreamOwned::new(connection, stream));
+    let mut request = String::new();
+    stream.read_line(&mut request)?;
+    let mut line = String::new();
+    while stream.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
+        line.clear();
+    }
+    let path = request.split_whitespace().nth(1).unwrap_or_default();
+    let answer = answers.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+    let not_found = || b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\nConnection: close\r\n\r\nNot Found\n".to_vec();
+    let stream = stream.get_mut();
+    stream.write_all(&answer.unwrap_or_else(not_found))?;
+    stream.conn.send_close_notify();
+    stream.flush()
+}
