@@ -1,10 +1,9 @@
 //! A cluster, through its API server.
 //!
 //! One room for each step: `connect` turns `kubeconfig`, environment, `proxy` and `credentials` (of a file or a `plugin`)
-//! into a `client`, `transport` sends one
-//! request and is the only place that does, `errors` and `refusals` say in one line why one failed, `read`, `list`,
-//! `discover` and `apply` are what a deploy asks of a server. Objects stay JSON text all the way; only the few facts
-//! that a step needs are parsed out of it (`json`).
+//! into a `client`, `transport` sends one request and is the only place that does, `errors` and `refusals` say in one line why
+//! one failed, `read`, `list`, `discover` and `apply` are what a deploy asks of a server, `service` what it asks of another server
+//! through that one. Objects stay JSON text all the way; only the few facts that a step needs are parsed out of it (`json`).
 //!
 //! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
 //! server carries out whole or not at all.

@@ -98,3 +98,60 @@ fn refused_by_proxy(status: &Status, url: &ServiceUrl) -> Option<Problem> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fake_server::{self, Reply, plain, status};
+    use super::*;
+
+    /// What comes of a request that is answered so: the content, or why there is none.
+    async fn asked(answer: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Vec<u8>, String> {
+        let (target, seen) = fake_server::target(move |_| answer());
+        let url = ServiceUrl::parse("https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all").unwrap();
+        let (send, mut receive) = mpsc::channel(16);
+        let downloaded = target.download(&url, send).await;
+        let uri = "/api/v1/namespaces/olmv1-system/services/https:catalogd-service:443/proxy/catalogs/a/api/v1/all";
+        assert_eq!(seen.lock().unwrap()[0].uri, uri);
+        let mut content = Vec::new();
+        while let Some(part) = receive.recv().await {
+            content.extend(part.map_err(|error| error.to_string())?);
+        }
+        downloaded.map(|()| content).map_err(|problem| problem.message)
+    }
+
+    #[tokio::test]
+    async fn content_is_what_it_is() {
+        for (kind, content) in [("application/jsonl", "{}\n{}\n"), ("text/plain; charset=utf-8", "a: b")] {
+            assert_eq!(asked(move || plain(200, kind, content)).await, Ok(content.as_bytes().to_vec()));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_api_server_is_told_from_what_is_behind_it() {
+        let service = "the Service catalogd-service in namespace olmv1-system answers";
+        for (code, kind, body, expected) in [
+            (404, "text/plain", "404 page not found", format!("{service} 404 Not Found")),
+            (500, "application/json", "{\"error\": \"x\"}", format!("{service} 500 Internal Server Error")),
+            (204, "text/plain", "", format!("{service} 204 No Content")),
+            (
+                429,
+                "text/plain",
+                "Too many requests, please try again later.",
+                "the API server https://10.0.0.1:6443 is overloaded (429); gave up after several attempts".to_owned(),
+            ),
+        ] {
+            assert_eq!(asked(move || plain(code, kind, body)).await, Err(expected));
+        }
+        let expired = "https://10.0.0.1:6443 does not accept the credentials of user \"dev\" (context \"staging\"): \
+            expired or invalid";
+        let unauthorized = || status(401, "Unauthorized", "Unauthorized", json!({}));
+        assert_eq!(asked(unauthorized).await, Err(expired.to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_answer_within_the_limit_is_a_problem() {
+        assert_eq!(asked(fake_server::never).await, Err("no answer from 10.0.0.1:6443 within 60 s".to_owned()));
+    }
+}

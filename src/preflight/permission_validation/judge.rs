@@ -258,7 +258,8 @@ fn name_for(atom: &Atom, grants: &Grants) -> String {
             let dot = if group.is_empty() { "" } else { "." };
             match (verb.as_str(), name) {
                 ("escalate" | "bind", Some(name)) => format!("{verb}-{resource}-{name}"),
-                _ => format!("{resource}{dot}{group}"),
+                // No name of an object has the slash of a subresource.
+                _ => format!("{}{dot}{group}", resource.replace('/', "-")),
             }
         }
         Atom::Url { .. } => "urls".to_owned(),

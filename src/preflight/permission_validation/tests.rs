@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::judge::judge;
 use super::*;
 use crate::cluster::dir::DirTarget;
+use crate::cluster::service::ServiceUrl;
 use crate::manifest;
 use crate::plan::{self, Plan, PlanOptions};
 use crate::preflight::Violation;
@@ -153,6 +154,43 @@ fn a_request_is_told_in_kapps_words_and_one_cause_once() {
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: prod}\n";
     let missing = found("", deployment, "[{apiGroups: [apps], resources: ['*'], verbs: [patch]}]");
     assert_eq!(messages(&missing), [r#"not permitted to "create" apps/v1, Resource=deployments in namespace "prod""#]);
+}
+
+#[test]
+fn a_subresource_of_one_object_is_granted_by_its_name() {
+    let url = "https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all";
+    let service = ServiceUrl::parse(url).unwrap();
+    let namespace = Some(service.namespace.clone());
+    let lookup = Lookup::get(0, ServiceUrl::resource(), namespace, service.resource_name());
+    let granted = |rules: Value| {
+        let mut violations = Vec::new();
+        plan("", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: a}\n", |plan, _| {
+            let needs = needs::of(plan, std::slice::from_ref(&lookup), Occasion::Now);
+            let request = needs.last().expect("what the lookup needs").clone();
+            let held = Held::of(serde_json::from_value(rules).unwrap());
+            violations = judge(plan, &[request], &held, &BTreeMap::new());
+        });
+        violations
+    };
+    let rule = |resource: &str, names: Value| json!([{"apiGroups": [""], "resources": [resource], "resourceNames": names, "verbs": ["get"]}]);
+    let right = rule("services/proxy", json!(["https:catalogd-service:443"]));
+    assert_eq!(granted(right.clone()), []);
+    assert_eq!(granted(rule("*/proxy", json!([]))), []);
+    for other in [
+        json!([]),
+        rule("services", json!([])),
+        rule("services/proxy", json!(["catalogd-service"])),
+        rule("services/proxy", json!(["https:catalogd-service:8443"])),
+    ] {
+        let missing = granted(other);
+        assert_eq!(
+            messages(&missing),
+            [r#"not permitted to "get" /v1, Resource=services/proxy in namespace "olmv1-system""#]
+        );
+        assert_eq!(json!(offered(&missing[0])), right);
+        let role = "kind: Role\nmetadata: {name: gantry-services-proxy-";
+        assert!(missing[0].help.contains(role), "{}", missing[0].help);
+    }
 }
 
 #[test]
