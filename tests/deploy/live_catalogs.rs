@@ -220,3 +220,17 @@ fn a_cluster_without_catalogs_says_so() {
     let closed = Gantry::new().kubeconfig(closed_port(olm.control_plane().folder())).arg("catalog").run();
     closed.code(1).stderr_contains(help).stderr_contains("refused the connection");
 }
+
+/// Far more than a run needs, and far less than the content below.
+#[cfg(target_os = "linux")]
+const MOST_KIB: u64 = 200 << 10;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_large_catalog_takes_little_memory() {
+    let olm = Olm::alone();
+    let property = json!({"type": "x", "value": "y".repeat(1 << 20)});
+    let blob = json!({"schema": "olm.bundle", "package": "large", "name": "large.v1.0.0", "properties": [property]});
+    olm.serve("plain", &json!({}), format!("{blob}\n").repeat(250));
+    olm.gantry("admin", &["catalog"]).memory_limit(MOST_KIB).run().code(0).stdout_contains("large");
+}
