@@ -95,6 +95,12 @@ impl Constraint {
         })
     }
 
+    /// Whether the range names one version: a pin.
+    pub fn is_one_version(&self) -> bool {
+        let is_exact = |one: &Comparison| one.operator == Operator::Equal && one.open == Open::Nothing;
+        matches!(&self.groups[..], [Group { comparisons, .. }] if matches!(&comparisons[..], [one] if is_exact(one)))
+    }
+
     /// Whether the range would take the version if its comparisons were with pre-releases.
     pub fn matches_but_for_pre_release(&self, version: &Version) -> bool {
         let holds = |group: &Group| group.comparisons.iter().all(|comparison| comparison.holds(version));

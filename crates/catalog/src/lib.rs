@@ -4,6 +4,7 @@
 mod blob;
 pub mod bundle;
 pub mod constraint;
+pub mod crd_rule;
 pub mod csv;
 mod files;
 pub mod graph;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Constraint, SkipRange, Version, VersionRelease, version};
+use crate::{Constraint, SkipRange, Version, VersionRelease, crd_rule, version};
 
 #[derive(Deserialize)]
 struct Row {
@@ -116,4 +116,37 @@ fn releases_decide_between_equal_versions() {
     // Build metadata that is no release counts for nothing.
     let [plain, padded] = ["1.0.0", "1.0.0+001"].map(|text| VersionRelease::parse(text).unwrap());
     assert!(plain.precedence(&padded).is_eq() && plain != padded);
+}
+
+/// Each line is `+` or `-` and a range, as the rule of the CRD takes it or not on a kube-apiserver.
+#[test]
+fn the_rule_of_the_crd_takes_what_the_api_server_takes() {
+    let rows: Vec<&str> = include_str!("../version_rule.txt").lines().collect();
+    assert!(rows.len() > 140, "{}", rows.len());
+    for row in rows {
+        let (taken, range) = row.split_at(1);
+        assert_eq!(crd_rule::refusal(range).is_none(), taken == "+", "{range:?}");
+    }
+    assert!(crd_rule::refusal(&format!("1.0.0-{}", "a".repeat(58))).is_none());
+    assert_eq!(
+        crd_rule::refusal(&format!("1.0.0-{}", "a".repeat(59))).as_deref(),
+        Some("Too long: may not be more than 64 bytes")
+    );
+}
+
+#[test]
+fn a_range_of_one_version_is_told_from_others() {
+    for (range, expected) in [
+        ("1.2.3", true),
+        ("=1.2.3", true),
+        ("= v1.2.3-rc.1", true),
+        ("1.2", false),
+        ("1.2.x", false),
+        ("~1.2.3", false),
+        (">=1.2.3 <=1.2.3", false),
+        ("1.2.3 || 1.2.4", false),
+        ("!=1.2.3", false),
+    ] {
+        assert_eq!(Constraint::parse(range).unwrap().is_one_version(), expected, "{range}");
+    }
 }
