@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use gantry_schema::gotext::quote;
 use gantry_schema::names;
 
 /// A parsed label selector. All of its requirements must hold; an empty one selects everything.
@@ -37,10 +38,49 @@ impl Selector {
         Parser { tokens: tokens(text), at: 0 }.selector().map(Selector)
     }
 
+    /// Reads a `LabelSelector` of an object (`matchLabels`, `matchExpressions`). The error is the API machinery's own
+    /// sentence (`LabelSelectorAsSelector`).
+    pub fn of_object(selector: &Value) -> Result<Self, String> {
+        let mut requirements = Vec::new();
+        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default().to_owned();
+            requirements.push(Requirement { key: key.clone(), test: Test::In(BTreeSet::from([value])) });
+        }
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            let values = expression["values"].as_array().into_iter().flatten();
+            let values: BTreeSet<String> = values.filter_map(Value::as_str).map(str::to_owned).collect();
+            let (is_empty, operator) = (values.is_empty(), expression["operator"].as_str().unwrap_or_default());
+            let test = match operator {
+                "In" | "NotIn" if is_empty => {
+                    return Err(
+                        "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty".to_owned()
+                    );
+                }
+                "Exists" | "DoesNotExist" if !is_empty => {
+                    return Err(
+                        "values: Invalid value: values set must be empty for exists and does not exist".to_owned()
+                    );
+                }
+                "In" => Test::In(values),
+                "NotIn" => Test::NotIn(values),
+                "Exists" => Test::Exists,
+                "DoesNotExist" => Test::Absent,
+                _ => return Err(format!("{} is not a valid label selector operator", quote(operator))),
+            };
+            requirements.push(Requirement { key: expression["key"].as_str().unwrap_or_default().to_owned(), test });
+        }
+        Ok(Selector(requirements))
+    }
+
     /// Whether an object with these labels (`metadata.labels`) is selected.
     pub fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
+        self.selects(|key| Some(labels?.get(key)?.as_str().unwrap_or_default()))
+    }
+
+    /// Whether what has these values of labels is selected.
+    pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
-            let label = labels.and_then(|labels| labels.get(&requirement.key)).map(|v| v.as_str().unwrap_or_default());
+            let label = label(&requirement.key);
             let number = || label.and_then(|label| label.parse::<i64>().ok());
             match &requirement.test {
                 Test::Exists => label.is_some(),
