@@ -21,6 +21,11 @@ pub const PLURAL: &str = "clustercatalogs";
 /// The label that catalogd gives each ClusterCatalog: its name.
 pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
+/// Where catalogd serves catalogs unless it is installed otherwise.
+pub const NAMESPACE: &str = "olmv1-system";
+/// Its Service, as the service proxy names it: scheme, name and port.
+pub const SERVICE: &str = "https:catalogd-service:443";
+
 /// The versions of the kind, the one to read first.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
 const PAGE: u32 = 100;
@@ -295,12 +300,6 @@ mod tests {
     async fn a_folder_lists_its_catalogs_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let listed = async || list(&Target::Dir(DirTarget::open(folder.path()).unwrap())).await.unwrap();
-        assert_eq!(listed().await, None);
-        let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
-            metadata: {name: clustercatalogs.olm.operatorframework.io}\nspec:\n  group: olm.operatorframework.io\n  \
-            scope: Cluster\n  names: {plural: clustercatalogs, kind: ClusterCatalog}\n  versions:\n  \
-            - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
-        fs::write(folder.path().join("crd.yaml"), crd).unwrap();
         assert_eq!(listed().await, Some(Vec::new()));
         let catalog = |name: &str| {
             format!("---\napiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {{name: {name}}}\n")

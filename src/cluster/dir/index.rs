@@ -124,8 +124,12 @@ fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a Cus
     let object = &manifest.object;
     let namespaced = match kinds::built_in(object.group(), &object.kind) {
         Some(known) => known.namespaced,
-        None => custom(&(object.group().to_owned(), object.kind.clone()))
-            .map_or(object.namespace.is_some(), |custom| custom.namespaced),
+        None => match custom(&(object.group().to_owned(), object.kind.clone())) {
+            Some(custom) => custom.namespaced,
+            None => {
+                kinds::of_olm(object.group(), &object.kind).map_or(object.namespace.is_some(), |known| known.namespaced)
+            }
+        },
     };
     Identity::of(object, namespaced)
 }

@@ -19,7 +19,12 @@ pub(super) fn built_in(group: &str, kind: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.binary_search_by(|known| (known.group, known.kind).cmp(&(group, kind))).ok().map(|found| &BUILT_IN[found])
 }
 
-/// All of them.
+/// The kind of Operator Lifecycle Manager of that name, at any version.
+pub(super) fn of_olm(group: &str, kind: &str) -> Option<&'static BuiltIn> {
+    OF_OLM.iter().find(|known| (known.group, known.kind) == (group, kind))
+}
+
+/// All that the API server serves by itself.
 pub(super) fn all() -> impl Iterator<Item = &'static BuiltIn> {
     BUILT_IN.iter()
 }
@@ -36,6 +41,18 @@ const fn kind(
 ) -> BuiltIn {
     BuiltIn { group, kind, plural, namespaced, versions }
 }
+
+/// The kinds of Operator Lifecycle Manager. A folder need not have their CRDs: what it has of them says what is installed,
+/// and nobody commits those CRDs beside it. A CRD of the folder that defines one of them counts before this table.
+#[rustfmt::skip]
+const OF_OLM: &[BuiltIn] = &[
+    kind("olm.operatorframework.io", "ClusterCatalog", "clustercatalogs", CLUSTER, &["v1", "v1alpha1"]),
+    kind("olm.operatorframework.io", "ClusterExtension", "clusterextensions", CLUSTER, &["v1", "v1alpha1"]),
+    kind("operators.coreos.com", "CatalogSource", "catalogsources", NAMESPACED, &["v1alpha1"]),
+    kind("operators.coreos.com", "ClusterServiceVersion", "clusterserviceversions", NAMESPACED, &["v1alpha1"]),
+    kind("operators.coreos.com", "OperatorGroup", "operatorgroups", NAMESPACED, &["v1", "v1alpha2"]),
+    kind("operators.coreos.com", "Subscription", "subscriptions", NAMESPACED, &["v1alpha1"]),
+];
 
 /// Sorted by group and kind.
 #[rustfmt::skip]

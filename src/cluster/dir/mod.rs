@@ -286,7 +286,10 @@ fn stored(
     }
     let status_is_subresource = match state.custom(apply.object.group(), &apply.object.kind) {
         Some(custom) => custom.served.get(apply.object.version()).copied().unwrap_or(false),
-        None => kinds::built_in(apply.object.group(), &apply.object.kind).is_some(),
+        None => {
+            let (group, kind) = (apply.object.group(), apply.object.kind.as_str());
+            kinds::built_in(group, kind).or_else(|| kinds::of_olm(group, kind)).is_some()
+        }
     };
     let intent = crate::merge::intent(desired, status_is_subresource);
     let old = before.map(|live| live.raw.value());

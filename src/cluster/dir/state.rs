@@ -247,11 +247,14 @@ impl State {
 
     /// Where the kind is served, if it is.
     pub fn resource(&self, gvk: &Gvk) -> Option<Resource> {
-        let (plural, namespaced, served) = match kinds::built_in(&gvk.group, &gvk.kind) {
-            Some(known) => (known.plural, known.namespaced, known.versions.contains(&gvk.version.as_str())),
-            None => {
-                let custom = self.custom(&gvk.group, &gvk.kind)?;
+        let custom = self.custom(&gvk.group, &gvk.kind);
+        let (plural, namespaced, served) = match (kinds::built_in(&gvk.group, &gvk.kind), custom) {
+            (None, Some(custom)) => {
                 (custom.plural.as_str(), custom.namespaced, custom.served.contains_key(&gvk.version))
+            }
+            (known, _) => {
+                let known = known.or_else(|| kinds::of_olm(&gvk.group, &gvk.kind))?;
+                (known.plural, known.namespaced, known.versions.contains(&gvk.version.as_str()))
             }
         };
         served.then(|| Resource {

@@ -339,7 +339,7 @@ fn a_folder_has_no_content_of_catalogs() {
     let output = in_folder(folder.path(), &["--target", "dir:cluster", "--catalog", "one=one"]).code(0);
     assert!(output.stdout.contains("1.0.0"), "{}", output.stdout);
     let output = in_folder(folder.path(), &["--target", "dir:empty"]).code(1);
-    assert!(output.stderr.contains("no ClusterCatalogs are served at dir: empty"), "{}", output.stderr);
+    assert!(output.stderr.contains("there is no ClusterCatalog at dir: empty"), "{}", output.stderr);
 }
 
 #[test]
