@@ -4,6 +4,7 @@
 //! What the blobs mean is `gantry-catalog`'s business. Nothing is kept here: a catalog may have 250 MB.
 
 pub mod cluster;
+pub mod extension;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,6 +20,24 @@ use crate::cluster::kube::download::{Part, download};
 use crate::config::{CatalogContent, CatalogSource};
 use crate::parallel::apart;
 use crate::problem::{Error, Location, Problem, Result};
+
+/// The catalogs of the configuration, and how they are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Catalogs<'a> {
+    pub sources: &'a [CatalogSource],
+    /// Where relative paths start.
+    pub working_directory: &'a Path,
+    /// How long a server may say nothing.
+    pub timeout: Duration,
+}
+
+impl Catalogs<'_> {
+    /// No catalogs at all.
+    #[cfg(test)]
+    pub fn none() -> Catalogs<'static> {
+        Catalogs { sources: &[], working_directory: Path::new("."), timeout: Duration::from_secs(1) }
+    }
+}
 
 /// Parts of an answer that may wait for their reader.
 const WAITING_PARTS: usize = 16;

@@ -77,6 +77,11 @@ pub struct InputArgs {
     /// The namespace for namespaced objects whose manifest has none
     #[arg(short = 'n', long, value_name = "NAME")]
     pub namespace: Option<String>,
+
+    /// A catalog that ClusterExtensions are resolved from: a file, a folder or a URL with file-based catalogs; can be
+    /// repeated, beside those of the configuration
+    #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
+    pub catalogs: Vec<String>,
 }
 
 /// What `deploy` and `check` have in common.
@@ -338,6 +343,7 @@ impl DeleteArgs {
             context,
             kubeconfig,
             namespace: namespace.clone(),
+            catalogs: Vec::new(),
         };
         let app = AppFlags {
             name: Some(self.name.clone()),

@@ -7,6 +7,7 @@ mod action;
 mod check;
 mod complaint;
 mod evidence;
+mod extension;
 pub mod redact;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -24,6 +25,7 @@ pub use action::{Action, ApplyResult};
 pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
 pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
+pub use extension::{ExtensionEntry, ResolvedBundle};
 pub use witness::{Witness, WitnessVerdict};
 pub use wording::ForVersions;
 

@@ -12,6 +12,7 @@ pub mod custom_resource_validation;
 pub mod deletion_safety;
 pub mod entry;
 pub mod explain;
+pub mod extension_resolution;
 pub mod objects;
 mod pair;
 pub mod permission_validation;
@@ -28,10 +29,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::rule::RuleDoc;
+use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::date::Date;
 use crate::finding::{
-    Affected, Breaks, Complaint, Coverage, Evidence, ForVersions, Severity, Suppressed, Verdict, Witness,
+    Affected, Breaks, Complaint, Coverage, Evidence, ExtensionEntry, ForVersions, Severity, Suppressed, Verdict,
+    Witness,
 };
 use crate::parallel::apart;
 use crate::plan::Plan;
@@ -55,11 +58,13 @@ pub struct Context<'a> {
     pub proofs: Arc<proofs::Proofs>,
     /// What becomes of the objects of the plan's CRDs, listed once for all checks of one run.
     pub objects: Arc<objects::Objects>,
+    /// The catalogs of the configuration.
+    pub catalogs: Catalogs<'a>,
     /// In UTC: what expires is measured by it.
     pub today: Date,
     /// Where to tell how far a check is that takes long.
     pub stage: &'a Stage,
-    /// What the user should hear of and what is no finding.
+    /// What it has to tell beside its answer.
     pub notices: &'a Notices,
 }
 
@@ -78,19 +83,33 @@ impl Context<'_> {
 
 /// What one check has to say beside its answer.
 #[derive(Debug, Default)]
-pub struct Notices(Mutex<Vec<Problem>>);
+pub struct Notices(Mutex<Told>);
+
+/// What the checks have told.
+#[derive(Debug, Default)]
+struct Told {
+    /// What the user should hear of and what is no finding.
+    notices: Vec<Problem>,
+    /// What becomes of the ClusterExtensions of the plan.
+    extensions: Vec<ExtensionEntry>,
+}
 
 impl Notices {
     pub fn add(&self, message: impl Into<String>) {
-        self.lock().push(Problem::new(message));
+        self.lock().notices.push(Problem::new(message));
     }
 
-    fn take(&self) -> Vec<Problem> {
+    /// Says what becomes of a ClusterExtension.
+    pub fn resolved(&self, extension: ExtensionEntry) {
+        self.lock().extensions.push(extension);
+    }
+
+    fn take(&self) -> Told {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Problem>> {
-        // A list of texts is whole whatever happened to the one who added to it.
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // The lists are whole whatever happened to the one who added to them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -284,7 +303,7 @@ pub trait Check: Send + Sync {
 
     /// What it will look up, so that the right to it can be asked for beforehand. Sends no request. To compare CRDs and to
     /// prove something of them is left to the work that is returned: it is done on a thread of its own.
-    fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>) -> FindLookups {
+    fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>, _catalogs: Catalogs<'_>) -> FindLookups {
         Box::new(Vec::new)
     }
 

@@ -5,7 +5,7 @@
 use super::entry::CheckEntry;
 use super::{
     admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom, custom_resource_validation,
-    deletion_safety, permission_validation,
+    deletion_safety, extension_resolution, permission_validation,
 };
 use crate::config::Known;
 
@@ -17,6 +17,7 @@ pub static CHECKS: &[CheckEntry] = &[
     conversion_webhook::ENTRY,
     custom_resource_validation::ENTRY,
     deletion_safety::ENTRY,
+    extension_resolution::ENTRY,
     permission_validation::ENTRY,
 ];
 

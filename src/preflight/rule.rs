@@ -37,6 +37,8 @@ pub enum Example {
     Objects { live: &'static str, desired: &'static str },
     /// An object that leaves an app, and one that is live beside it.
     Deletion { left: &'static str, other: &'static str },
+    /// ClusterExtensions that are live and among the manifests, and file-based catalogs.
+    Extension { live: &'static str, desired: &'static str, catalogs: &'static [&'static str] },
 }
 
 impl Example {
@@ -46,7 +48,8 @@ impl Example {
             Example::Crd { live, .. }
             | Example::Fields { live, .. }
             | Example::Stored { live, .. }
-            | Example::Objects { live, .. } => live,
+            | Example::Objects { live, .. }
+            | Example::Extension { live, .. } => live,
             Example::Manifest { .. } | Example::Rights { .. } | Example::Deletion { .. } => "",
         }
     }
@@ -57,7 +60,8 @@ impl Example {
             | Example::Fields { desired, .. }
             | Example::Stored { desired, .. }
             | Example::Manifest { desired, .. }
-            | Example::Objects { desired, .. } => desired,
+            | Example::Objects { desired, .. }
+            | Example::Extension { desired, .. } => desired,
             Example::Rights { .. } | Example::Deletion { .. } => "",
         }
     }
@@ -67,6 +71,9 @@ impl Example {
         let granted = if let Example::Rights { granted, .. } = self { granted } else { "" };
         let object = self.object().unwrap_or_default();
         let (left, other) = if let Example::Deletion { left, other } = self { (*left, *other) } else { ("", "") };
+        let catalogs: &[&str] = if let Example::Extension { catalogs, .. } = self { catalogs } else { &[] };
+        let catalog = |index: usize| catalogs.get(index).copied().unwrap_or_default();
+        let first = if catalogs.len() > 1 { "the first catalog" } else { "the catalog" };
         let parts = [
             ("live", self.live()),
             ("desired", self.desired()),
@@ -74,6 +81,8 @@ impl Example {
             ("object", object),
             ("deleted", left),
             ("live beside it", other),
+            (first, catalog(0)),
+            ("the second catalog", catalog(1)),
         ];
         parts.into_iter().filter(|(_, part)| !part.is_empty()).collect()
     }
@@ -81,7 +90,11 @@ impl Example {
     /// The object of the example, if it has one.
     pub fn object(&self) -> Option<&'static str> {
         match self {
-            Example::Crd { .. } | Example::Fields { .. } | Example::Objects { .. } | Example::Deletion { .. } => None,
+            Example::Crd { .. }
+            | Example::Fields { .. }
+            | Example::Objects { .. }
+            | Example::Deletion { .. }
+            | Example::Extension { .. } => None,
             Example::Stored { object, .. } | Example::Manifest { object, .. } | Example::Rights { object, .. } => {
                 Some(object)
             }

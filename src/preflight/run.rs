@@ -12,9 +12,10 @@ use super::registry::{self, CHECKS};
 use super::superseded;
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
+use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::config::CustomCheck;
-use crate::finding::{CheckReport, CheckStatus, Finding, Mode, Severity, Source, Unchecked};
+use crate::finding::{CheckReport, CheckStatus, ExtensionEntry, Finding, Mode, Severity, Source, Unchecked};
 use crate::manifest::Spans;
 use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
@@ -35,6 +36,7 @@ pub struct RunOptions<'a> {
     pub field_manager: &'a str,
     pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
+    pub catalogs: Catalogs<'a>,
     /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
     pub custom_checks: &'a [CustomCheck],
     pub stage: &'a Stage,
@@ -48,15 +50,18 @@ pub struct Ran {
     pub problems: Vec<Problem>,
     /// What the checks have to say beside their answers.
     pub notices: Vec<Problem>,
+    /// What becomes of the ClusterExtensions of the plan.
+    pub extensions: Vec<ExtensionEntry>,
 }
 
 /// Runs all checks, whatever each of them finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, custom_checks, stage } = options;
+    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, catalogs, custom_checks, stage } =
+        options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
-    let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
+    let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs, catalogs)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
@@ -69,6 +74,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             redact,
             proofs,
             objects,
+            catalogs,
             today: waivers.today,
             stage,
             notices,
@@ -88,7 +94,12 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    Ran { reports, problems, notices: notices.iter().flat_map(Notices::take).collect() }
+    let mut ran = Ran { reports, problems, notices: Vec::new(), extensions: Vec::new() };
+    for told in notices.iter().map(Notices::take) {
+        ran.notices.extend(told.notices);
+        ran.extensions.extend(told.extensions);
+    }
+    ran
 }
 
 /// Why checks that need the live objects cannot be run, if some could not be read.
@@ -253,7 +264,7 @@ mod tests {
             Box::pin(async move { context.look_ahead().await.map(|_| Answer::checked(Vec::new(), Vec::new())) })
         }
 
-        fn lookups(&self, _: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        fn lookups(&self, _: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
             let other = self.0.lock().unwrap().take().expect("asked once");
             Box::new(move || {
                 other.recv_timeout(Duration::from_secs(60)).expect("the other check is held up");
@@ -288,6 +299,7 @@ mod tests {
             field_manager: "gantry",
             force_conflicts: false,
             waivers: Waivers { list: &[], today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH) },
+            catalogs: Catalogs::none(),
             custom_checks: &[],
             stage: &stage,
         };

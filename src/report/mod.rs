@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::Diff;
 use crate::finding::redact::without_values;
-use crate::finding::{Action, ApplyResult, CheckReport, Severity, Source};
+use crate::finding::{Action, ApplyResult, CheckReport, ExtensionEntry, Severity, Source};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 
@@ -56,6 +56,9 @@ pub struct Report {
     /// The objects that the run waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitEntry>,
+    /// What OLM v1 makes of the ClusterExtensions of the manifests, with the check `ExtensionResolution`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<ExtensionEntry>,
     pub checks: Vec<CheckReport>,
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -185,6 +188,7 @@ impl Default for Report {
             changes: Vec::new(),
             graph: Vec::new(),
             waits: Vec::new(),
+            extensions: Vec::new(),
             checks: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),

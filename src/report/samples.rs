@@ -58,6 +58,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         skipped: action(Action::Skip),
     };
     Report {
+        extensions: Vec::new(),
         api_version: API_VERSION.into(),
         kind: "Report".into(),
         outcome,
@@ -497,7 +498,25 @@ pub fn not_written() -> Report {
 }
 
 pub fn planned() -> Report {
-    report(Outcome::Planned, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
+    let extension = |name: &str, resolved: Option<ResolvedBundle>| ExtensionEntry {
+        name: name.into(),
+        package: "sample".into(),
+        installed: Some("1.0.0".into()),
+        path: vec!["2.0.0".into(), "3.0.0".into()],
+        pinned: resolved.is_none(),
+        error: resolved.is_none().then(|| "no bundles found for package \"sample\"".into()),
+        resolved,
+    };
+    let resolved = ResolvedBundle {
+        bundle: "sample.v2.0.0".into(),
+        version: "2.0.0".into(),
+        catalog: "operatorhubio".into(),
+        channels: vec!["stable".into()],
+    };
+    Report {
+        extensions: vec![extension("one", Some(resolved)), extension("other", None)],
+        ..report(Outcome::Planned, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
+    }
 }
 
 /// The files that the samples speak of.

@@ -16,6 +16,7 @@ use super::verdict::{self, Terms};
 use super::write;
 use crate::apply::delete::Removed;
 use crate::apply::{Applied, Reached};
+use crate::catalog::{self, Catalogs};
 use crate::cli::{DeleteArgs, DeployArgs, FlowArgs};
 use crate::cluster::Target;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
@@ -25,6 +26,7 @@ use crate::options::{DiffKind, TargetSpec};
 use crate::plan::strategy;
 use crate::preflight::custom::{self, Surroundings};
 use crate::preflight::deletion_safety;
+use crate::preflight::extension_resolution;
 use crate::preflight::registry;
 use crate::preflight::run::Enabled;
 use crate::preflight::waive::Waivers;
@@ -178,6 +180,11 @@ async fn steps(
     let checking = Checking {
         enabled: &enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
+        catalogs: Catalogs {
+            sources: &settings.catalogs,
+            working_directory: &host.working_directory,
+            timeout: settings.timeouts.request,
+        },
         app: managed.as_ref(),
         showing: Showing {
             filters: &args.filter,
@@ -336,6 +343,9 @@ fn configure(
             Some(Enabled { name: name.clone(), mode: *mode, check })
         })
         .collect::<Vec<Enabled>>();
+    if enabled.iter().any(|enabled| enabled.name == extension_resolution::NAME) {
+        catalog::check(&settings.catalogs, &host.working_directory)?;
+    }
     if enabled.iter().any(|enabled| enabled.check.speaks_for_a_tool()) {
         output.quote_tools();
     }

@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::app::{App, config_maps};
+use crate::catalog::Catalogs;
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
@@ -104,7 +106,7 @@ async fn print(
         Some((entry.build)(&selected.config))
     });
     let checks: Vec<Box<dyn Check>> = checks.collect();
-    let mut needs = needs_of(plan, target, &lookups(&checks, plan).await, Occasion::Always).await?;
+    let mut needs = needs_of(plan, target, &lookups(&checks, plan, settings).await, Occasion::Always).await?;
     if let Some(app) = &settings.app {
         let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
         needs.extend(needs_of_app(&app, plan));
@@ -165,7 +167,7 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
 }
 
 /// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
-async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
+async fn lookups(checks: &[Box<dyn Check>], plan: &Plan, settings: &Settings) -> Vec<Lookup> {
     let with = |action, live: fn(&Change) -> Option<Live>| {
         let changes = plan.changes.iter().map(|change| Change {
             action,
@@ -184,8 +186,14 @@ async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     // What a proof spares today, the next upgrade may need.
     let proofs = Arc::new(Proofs::none());
     let plans = [plan, &before, &after];
-    let work: Vec<FindLookups> =
-        plans.iter().flat_map(|plan| checks.iter().map(|check| check.lookups(plan, &proofs))).collect();
+    let catalogs = Catalogs {
+        sources: &settings.catalogs,
+        // Nothing is read.
+        working_directory: Path::new(""),
+        timeout: settings.timeouts.request,
+    };
+    let find = |plan: &&Plan| checks.iter().map(|check| check.lookups(plan, &proofs, catalogs)).collect::<Vec<_>>();
+    let work: Vec<FindLookups> = plans.iter().flat_map(find).collect();
     let find_all = move || {
         let mut lookups: Vec<Lookup> = Vec::new();
         for lookup in work.into_iter().flat_map(|find| find()) {

@@ -39,6 +39,7 @@ pub fn overrides(input: &InputArgs) -> Overrides {
         kubeconfig: input.kubeconfig.clone(),
         context: input.context.clone(),
         namespace: input.namespace.clone(),
+        catalogs: input.catalogs.clone(),
         allow_exec: input.config.allow_exec,
         ..Overrides::default()
     }

@@ -22,6 +22,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
     (&["app.yaml"], Mode::Error, None),
+    (&["extensions.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml", "per-environment/staging.yaml"], Mode::Warn, Some("closed")),
@@ -40,7 +41,7 @@ fn load(files: &[&str]) -> Loaded {
 
 #[test]
 fn every_example_says_what_it_is_for() {
-    let of_several_checks = [["server-verdict.yaml"], ["app.yaml"]];
+    let of_several_checks = [["server-verdict.yaml"], ["app.yaml"], ["extensions.yaml"]];
     for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| of_several_checks.iter().all(|of| files != of))
     {
         let settings = load(files).settings;

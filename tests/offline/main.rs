@@ -10,6 +10,7 @@ mod config_examples;
 mod crd_rules;
 mod dir_target;
 mod embedded;
+mod extensions;
 mod fuzz_seeds;
 mod messages;
 mod pictures;

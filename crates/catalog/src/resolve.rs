@@ -89,8 +89,10 @@ pub struct Failure<'a> {
 pub enum Reason<'a> {
     /// The range of versions is none.
     RangeInvalid,
-    /// A package cannot be read, or what is installed has no version.
-    CannotTell,
+    /// A catalog has the package, and it cannot be read.
+    BrokenPackage,
+    /// What is installed, or what is resolved, has a version that cannot be read.
+    NoVersionToRead,
     /// No catalog has the package.
     NoPackage,
     /// The package has none of the channels; these it has.
@@ -129,16 +131,15 @@ pub fn resolve<'a>(
     let mut candidates: Vec<Candidate> = Vec::new();
     for source in sources {
         let Some(package) = source.package else { continue };
-        let cannot_tell =
-            |why: String| Failure { text: format!("error walking catalogs: {why}"), reason: Reason::CannotTell };
+        let walking = |why: String, reason| Failure { text: format!("error walking catalogs: {why}"), reason };
         if let Some(broken) = &package.broken {
             let (name, catalog) = (quote(&wanted.package), quote(source.name));
             let why =
                 format!("error getting package {name} from catalog {catalog}: error loading package {name}: {broken}");
-            return Err(cannot_tell(why));
+            return Err(walking(why, Reason::BrokenPackage));
         }
         let successors = Successors::new(wanted, installed, package)
-            .map_err(|why| cannot_tell(format!("error finding upgrade edges: {why}")))?;
+            .map_err(|why| walking(format!("error finding upgrade edges: {why}"), Reason::NoVersionToRead))?;
         let is_taken = |bundle: &&Bundle| {
             is_in_channels(wanted, package, bundle) && is_in_range(range.as_ref(), bundle) && successors.has(bundle)
         };
@@ -176,7 +177,7 @@ pub fn resolve<'a>(
     };
     let version = bundle.version().map_err(|why| Failure {
         text: format!("error getting resolved bundle version for bundle {}: {why}", quote(&bundle.name)),
-        reason: Reason::CannotTell,
+        reason: Reason::NoVersionToRead,
     })?;
     if let Some(property) = bundle.required.first() {
         let (name, property) = (quote(&bundle.name), quote(property));

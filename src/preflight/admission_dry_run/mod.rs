@@ -27,6 +27,7 @@ use self::ask::Asked;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
+use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::finding::redact;
 use crate::plan::Plan;
@@ -73,7 +74,7 @@ impl Check for AdmissionDryRun {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
         let lookups = offline::lookups(plan);
         Box::new(move || lookups)
     }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::{Check, CheckFuture, Context, FindLookups, Found};
+use crate::catalog::Catalogs;
 use crate::plan::Plan;
 
 const NAME: &str = "APIAvailability";
@@ -57,7 +58,7 @@ impl Check for ApiAvailability {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
         let lookups = named_by::lookups(&plan.changes);
         Box::new(move || lookups)
     }

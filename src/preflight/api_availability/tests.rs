@@ -59,6 +59,7 @@ fn run<T>(
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let context = Context {
+            catalogs: crate::catalog::Catalogs::none(),
             plan: &plan,
             target: &target,
             field_manager: "gantry",

@@ -376,6 +376,7 @@ async fn the_check_answers_with_what_was_compared() {
     let stage = crate::ui::progress::Progress::none().stage("checking", None);
     let answer = check
         .run(Context {
+            catalogs: crate::catalog::Catalogs::none(),
             plan: &plan,
             target: &target,
             field_manager: "gantry",
@@ -457,7 +458,7 @@ fn nothing_is_proven_before_the_work_of_finding_lookups_is_done() {
         let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let proofs = Arc::new(Proofs::new(Counting(Arc::clone(&asked)), 1));
         let count = || asked.load(std::sync::atomic::Ordering::SeqCst);
-        let find = check.lookups(&plan, &proofs);
+        let find = check.lookups(&plan, &proofs, Catalogs::none());
         assert_eq!(count(), 0, "{name}");
         let lookups = find();
         assert_eq!((count(), lookups.len()), (1, 1), "{name}: {lookups:?}");

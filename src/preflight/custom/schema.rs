@@ -151,6 +151,7 @@ async fn written(function_config: Option<&Value>) -> Value {
     let plan = plan(MANIFESTS);
     let stage = Progress::none().stage("checking", None);
     let context = Context {
+        catalogs: crate::catalog::Catalogs::none(),
         plan: &plan,
         target: &target,
         field_manager: "gantry",

@@ -4,7 +4,7 @@ use std::io;
 
 use super::HumanOptions;
 use super::pen::Pen;
-use crate::finding::Action;
+use crate::finding::{Action, ExtensionEntry};
 use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
@@ -33,6 +33,37 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
     if options.quiet {
         return Ok(());
     }
+    changes(report, options, pen)?;
+    extensions(report, pen)
+}
+
+/// What OLM v1 makes of each ClusterExtension.
+fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
+    for extension in &report.extensions {
+        let ExtensionEntry { name, package, installed, resolved, .. } = extension;
+        let versions = match (installed, resolved) {
+            (None, None) => "resolves to nothing".to_owned(),
+            (Some(installed), None) if extension.error.is_none() => format!("stays at {installed}"),
+            (Some(installed), None) => format!("{installed} -> nothing"),
+            (installed, Some(resolved)) => {
+                let step = match installed {
+                    Some(installed) if *installed == resolved.version => format!("stays at {installed}"),
+                    Some(installed) => format!("{installed} -> {}", resolved.version),
+                    None => resolved.version.clone(),
+                };
+                let from: Vec<&str> =
+                    resolved.channels.iter().map(String::as_str).chain([resolved.catalog.as_str()]).collect();
+                format!("{step} ({})", from.join(", "))
+            }
+        };
+        let line = format!("extension {name}: {package} {versions}");
+        pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&line), 300)))?;
+    }
+    Ok(())
+}
+
+/// The objects that change, if they are few.
+fn changes(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     let listed = |change: &&ChangeEntry| options.verbose || change.action != Action::Unchanged;
     let listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
     if listed.len() > LISTED && !options.verbose {

@@ -44,6 +44,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let proofs = Arc::new(Proofs::new(Unproven, 1));
         let context = Context {
+            catalogs: crate::catalog::Catalogs::none(),
             plan: &plan,
             target: &target,
             field_manager: "gantry",

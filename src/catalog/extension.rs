@@ -1,0 +1,188 @@
+//! A ClusterExtension: what it asks OLM v1 to install, and what its status says is installed.
+//!
+//! Sources: `api/v1/clusterextension_types.go` of operator-controller; the `v1alpha1` of OpenShift 4.16, which has the same
+//! under other names, one channel, and no selector.
+
+use gantry_catalog::resolve::{InstalledBundle, UpgradeConstraints, Wanted};
+use serde_json::Value;
+
+use super::cluster::GROUP;
+use crate::resource::{ObjectRef, Resource, Step};
+
+/// The kind.
+pub const KIND: &str = "ClusterExtension";
+
+/// What a ClusterExtension asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extension {
+    /// Its name.
+    pub name: String,
+    /// What is resolved.
+    pub wanted: Wanted,
+    /// The `LabelSelector` of catalogs; null for all.
+    pub selector: Value,
+    /// The namespace that the operator is installed into.
+    pub namespace: String,
+    /// `spec.config.inline`: what the operator is configured with; null where there is none.
+    pub config: Value,
+    /// Where these are written.
+    pub places: Places,
+}
+
+/// The steps to the fields of one version of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Places {
+    V1,
+    V1alpha1,
+}
+
+impl Places {
+    fn of(self, v1: &[&str], v1alpha1: &[&str]) -> Vec<Step> {
+        let steps = if self == Places::V1 { v1 } else { v1alpha1 };
+        ["spec"].iter().chain(steps).map(|key| Step::from(*key)).collect()
+    }
+
+    /// The name of the package.
+    pub fn package(self) -> Vec<Step> {
+        self.of(&["source", "catalog", "packageName"], &["packageName"])
+    }
+
+    /// The range of versions.
+    pub fn version(self) -> Vec<Step> {
+        self.of(&["source", "catalog", "version"], &["version"])
+    }
+
+    /// The channels.
+    pub fn channels(self) -> Vec<Step> {
+        self.of(&["source", "catalog", "channels"], &["channel"])
+    }
+
+    /// What limits updates.
+    pub fn policy(self) -> Vec<Step> {
+        self.of(&["source", "catalog", "upgradeConstraintPolicy"], &["upgradeConstraintPolicy"])
+    }
+
+    /// The catalogs.
+    pub fn selector(self) -> Vec<Step> {
+        self.of(&["source", "catalog", "selector"], &["packageName"])
+    }
+
+    /// The namespace of what is installed.
+    pub fn namespace(self) -> Vec<Step> {
+        self.of(&["namespace"], &["installNamespace"])
+    }
+}
+
+/// Whether an object is a ClusterExtension.
+pub fn is_one(object: &ObjectRef) -> bool {
+    object.kind == KIND && object.group() == GROUP
+}
+
+/// Where ClusterExtensions are served, at a version.
+pub fn resource(version: &str) -> Resource {
+    Resource {
+        group: GROUP.into(),
+        version: version.into(),
+        kind: KIND.into(),
+        plural: "clusterextensions".into(),
+        namespaced: false,
+    }
+}
+
+impl Extension {
+    /// What an object asks for; `None` for another kind, and for an extension that is not from a catalog.
+    pub fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
+        if !is_one(object) {
+            return None;
+        }
+        let spec = &json["spec"];
+        let (places, source) = match object.version() {
+            "v1alpha1" => (Places::V1alpha1, spec),
+            _ => (Places::V1, &spec["source"]["catalog"]),
+        };
+        let is_elsewhere = spec["source"]["sourceType"].as_str().is_some_and(|kind| kind != "Catalog");
+        let package = source["packageName"].as_str().filter(|_| !is_elsewhere)?.to_owned();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let channels = match places {
+            Places::V1 => source["channels"].as_array().into_iter().flatten().map(text).collect(),
+            Places::V1alpha1 => source["channel"].as_str().map(str::to_owned).into_iter().collect(),
+        };
+        let constraints = match source["upgradeConstraintPolicy"].as_str() {
+            Some("SelfCertified" | "Ignore") => UpgradeConstraints::Any,
+            _ => UpgradeConstraints::Catalog,
+        };
+        let namespace = if places == Places::V1 { &spec["namespace"] } else { &spec["installNamespace"] };
+        Some(Extension {
+            name: object.name.clone(),
+            wanted: Wanted { package, version: text(&source["version"]), channels, constraints },
+            selector: if places == Places::V1 { source["selector"].clone() } else { Value::Null },
+            namespace: text(namespace),
+            config: spec["config"]["inline"].clone(),
+            places,
+        })
+    }
+}
+
+/// The bundle that the status of a live ClusterExtension says is installed. Both versions of the API are looked for: what was
+/// written at one may be read at the other.
+pub fn installed(live: &Value) -> Option<InstalledBundle> {
+    let status = &live["status"];
+    let bundle =
+        [&status["install"]["bundle"], &status["installedBundle"]].into_iter().find(|bundle| bundle.is_object())?;
+    let text = |key: &str| bundle[key].as_str().map(str::to_owned);
+    Some(InstalledBundle {
+        name: text("name").unwrap_or_default(),
+        version: text("version").unwrap_or_default(),
+        release: text("release").filter(|release| !release.is_empty()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(version: &str, spec: Value) -> Option<Extension> {
+        let api_version = format!("{GROUP}/{version}");
+        let object = ObjectRef { api_version, kind: KIND.into(), namespace: None, name: "e".into() };
+        Extension::of(&object, &json!({"spec": spec}))
+    }
+
+    #[test]
+    fn both_versions_ask_for_the_same_under_other_names() {
+        let v1 = of(
+            "v1",
+            json!({"namespace": "ns", "source": {"sourceType": "Catalog", "catalog": {
+                "packageName": "p", "version": "1.x", "channels": ["a"], "upgradeConstraintPolicy": "SelfCertified"}}}),
+        );
+        let v1alpha1 = of(
+            "v1alpha1",
+            json!({"installNamespace": "ns", "packageName": "p", "version": "1.x", "channel": "a",
+                "upgradeConstraintPolicy": "Ignore"}),
+        );
+        let (v1, v1alpha1) = (v1.expect("one"), v1alpha1.expect("one"));
+        assert_eq!(v1.wanted.constraints, UpgradeConstraints::Any);
+        assert_eq!((&v1.wanted, &v1.namespace), (&v1alpha1.wanted, &v1alpha1.namespace));
+        assert_eq!(v1.places.version().len(), 4);
+        assert_eq!(v1alpha1.places.version().len(), 2);
+    }
+
+    #[test]
+    fn what_is_not_from_a_catalog_is_none() {
+        assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}})), None);
+        assert_eq!(of("v1", json!({"source": {"catalog": {}}})), None);
+    }
+
+    #[test]
+    fn the_status_says_what_is_installed() {
+        for status in [
+            json!({"install": {"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}}}),
+            json!({"installedBundle": {"name": "p.v1.0.0", "version": "1.0.0"}}),
+        ] {
+            let found = installed(&json!({"status": status})).expect("a bundle");
+            assert_eq!((found.name.as_str(), found.version.as_str(), found.release), ("p.v1.0.0", "1.0.0", None));
+        }
+        assert_eq!(installed(&json!({"status": {"conditions": []}})), None);
+    }
+}

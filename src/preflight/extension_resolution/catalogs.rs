@@ -1,0 +1,194 @@
+//! The catalogs that OLM v1 would look into: those of the manifests, of the cluster and of the configuration, and what is in
+//! them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+use gantry_catalog::{Blob, Catalog, Csvs, Keep};
+
+use crate::catalog::cluster::{self, ClusterCatalog, NAME_LABEL, Serving};
+use crate::catalog::{self, Catalogs};
+use crate::cluster::Target;
+use crate::config::CatalogSource;
+use crate::plan::Plan;
+use crate::preflight::{Context, CouldNotCheck};
+use crate::problem::Problem;
+
+/// A catalog that OLM v1 may select.
+#[derive(Debug)]
+pub struct Known {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub priority: i32,
+    pub available: bool,
+    pub content: Where,
+}
+
+/// Where the content of a catalog is.
+#[derive(Debug)]
+pub enum Where {
+    Configured(CatalogSource),
+    /// catalogd serves it.
+    Live(Box<ClusterCatalog>),
+    /// catalogd does not serve it: since when, and why.
+    NotServed {
+        since: Option<String>,
+        why: String,
+    },
+    /// Nobody has it, with the reason.
+    Nowhere(String),
+}
+
+/// Every catalog, by name: a ClusterCatalog says what it is, the configuration where its content is.
+pub async fn known(context: &Context<'_>) -> Result<Vec<Known>, CouldNotCheck> {
+    let live = cluster::list(context.target).await.map_err(|error| {
+        let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
+        CouldNotCheck {
+            message: format!("the ClusterCatalogs cannot be listed: {}", problem.message),
+            help: problem.help,
+        }
+    })?;
+    let mut of_objects: BTreeMap<String, (ClusterCatalog, Option<&'static str>)> =
+        live.into_iter().flatten().map(|catalog| (catalog.name.clone(), (catalog, None))).collect();
+    for (desired, is_other) in of_manifests(context.plan) {
+        let found = match of_objects.remove(&desired.name) {
+            Some((live, _)) => {
+                // What the manifest does not name stays.
+                let labels = live.labels.into_iter().chain(desired.labels).collect();
+                let other =
+                    "its source changes with this deploy, and its new content is known once catalogd has unpacked it";
+                let merged = ClusterCatalog { labels, url: live.url, serving: live.serving, ..desired };
+                (merged, is_other.then_some(other))
+            }
+            None => (desired, Some("it is new, and its content is known once catalogd has unpacked it")),
+        };
+        of_objects.insert(found.0.name.clone(), found);
+    }
+    let mut sources: BTreeMap<&str, &CatalogSource> =
+        context.catalogs.sources.iter().map(|source| (source.name.as_str(), source)).collect();
+    let has_objects = !of_objects.is_empty();
+    let mut known: Vec<Known> = of_objects
+        .into_values()
+        .map(|(catalog, nowhere)| {
+            let content = match (sources.remove(catalog.name.as_str()), nowhere, &catalog.serving) {
+                (Some(source), ..) => Where::Configured(source.clone()),
+                (None, Some(why), _) => Where::Nowhere(why.to_owned()),
+                (None, None, Serving::No { since, why }) => Where::NotServed { since: since.clone(), why: why.clone() },
+                (None, None, Serving::Yes) if matches!(context.target, Target::Kube(_)) => {
+                    Where::Live(Box::new(catalog.clone()))
+                }
+                (None, None, _) => Where::Nowhere("there is no server here that has its content".to_owned()),
+            };
+            let ClusterCatalog { name, labels, priority, available, .. } = catalog;
+            Known { name, labels, priority, available, content }
+        })
+        .collect();
+    for source in sources.into_values() {
+        if has_objects {
+            let name = &source.name;
+            context.notices.add(format!(
+                "the catalog {name} of the configuration is no ClusterCatalog of the target or of the manifests; OLM would not know it"
+            ));
+        }
+        let mut labels = source.labels.clone();
+        labels.insert(NAME_LABEL.to_owned(), source.name.clone());
+        known.push(Known {
+            name: source.name.clone(),
+            labels,
+            priority: source.priority,
+            available: source.available,
+            content: Where::Configured(source.clone()),
+        });
+    }
+    known.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(known)
+}
+
+/// The ClusterCatalogs of the manifests, and whether each has another source than the live one.
+fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
+    let catalogs = plan.changes.iter().filter(|change| {
+        change.desired.object.kind == cluster::KIND && change.desired.object.group() == cluster::GROUP
+    });
+    let read = catalogs.filter_map(|change| {
+        let desired = change.desired.raw.value();
+        let live = change.live.as_ref().map(|live| live.raw.value());
+        let is_other = live.is_some_and(|live| {
+            let image = |object: &serde_json::Value| object.pointer("/spec/source/image/ref").cloned();
+            image(&live) != image(&desired)
+        });
+        Some((ClusterCatalog::of(&desired.to_string())?, is_other))
+    });
+    read.collect()
+}
+
+/// What is in a catalog: what is asked for is kept.
+pub type Contents = BTreeMap<String, Result<Catalog, CouldNotCheck>>;
+
+struct Reading {
+    catalog: Catalog,
+    keep: Keep,
+}
+
+impl Reading {
+    fn add(&mut self, blob: &Blob<'_>) -> Result<(), String> {
+        self.catalog.add(blob, &self.keep)
+    }
+}
+
+/// Reads these catalogs side by side, each once, and keeps these packages.
+pub async fn read<'a>(
+    catalogs: impl Iterator<Item = &'a Known>,
+    packages: &BTreeSet<String>,
+    context: &Context<'_>,
+) -> Contents {
+    let keep = Keep { properties_of: packages.clone(), csv: Csvs::Kept };
+    let reads = catalogs.map(|known| {
+        let keep = keep.clone();
+        async move {
+            let state = Reading { catalog: Catalog::default(), keep };
+            let Catalogs { working_directory, timeout, .. } = context.catalogs;
+            let (state, read) = match &known.content {
+                Where::Configured(source) => {
+                    catalog::read(source, working_directory, timeout, state, Reading::add).await
+                }
+                Where::Live(catalog) => catalog::read_live(catalog, context.target, state, Reading::add).await,
+                Where::NotServed { since, why } => return (known.name.clone(), Err(not_served(known, since, why))),
+                Where::Nowhere(why) => return (known.name.clone(), Err(nowhere(known, why))),
+            };
+            let read = match (state, read) {
+                (Some(state), Ok(())) => Ok(state.catalog),
+                (_, Err(problem)) => Err(unreadable(problem)),
+                (None, Ok(())) => Err(unreadable(Problem::new("interrupted while reading a catalog"))),
+            };
+            (known.name.clone(), read)
+        }
+    });
+    join_all(reads).await.into_iter().collect()
+}
+
+fn unreadable(problem: Problem) -> CouldNotCheck {
+    let place = problem.at.map(|at| format!("{at}: ")).unwrap_or_default();
+    CouldNotCheck { message: format!("{place}{}", problem.message), help: problem.help }
+}
+
+fn not_served(known: &Known, since: &Option<String>, why: &str) -> CouldNotCheck {
+    let since = since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
+    CouldNotCheck {
+        message: format!(
+            "CatalogNotServed: catalog \"{}\" is not being served{since}: {why}; OLM resolves nothing as long as it is selected",
+            known.name
+        ),
+        help: Some(format!(
+            "see kubectl describe clustercatalog {0}; or deselect it (spec.availabilityMode: Unavailable, or the selector of the \
+             ClusterExtension), or give its content: --catalog {0}=PATH",
+            known.name
+        )),
+    }
+}
+
+fn nowhere(known: &Known, why: &str) -> CouldNotCheck {
+    CouldNotCheck {
+        message: format!("the content of the catalog {} is not known: {why}", known.name),
+        help: Some(format!("give its content: --catalog {0}=PATH, or catalogs in gantry.yaml", known.name)),
+    }
+}

@@ -1,0 +1,304 @@
+//! Why a ClusterExtension does not resolve: OLM's words, which step left nothing, and the next step.
+
+use std::collections::BTreeSet;
+
+use gantry_catalog::graph::{By, Edge, Graph, Installed};
+use gantry_catalog::resolve::{Failure, InstalledBundle, Reason, UpgradeConstraints, version_of};
+use gantry_catalog::{Bundle, Package, REQUIRED, Version, VersionRelease};
+
+use super::rules::{
+    AMBIGUOUS_CATALOGS, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, NO_BUNDLE_FOUND, UNSUPPORTED_BUNDLE, UPGRADE_EDGE_MISSING,
+    VERSION_RANGE_INVALID,
+};
+use super::{Asked, Found, Selected, entry, violation};
+use crate::catalog::cluster::NAME_LABEL;
+use crate::finding::Severity;
+use crate::preflight::rule::RuleDoc;
+use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::problem::did_you_mean;
+use crate::resource::Step;
+use crate::text::sanitize;
+
+/// So many versions, packages or channels are named.
+const NAMED: usize = 6;
+
+pub fn tell(asked: &Asked, failure: &Failure<'_>, selected: &[Selected<'_>], context: &Context<'_>, found: &mut Found) {
+    let failing = Failing { asked, failure, selected };
+    let mut path = Vec::new();
+    match &failure.reason {
+        Reason::BrokenPackage => {
+            let help =
+                "the catalog's blobs of this package have to be corrected; gantry catalog PACKAGE says what is wrong";
+            found
+                .unchecked
+                .push(CouldNotCheck { message: sanitize(&failure.text).into_owned(), help: Some(help.into()) });
+        }
+        Reason::NoPackage if selected.is_empty() && asked.installed.is_some() && failing.is_the_installed_version() => {
+            // OLM goes on with what is installed, without an error.
+            let name = &asked.extension.name;
+            context
+                .notices
+                .add(format!("ClusterExtension {name} selects no catalog; OLM leaves what is installed as it is"));
+            context.notices.resolved(entry(asked, Ok(()), Vec::new()));
+            return;
+        }
+        Reason::NoEdge(in_range) => {
+            path = failing.path(in_range);
+            found.violations.push(failing.no_edge(in_range, &path));
+        }
+        _ => found.violations.push(failing.violation()),
+    }
+    context.notices.resolved(entry(asked, Err(&failure.text), path));
+}
+
+struct Failing<'a> {
+    asked: &'a Asked,
+    failure: &'a Failure<'a>,
+    selected: &'a [Selected<'a>],
+}
+
+impl<'a> Failing<'a> {
+    fn told(&self, doc: &RuleDoc, help: String, at: Vec<Step>, label: &str) -> Violation {
+        let message = sanitize(&self.failure.text).into_owned();
+        let label = Some(label.to_owned()).filter(|label| !label.is_empty());
+        Violation { label, ..violation(doc, self.asked.change, message, help, at) }
+    }
+
+    /// Every reason but for a missing edge and what cannot be checked.
+    fn violation(&self) -> Violation {
+        let places = self.asked.extension.places;
+        let wanted = &self.asked.extension.wanted;
+        let package = sanitize(&wanted.package);
+        match &self.failure.reason {
+            Reason::RangeInvalid => {
+                let help = "ranges are like 1.12.x, >=1.11, <1.13, ^1.2 or ~1.2.3; blank or comma for and, || for or";
+                self.told(&VERSION_RANGE_INVALID, help.into(), places.version(), "no range of versions")
+            }
+            Reason::NoPackage => self.no_package(&package),
+            Reason::NoChannel(known) => {
+                let near = wanted.channels.iter().find_map(|channel| did_you_mean(channel, known.iter().copied()));
+                let near = near.map(|near| format!("; did you mean {:?}?", sanitize(near))).unwrap_or_default();
+                let help = format!("package {package} has the channels {}{near}", listed(known.iter().copied()));
+                self.told(&NO_BUNDLE_FOUND, help, places.channels(), "no such channel")
+            }
+            Reason::NoVersion { versions, pre_releases } => self.no_version(versions, pre_releases),
+            Reason::Ambiguous(candidates) => self.ambiguous(candidates),
+            Reason::Unsupported(bundle) => self.unsupported(bundle),
+            // The installed version, or that of the winner.
+            _ => {
+                let help = format!(
+                    "the olm.package property of a bundle of package {package} has no version that can be read"
+                );
+                self.told(&NO_BUNDLE_FOUND, help, places.package(), "")
+            }
+        }
+    }
+
+    fn no_package(&self, package: &str) -> Violation {
+        let places = self.asked.extension.places;
+        if self.selected.is_empty() {
+            let help = "no available catalog is selected: see kubectl get clustercatalogs --show-labels, and \
+                spec.source.catalog.selector";
+            return self.told(&NO_BUNDLE_FOUND, help.into(), places.selector(), "selects no available catalog");
+        }
+        let catalogs = listed(self.selected.iter().map(|selected| selected.known.name.as_str()));
+        let known: BTreeSet<&str> =
+            self.selected.iter().flat_map(|selected| selected.packages.iter().copied()).collect();
+        let near = did_you_mean(&self.asked.extension.wanted.package, known.iter().copied());
+        let near = near.map(|near| format!("; did you mean {:?}?", sanitize(near))).unwrap_or_default();
+        let help = format!("no package {package} in {catalogs}{near} gantry catalog lists the packages that there are");
+        let help = if near.is_empty() { help.replacen(" gantry", ": gantry", 1) } else { help };
+        self.told(&NO_BUNDLE_FOUND, help, places.package(), "no such package")
+    }
+
+    fn no_version(&self, versions: &[&str], pre_releases: &[&str]) -> Violation {
+        let wanted = &self.asked.extension.wanted;
+        let which = if wanted.channels.is_empty() { "the package has" } else { "these channels have" };
+        let mut help = format!("{which} {}", listed(nearest(&wanted.version, versions)));
+        if !pre_releases.is_empty() {
+            help.push_str(&format!(
+                "; only the pre-releases {} fit, and a range takes those only where one of its comparisons has one, as in \
+                 >=1.0.0-0",
+                listed(pre_releases.iter().copied())
+            ));
+        }
+        if let Some(elsewhere) = self.in_other_channels() {
+            help.push_str(&format!("; {elsewhere}"));
+        }
+        self.told(&NO_BUNDLE_FOUND, help, self.asked.extension.places.version(), "no such version")
+    }
+
+    /// The channels that are not named and have what the range asks for.
+    fn in_other_channels(&self) -> Option<String> {
+        let wanted = &self.asked.extension.wanted;
+        let range = gantry_catalog::resolve::range_of(&wanted.version).ok()??;
+        if wanted.channels.is_empty() {
+            return None;
+        }
+        let mut channels = BTreeSet::new();
+        for package in self.selected.iter().filter_map(|selected| selected.package) {
+            let fits = |bundle: &&Bundle| bundle.version().is_ok_and(|found| range.matches(&found.version));
+            for bundle in package.bundles.values().filter(fits) {
+                channels.extend(package.channels_of(&bundle.name).map(|channel| channel.name.as_str()));
+            }
+        }
+        (!channels.is_empty()).then(|| format!("it is in the channels {}", listed(channels)))
+    }
+
+    fn ambiguous(&self, candidates: &[(&str, &Bundle, i32)]) -> Violation {
+        let of = |(catalog, bundle, priority): &(&str, &Bundle, i32)| {
+            format!("{catalog} (priority {priority}) has {}", sanitize(&bundle.version))
+        };
+        let which: Vec<String> = candidates.iter().map(of).collect();
+        let first = candidates.first().map_or("NAME", |(catalog, ..)| catalog);
+        let help = format!(
+            "{}; give one of them a higher spec.priority, or select one: selector: {{matchLabels: {{{NAME_LABEL}: {first}}}}}",
+            which.join(", ")
+        );
+        self.told(&AMBIGUOUS_CATALOGS, help, self.asked.extension.places.selector(), "several catalogs have it")
+    }
+
+    /// OLM v1 resolves no dependencies, and tries no other bundle.
+    fn unsupported(&self, bundle: &Bundle) -> Violation {
+        let package = self.selected.iter().filter_map(|selected| selected.package);
+        let mut others = package.flat_map(Package::by_version).filter(|other| other.required.is_empty());
+        let range = gantry_catalog::resolve::range_of(&self.asked.extension.wanted.version).ok().flatten();
+        let other = others.find(|other| {
+            let version = other.version();
+            version.is_ok_and(|found| range.as_ref().is_none_or(|range| range.matches(&found.version)))
+        });
+        let help = match other {
+            Some(other) => format!(
+                "OLM v1 tries no other bundle; {} declares no dependency: set version to \"{}\"",
+                sanitize(&other.name),
+                sanitize(&other.version)
+            ),
+            None => format!("OLM v1 cannot install bundles that declare dependencies ({})", REQUIRED.join(", ")),
+        };
+        let label = format!("resolves to {}", sanitize(&bundle.name));
+        self.told(&UNSUPPORTED_BUNDLE, help, self.asked.extension.places.package(), &label)
+    }
+
+    /// Whether the range is the text of the installed version, or there is none: then OLM goes on with what is installed.
+    fn is_the_installed_version(&self) -> bool {
+        let version = &self.asked.extension.wanted.version;
+        version.is_empty() || self.asked.installed.as_ref().is_some_and(|installed| installed.version == *version)
+    }
+
+    /// The versions of the shortest way to the highest version that is asked for.
+    fn path(&self, in_range: &[(&str, &Bundle)]) -> Vec<String> {
+        let Some((installed, (graph, package, target))) = self.asked.installed.as_ref().zip(self.graph(in_range))
+        else {
+            return Vec::new();
+        };
+        let edges = graph.ways(&from(installed)).ok().and_then(|ways| ways.to(target)).unwrap_or_default();
+        edges.iter().map(|edge| version_at(package, edge)).collect()
+    }
+
+    /// The edges of the named channels, with the package that has what is asked for.
+    fn graph<'b>(&'b self, in_range: &[(&str, &'b Bundle)]) -> Option<(Graph<'b>, &'b Package, &'b str)> {
+        let (catalog, bundle) = in_range.first()?;
+        let package = self.selected.iter().find(|selected| selected.known.name == *catalog)?.package?;
+        Some((Graph::new(package, &self.asked.extension.wanted.channels), package, &bundle.name))
+    }
+
+    fn no_edge(&self, in_range: &[(&str, &Bundle)], path: &[String]) -> Violation {
+        let extension = &self.asked.extension;
+        let Some(installed) = &self.asked.installed else {
+            return self.told(&UPGRADE_EDGE_MISSING, String::new(), extension.places.version(), "");
+        };
+        if extension.wanted.constraints == UpgradeConstraints::Semver {
+            return self.not_semver(installed, in_range);
+        }
+        let at = sanitize(&installed.version);
+        let mut help = match self.graph(in_range) {
+            Some((graph, package, _)) => {
+                let mut seen = BTreeSet::new();
+                let next = graph.edges(&from(installed)).into_iter().map(|edge| version_at(package, &edge));
+                let next: Vec<String> = next.filter(|version| seen.insert(version.clone())).collect();
+                match next.is_empty() {
+                    true => format!("no edge leads away from {at}"),
+                    false => format!("{at} can be updated to {}", listed(next.iter().map(String::as_str))),
+                }
+            }
+            None => String::new(),
+        };
+        match path {
+            [] => help.push_str("; no way over the edges of the catalog leads there"),
+            path => {
+                let steps: Vec<String> = path.iter().map(|version| format!("\"{version}\"")).collect();
+                help.push_str(&format!(
+                    "; the shortest way: {at} -> {}: set version to {}, each time waiting until it is installed",
+                    path.join(" -> "),
+                    steps.join(", then ")
+                ));
+            }
+        }
+        let policy = if extension.places == crate::catalog::extension::Places::V1 { "SelfCertified" } else { "Ignore" };
+        help.push_str(&format!("; upgradeConstraintPolicy: {policy} installs it without an edge, at your own risk"));
+        let is_pinned = !extension.wanted.version.is_empty();
+        let at = if is_pinned { extension.places.version() } else { extension.places.package() };
+        let label = format!("no upgrade edge from {}", sanitize(&installed.version));
+        self.told(&UPGRADE_EDGE_MISSING, help, at, &label)
+    }
+
+    /// `upgradeConstraints: semver`.
+    fn not_semver(&self, installed: &InstalledBundle, in_range: &[(&str, &Bundle)]) -> Violation {
+        let target = in_range.first().and_then(|(_, bundle)| bundle.version().ok());
+        let major = |version: &VersionRelease| version.version.major;
+        let is_zero = version_of(installed).is_ok_and(|installed| major(&installed) == 0)
+            && target.as_ref().is_some_and(|target| major(target) == 0);
+        let doc = if is_zero { &MAJOR_ZERO_UPGRADE } else { &MAJOR_UPGRADE };
+        let target = target.map_or("it".to_owned(), |target| target.to_string());
+        let help = format!(
+            "{target} is no update of {} by the rules of semantic versions, which the configuration asks for \
+             (upgradeConstraints: semver); upgradeConstraints: catalog takes the edges of the catalog",
+            sanitize(&installed.version)
+        );
+        let violation = self.told(doc, help, self.asked.extension.places.version(), "another major version");
+        Violation { severity: Severity::Error, ..violation }
+    }
+}
+
+/// What is installed, as the beginning of a way.
+pub fn from(installed: &InstalledBundle) -> Installed<'_> {
+    let version = version_of(installed).ok().map(|found| found.version);
+    Installed { name: Some(&installed.name), version }
+}
+
+fn version_at(package: &Package, edge: &Edge<'_>) -> String {
+    package.bundles.get(edge.to).map_or(String::new(), |bundle| sanitize(&bundle.version).into_owned())
+}
+
+/// Whether there is an edge from what is installed to a bundle, over these channels.
+pub fn has_edge(package: &Package, channels: &[String], installed: &InstalledBundle, to: &str) -> Option<By> {
+    let graph = Graph::new(package, channels);
+    let edges = graph.edges(&from(installed));
+    edges.iter().find(|edge| edge.to == to).map(|edge| edge.by)
+}
+
+/// The versions around the one that a range begins with, the highest first.
+fn nearest<'v>(range: &str, versions: &[&'v str]) -> Vec<&'v str> {
+    let digits: String =
+        range.chars().skip_while(|c| !c.is_ascii_digit()).take_while(|c| "0123456789.".contains(*c)).collect();
+    let mut numbers = digits.split('.').map(|part| part.parse::<u64>().unwrap_or(0));
+    let asked = [(); 3].map(|()| numbers.next().unwrap_or(0));
+    let is_above =
+        |version: &&str| Version::parse(version).is_ok_and(|found| [found.major, found.minor, found.patch] >= asked);
+    // They come from the highest down.
+    let below = versions.iter().position(|version| !is_above(version)).unwrap_or(versions.len());
+    let first = below.saturating_sub(NAMED / 2).min(versions.len().saturating_sub(NAMED));
+    let mut near: Vec<&str> = versions[first..].iter().take(NAMED).copied().collect();
+    near.dedup();
+    near
+}
+
+/// `a, b, c and 4 more`
+pub fn listed<'t>(names: impl IntoIterator<Item = &'t str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let shown: Vec<String> = names.iter().take(NAMED).map(|name| sanitize(name).into_owned()).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

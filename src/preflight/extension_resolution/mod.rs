@@ -1,0 +1,329 @@
+//! `ExtensionResolution`: what OLM v1 will do with the ClusterExtensions of the manifests, or why nothing.
+//!
+//! ```text
+//! ClusterExtensions ─► catalogs that they select ─► resolve ─► findings, and what the report says of each
+//! ```
+//!
+//! `gantry_catalog::resolve` has OLM's steps and texts; here is what the user is told.
+
+mod catalogs;
+mod failure;
+mod owners;
+mod resolved;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gantry_catalog::bundle::{Olm, Untold};
+use gantry_catalog::mistakes::mistakes;
+use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, Wanted, range_of, resolve};
+use gantry_catalog::{Package, crd_rule};
+
+use self::catalogs::{Contents, Known};
+use self::owners::Brought;
+use super::entry::CheckEntry;
+use super::proofs::Proofs;
+use super::rule::RuleDoc;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Violation};
+use crate::catalog::extension::{self, Extension, installed};
+use crate::catalog::{Catalogs, cluster};
+use crate::cluster::selector::Selector;
+use crate::cluster::service::ServiceUrl;
+use crate::config::ConfigReader;
+use crate::finding::ExtensionEntry;
+use crate::plan::Plan;
+use crate::resource::{Resource, Step};
+use crate::text::sanitize;
+
+pub const NAME: &str = "ExtensionResolution";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "ClusterExtensions must resolve to a bundle that OLM v1 can install",
+    docs: "docs/checks/ExtensionResolution.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |reader| {
+        options(reader);
+    },
+    build: |config| Box::new(ExtensionResolution { options: options(&mut ConfigReader::new(NAME, config)) }),
+    supersedes: &[],
+    field_conflicts: None,
+    documented: |_, _| Vec::new(),
+};
+
+/// More mistakes of a package are counted.
+const MOST_MISTAKES: usize = 10;
+
+/// The check's configuration, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Options {
+    constraints: UpgradeConstraints,
+    olm: Olm,
+}
+
+/// Reads the check's own keys.
+fn options(reader: &mut ConfigReader<'_>) -> Options {
+    let constraints = reader.choice(
+        "upgradeConstraints",
+        "What limits updates of extensions that do not say SelfCertified: the upgrade edges of the catalog, as OLM v1 has it; \
+            semver: no other major version, and below 1.0.0 no other minor one; any: nothing.",
+        &[
+            ("semver", UpgradeConstraints::Semver),
+            ("catalog", UpgradeConstraints::Catalog),
+            ("any", UpgradeConstraints::Any),
+        ],
+        UpgradeConstraints::Catalog,
+    );
+    let olm = reader.choice(
+        "olm",
+        "The release of OLM v1: that of OpenShift 4.16 installs no bundle with webhooks.",
+        &[("current", Olm::Current), ("4.16", Olm::V4_16)],
+        Olm::Current,
+    );
+    Options { constraints, olm }
+}
+
+#[derive(Debug, Clone)]
+struct ExtensionResolution {
+    options: Options,
+}
+
+impl Check for ExtensionResolution {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(check(self.options, context))
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, catalogs: Catalogs<'_>) -> FindLookups {
+        let found = lookups(plan, catalogs);
+        Box::new(move || found)
+    }
+}
+
+/// What is read. Which catalogs the cluster has is known only once they are listed: without any of the configuration their
+/// content is asked of catalogd's usual Service.
+fn lookups(plan: &Plan, configured: Catalogs<'_>) -> Vec<Lookup> {
+    let mut found = Vec::new();
+    for asked in asked(plan, Options { constraints: UpgradeConstraints::Catalog, olm: Olm::Current }) {
+        if found.is_empty() {
+            let version = plan.changes[asked.change].resource.version.as_str();
+            let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
+            found.push(Lookup::list(asked.change, catalogs));
+            found.push(Lookup::list(asked.change, extension::resource(version)));
+            if configured.sources.is_empty() {
+                let (namespace, service) = (cluster::NAMESPACE.to_owned(), cluster::SERVICE.to_owned());
+                found.push(Lookup::get(asked.change, ServiceUrl::resource(), Some(namespace), service));
+            }
+        }
+        if !asked.extension.namespace.is_empty() {
+            let namespace = asked.extension.namespace.clone();
+            found.push(Lookup::get(asked.change, owners::namespaces(), Some(namespace.clone()), namespace));
+        }
+    }
+    found
+}
+
+fn cluster_catalogs() -> Resource {
+    Resource {
+        group: cluster::GROUP.into(),
+        version: "v1".into(),
+        kind: cluster::KIND.into(),
+        plural: cluster::PLURAL.into(),
+        namespaced: false,
+    }
+}
+
+/// A ClusterExtension of the plan.
+struct Asked {
+    /// Index into the plan.
+    change: usize,
+    extension: Extension,
+    installed: Option<InstalledBundle>,
+}
+
+fn asked(plan: &Plan, options: Options) -> Vec<Asked> {
+    let changes = plan.changes.iter().enumerate().filter(|(_, change)| extension::is_one(&change.desired.object));
+    let read = changes.filter_map(|(index, change)| {
+        let mut extension = Extension::of(&change.desired.object, &change.desired.raw.value())?;
+        if extension.wanted.constraints == UpgradeConstraints::Catalog {
+            extension.wanted.constraints = options.constraints;
+        }
+        let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
+        Some(Asked { change: index, extension, installed })
+    });
+    read.collect()
+}
+
+/// A catalog that an extension selects, with what it says of the package.
+struct Selected<'a> {
+    known: &'a Known,
+    package: Option<&'a Package>,
+    /// The names of all packages of the catalog.
+    packages: Vec<&'a str>,
+}
+
+async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+    let asked = asked(context.plan, options);
+    if asked.is_empty() {
+        return Ok(Answer::checked(Vec::new(), Vec::new()));
+    }
+    let known = catalogs::known(&context).await?;
+    let mut found = Found::default();
+    let mut selections = Vec::new();
+    for asked in &asked {
+        match selected(asked, &known) {
+            Ok(selected) => selections.push((asked, selected)),
+            Err(text) => {
+                context.notices.resolved(entry(asked, Err(&text), Vec::new()));
+                let help = "operators are In, NotIn, Exists and DoesNotExist";
+                let at = asked.extension.places.selector();
+                found.violations.push(violation(&rules::NO_BUNDLE_FOUND, asked.change, text, help.into(), at));
+            }
+        }
+    }
+    let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
+    let wanted: BTreeMap<&str, &Known> =
+        selections.iter().flat_map(|(_, selected)| selected).map(|known| (known.name.as_str(), *known)).collect();
+    let contents = catalogs::read(wanted.into_values(), &packages, &context).await;
+    // A catalog that cannot be read concerns everybody who selects it, and is told once.
+    found.unchecked.extend(contents.values().filter_map(|read| read.as_ref().err().cloned()));
+    let (mut invalid, mut brought) = (BTreeSet::new(), Vec::new());
+    for (asked, selected) in &selections {
+        let Some(selected) = contents_of(asked, selected, &contents) else { continue };
+        if known.is_empty() && !has_catalogs(&context) {
+            let message = format!("there is no catalog to resolve ClusterExtension {} from", asked.extension.name);
+            let help = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
+            found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
+            continue;
+        }
+        brought.extend(judge(asked, &selected, options, &context, &mut found));
+        for selected in &selected {
+            if let Some(package) = selected.package
+                && invalid.insert((&selected.known.name, &package.name))
+            {
+                found.violations.extend(of_catalog(asked, &selected.known.name, package));
+            }
+        }
+    }
+    tell_untold(&brought, &context);
+    found.extend(owners::check(&asked, &brought, &context).await);
+    Ok(found.into())
+}
+
+/// Whether the target is a cluster, which has all the catalogs that there are.
+fn has_catalogs(context: &Context<'_>) -> bool {
+    matches!(context.target, crate::cluster::Target::Kube(_))
+}
+
+/// The available catalogs that an extension selects. The error is OLM's.
+fn selected<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
+    let selector = Selector::of_object(&asked.extension.selector)
+        .map_err(|why| format!("desired catalog selector is invalid: {why}"))?;
+    let is_selected =
+        |known: &&Known| known.available && selector.selects(|key| known.labels.get(key).map(String::as_str));
+    Ok(known.iter().filter(is_selected).collect())
+}
+
+/// What the selected catalogs say of the package; `None` where one cannot be read, which leaves nothing to be said.
+fn contents_of<'a>(asked: &Asked, selected: &[&'a Known], contents: &'a Contents) -> Option<Vec<Selected<'a>>> {
+    let read = selected.iter().map(|known| {
+        let catalog = contents.get(&known.name)?.as_ref().ok()?;
+        Some(Selected {
+            known,
+            package: catalog.packages.get(&asked.extension.wanted.package),
+            packages: catalog.packages.keys().map(String::as_str).collect(),
+        })
+    });
+    read.collect()
+}
+
+/// What `opm validate` says of the package.
+fn of_catalog(asked: &Asked, catalog: &str, package: &Package) -> Vec<Violation> {
+    if package.broken.is_some() {
+        return Vec::new();
+    }
+    let found = mistakes(package);
+    let more = found.len().saturating_sub(MOST_MISTAKES);
+    let mut messages: Vec<String> = found.into_iter().take(MOST_MISTAKES).collect();
+    if more > 0 {
+        messages.push(format!("{more} more mistakes"));
+    }
+    let of_message = |message: String| {
+        let message = format!("catalog {catalog}, package {}: {}", sanitize(&package.name), sanitize(&message));
+        let help = "opm validate refuses such a catalog, and OLM takes it as it is; ask those who publish it";
+        violation(&rules::CATALOG_INVALID, asked.change, message, help.into(), asked.extension.places.package())
+    };
+    messages.into_iter().map(of_message).collect()
+}
+
+/// Answers what the bundle brings that is resolved.
+fn judge(
+    asked: &Asked,
+    selected: &[Selected<'_>],
+    options: Options,
+    context: &Context<'_>,
+    found: &mut Found,
+) -> Option<Brought> {
+    let (extension, installed) = (&asked.extension, asked.installed.as_ref());
+    let wanted = &extension.wanted;
+    let refusal = Some(wanted.version.as_str()).filter(|range| !range.is_empty()).and_then(crd_rule::refusal);
+    if let Some(why) = refusal.filter(|_| range_of(&wanted.version).is_ok()) {
+        let message = format!("version {:?} is refused by the API server: {why}", wanted.version);
+        let help = "the CRD of ClusterExtension takes fewer ranges than OLM reads: no hyphen ranges, leading zeros or more than \
+            64 characters; write >=1.2, <1.5 in place of 1.2 - 1.4, and x in place of *";
+        found.violations.push(violation(
+            &rules::VERSION_RANGE_INVALID,
+            asked.change,
+            message,
+            help.into(),
+            extension.places.version(),
+        ));
+    }
+    let sources: Vec<Source<'_>> = selected
+        .iter()
+        .map(|selected| Source {
+            name: &selected.known.name,
+            priority: selected.known.priority,
+            package: selected.package,
+        })
+        .collect();
+    match resolve(wanted, installed, &sources) {
+        Ok(resolved) => Some(resolved::tell(asked, &resolved, &sources, options, context, found)),
+        Err(failure) => {
+            failure::tell(asked, &failure, selected, context, found);
+            None
+        }
+    }
+}
+
+/// What the catalogs do not tell of the bundles, which has to be known to say that OLM installs them.
+fn tell_untold(brought: &[Brought], context: &Context<'_>) {
+    let mut bundles: BTreeMap<&[Untold], Vec<&str>> = BTreeMap::new();
+    for brought in brought.iter().filter(|brought| !brought.untold.is_empty()) {
+        bundles.entry(&brought.untold).or_default().push(&brought.bundle);
+    }
+    for (untold, bundles) in bundles {
+        let untold: Vec<String> = untold.iter().map(Untold::to_string).collect();
+        let bundles = failure::listed(bundles);
+        context.notices.add(format!("of {bundles} the catalog does not tell {}", untold.join(", ")));
+    }
+}
+
+fn violation(doc: &RuleDoc, change: usize, message: String, help: String, at: Vec<Step>) -> Violation {
+    Violation::of(doc, change, None, message, help, at)
+}
+
+/// What the report says of an extension that does not resolve, as far as all of these have in common.
+fn entry(asked: &Asked, error: Result<(), &str>, path: Vec<String>) -> ExtensionEntry {
+    let Wanted { package, version, .. } = &asked.extension.wanted;
+    ExtensionEntry {
+        name: asked.extension.name.clone(),
+        package: package.clone(),
+        installed: asked.installed.as_ref().map(|installed| installed.version.clone()),
+        resolved: None,
+        path,
+        pinned: range_of(version).is_ok_and(|range| range.is_some_and(|range| range.is_one_version())),
+        error: error.err().map(str::to_owned),
+    }
+}

@@ -1,0 +1,214 @@
+//! Whom the package, the CRDs and the namespace of a ClusterExtension belong to.
+//!
+//! OLM v1 has one owner of each object: <https://operator-framework.github.io/operator-controller/concepts/single-owner-objects/>.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gantry_catalog::bundle::Untold;
+use serde_json::Value;
+
+use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE};
+use super::{Asked, Found, violation};
+use crate::catalog::extension::{self, Extension};
+use crate::cluster::{ListRequest, Wanted};
+use crate::preflight::{Context, CouldNotCheck, Violation};
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, Resource};
+use crate::text::sanitize;
+
+/// Objects on one page.
+const PAGE: u32 = 500;
+/// What OLM v1 sets on what it manages.
+const OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
+const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
+
+/// Where namespaces are served.
+pub fn namespaces() -> Resource {
+    Resource {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Namespace".into(),
+        plural: "namespaces".into(),
+        namespaced: false,
+    }
+}
+
+/// The CRDs that the bundle of an extension brings, as far as the catalog says.
+pub struct Brought {
+    pub change: usize,
+    pub bundle: String,
+    pub crds: Vec<String>,
+    /// What the catalog does not tell of it.
+    pub untold: Vec<Untold>,
+}
+
+pub async fn check(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    match others(asked, context).await {
+        Ok(others) => found.violations.extend(twice(asked, &others)),
+        Err(error) => found.unchecked.push(error),
+    }
+    found.extend(namespaces_missing(asked, context).await);
+    found.extend(owned(asked, brought, context).await);
+    found
+}
+
+/// The packages of the live ClusterExtensions that the plan leaves as they are, with their names.
+async fn others(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, String)>, CouldNotCheck> {
+    let Some(first) = asked.first() else { return Ok(Vec::new()) };
+    let resource = &context.plan.changes[first.change].resource;
+    let ours: BTreeSet<&str> = asked.iter().map(|asked| asked.extension.name.as_str()).collect();
+    let leaving = context.plan.removals.iter().filter(|removal| extension::is_one(&removal.object));
+    let leaving: BTreeSet<&str> = leaving.map(|removal| removal.object.name.as_str()).collect();
+    let add = |all: &mut Vec<(String, String)>, json: &str| {
+        let Ok(value) = serde_json::from_str::<Value>(json) else { return };
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let object = ObjectRef {
+            api_version: text("/apiVersion"),
+            kind: text("/kind"),
+            namespace: None,
+            name: text("/metadata/name"),
+        };
+        all.extend(Extension::of(&object, &value).map(|extension| (extension.name, extension.wanted.package)));
+    };
+    let listed = context.target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
+    match listed {
+        Ok(all) => Ok(all
+            .into_iter()
+            .filter(|(name, _)| !ours.contains(name.as_str()) && !leaving.contains(name.as_str()))
+            .collect()),
+        // Nobody has any as long as the kind is not served.
+        Err(crate::cluster::ListError::NotServed(_)) => Ok(Vec::new()),
+        Err(error) => {
+            let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+            Err(CouldNotCheck {
+                message: format!("the ClusterExtensions cannot be listed: {}", problem.message),
+                help: problem.help,
+            })
+        }
+    }
+}
+
+/// Packages that two extensions ask for.
+fn twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violation> {
+    let mut of_package: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, package) in others {
+        of_package.entry(package).or_default().push(name);
+    }
+    for asked in asked {
+        of_package.entry(&asked.extension.wanted.package).or_default().push(&asked.extension.name);
+    }
+    let found = asked.iter().filter_map(|asked| {
+        let Extension { name, wanted, places, .. } = &asked.extension;
+        let other = of_package.get(wanted.package.as_str())?.iter().find(|other| **other != name.as_str())?;
+        let message = format!(
+            "package {} is asked for by ClusterExtension {} too; OLM installs each object for one of them alone",
+            sanitize(&wanted.package),
+            sanitize(other)
+        );
+        let help = format!(
+            "keep one of them: an operator of OLM v1 watches all namespaces; see kubectl get clusterextension {other}"
+        );
+        Some(violation(&PACKAGE_INSTALLED_TWICE, asked.change, message, help, places.package()))
+    });
+    found.collect()
+}
+
+/// OLM v1 does not create the namespace that it installs into.
+async fn namespaces_missing(asked: &[Asked], context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let of_plan = |name: &str| {
+        let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
+        objects.any(|object| object.is_namespace() && object.name == name)
+    };
+    let wanted: Vec<&Asked> = asked
+        .iter()
+        .filter(|asked| !asked.extension.namespace.is_empty() && !of_plan(&asked.extension.namespace))
+        .collect();
+    let namespace = |asked: &&Asked| Wanted {
+        resource: Arc::new(namespaces()),
+        object: Arc::new(ObjectRef {
+            api_version: "v1".into(),
+            kind: "Namespace".into(),
+            namespace: None,
+            name: asked.extension.namespace.clone(),
+        }),
+    };
+    let reads: Vec<Wanted> = wanted.iter().map(namespace).collect();
+    let read = match context.target.read_each(&reads, &|_, _| ()).await {
+        Ok(read) => read,
+        Err(error) => {
+            found.unchecked.extend(error.problems().iter().map(unread));
+            return found;
+        }
+    };
+    for (asked, read) in wanted.into_iter().zip(read) {
+        match read {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let namespace = sanitize(&asked.extension.namespace);
+                let message = format!(
+                    "namespace {namespace} is neither live nor among the manifests, and OLM does not create it"
+                );
+                let help = format!("add it to the manifests, or: kubectl create namespace {namespace}");
+                let at = asked.extension.places.namespace();
+                found.violations.push(violation(&INSTALL_NAMESPACE_MISSING, asked.change, message, help, at));
+            }
+            Err(problem) => found.unchecked.push(unread(&problem)),
+        }
+    }
+    found
+}
+
+fn unread(problem: &Problem) -> CouldNotCheck {
+    CouldNotCheck { message: problem.message.clone(), help: problem.help.clone() }
+}
+
+/// CRDs of the bundles that are live and belong to somebody else.
+async fn owned(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let of = |brought: &Brought| asked.iter().find(|asked| asked.change == brought.change);
+    let crds: Vec<(&Asked, &Brought, &String)> = brought
+        .iter()
+        .filter_map(|brought| Some((of(brought)?, brought)))
+        .flat_map(|(asked, brought)| brought.crds.iter().map(move |crd| (asked, brought, crd)))
+        .collect();
+    let reads: Vec<Wanted> = crds.iter().map(|(_, _, crd)| Wanted::crd(crd)).collect();
+    let read = match context.target.read_each(&reads, &|_, _| ()).await {
+        Ok(read) => read,
+        Err(error) => {
+            found.unchecked.extend(error.problems().iter().map(unread));
+            return found;
+        }
+    };
+    for ((asked, brought, crd), read) in crds.into_iter().zip(read) {
+        let live = match read {
+            Ok(Some(live)) => live,
+            Ok(None) => continue,
+            Err(problem) => {
+                found.unchecked.push(unread(&problem));
+                continue;
+            }
+        };
+        let labels = &live.raw.value()["metadata"]["labels"];
+        let owner = (labels[OWNER_KIND].as_str(), labels[OWNER_NAME].as_str());
+        let extension = &asked.extension;
+        let whose = match owner {
+            (Some(extension::KIND), Some(name)) if name == extension.name => continue,
+            (Some(kind), Some(name)) => format!("it belongs to {} {}", sanitize(kind), sanitize(name)),
+            _ => "nothing that OLM v1 manages has installed it".to_owned(),
+        };
+        let message = format!(
+            "CustomResourceDefinition '{crd}' already exists in namespace '{}' and cannot be managed by operator-controller",
+            sanitize(&extension.namespace)
+        );
+        let help = format!(
+            "bundle {} brings this CRD, and {whose}; OLM v1 takes over nothing: remove the other installation first (its CRDs go \
+             with all their objects), or leave this extension out",
+            sanitize(&brought.bundle)
+        );
+        found.violations.push(violation(&OWNED_BY_ANOTHER, asked.change, message, help, extension.places.package()));
+    }
+    found
+}

@@ -1,0 +1,249 @@
+//! What a ClusterExtension resolves to, and what to know of it before OLM installs it.
+
+use std::collections::BTreeSet;
+
+use gantry_catalog::bundle::{Judgement, Olm, Profile, Unsupported};
+use gantry_catalog::csv::Csv;
+use gantry_catalog::resolve::{InstalledBundle, Resolved, Source, is_semver_update, resolve, version_of};
+use gantry_catalog::{Bundle, Package, Version};
+
+use super::failure::{has_edge, listed};
+use super::owners::Brought;
+use super::rules::{
+    AUTOMATIC_UPGRADE, DEPRECATED, DOWNGRADE, FORCED_UPGRADE, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, TIED_BUNDLES,
+    UNSUPPORTED_BUNDLE,
+};
+use super::{Asked, Found, Options, entry, violation};
+use crate::finding::{ExtensionEntry, ResolvedBundle};
+use crate::preflight::{Context, Violation};
+use crate::text::sanitize;
+
+/// Further updates that are foreseen.
+const MOST_STEPS: usize = 50;
+
+pub fn tell(
+    asked: &Asked,
+    resolved: &Resolved<'_>,
+    sources: &[Source<'_>],
+    options: Options,
+    context: &Context<'_>,
+    found: &mut Found,
+) -> Brought {
+    let telling = Telling { asked, resolved };
+    found.violations.extend(telling.update());
+    found.violations.extend(telling.deprecated());
+    found.violations.extend(telling.tied());
+    let judgement = telling.judge(options.olm);
+    found.violations.extend(telling.unsupported(&judgement));
+    let steps = telling.steps(sources);
+    let leaves_alone = context.plan.changes[asked.change].action.leaves_alone();
+    found.violations.extend(telling.automatic(&steps, leaves_alone));
+    context.notices.resolved(telling.entry(steps));
+    Brought {
+        change: asked.change,
+        bundle: resolved.bundle.name.clone(),
+        crds: telling.crds(),
+        untold: judgement.untold,
+    }
+}
+
+struct Telling<'a> {
+    asked: &'a Asked,
+    resolved: &'a Resolved<'a>,
+}
+
+impl Telling<'_> {
+    fn is_installed(&self, installed: &InstalledBundle) -> bool {
+        version_of(installed).is_ok_and(|installed| installed.precedence(&self.resolved.version).is_eq())
+    }
+
+    /// What is unusual about the step from the installed version.
+    fn update(&self) -> Option<Violation> {
+        let installed = self.asked.installed.as_ref().filter(|installed| !self.is_installed(installed))?;
+        let Resolved { package, bundle, version, .. } = self.resolved;
+        let extension = &self.asked.extension;
+        let before = version_of(installed).ok()?;
+        let (from, to) = (sanitize(&installed.version), sanitize(&bundle.version));
+        let step = format!("package {} goes from {from} to {to}", sanitize(&extension.wanted.package));
+        let told = |doc, message: String, help: &str, at| violation(doc, self.asked.change, message, help.into(), at);
+        let at = match extension.wanted.version.is_empty() {
+            true => extension.places.package(),
+            false => extension.places.version(),
+        };
+        if version.precedence(&before).is_lt() {
+            let help =
+                "an older release may not read what the newer one has written: CRDs, objects, data; is this meant?";
+            return Some(told(&DOWNGRADE, format!("{step}, an older version"), help, at));
+        }
+        if has_edge(package, &extension.wanted.channels, installed, &bundle.name).is_none() {
+            let message = format!("{step} without an upgrade edge of the catalog");
+            let help = "the publisher has not foreseen this update; the way over the edges: gantry catalog PACKAGE --from \
+                VERSION --to VERSION";
+            return Some(told(&FORCED_UPGRADE, message, help, extension.places.policy()));
+        }
+        if is_semver_update(&before.version, &version.version) {
+            return None;
+        }
+        let is_zero = before.version.major == 0 && version.version.major == 0;
+        let (doc, what) = match is_zero {
+            true => (&MAJOR_ZERO_UPGRADE, "which may break: below 1.0.0 every minor version may"),
+            false => (&MAJOR_UPGRADE, "another major version"),
+        };
+        let help =
+            format!("read the release notes; to stay on this line, set version to \"{}\"", line_of(&before.version));
+        Some(told(doc, format!("{step}, {what}"), &help, at))
+    }
+
+    fn deprecated(&self) -> Vec<Violation> {
+        let (package, bundle) = (self.resolved.package, self.resolved.bundle);
+        let (wanted, places) = (&self.asked.extension.wanted, self.asked.extension.places);
+        let mut found = Vec::new();
+        let mut tell = |schema: &str, name: &str, what: String, at, help: String| {
+            if let Some(deprecation) = package.deprecation(schema, name) {
+                let said = sanitize(deprecation.message.trim());
+                let message = format!("{what} is deprecated: {said}");
+                found.push(violation(&DEPRECATED, self.asked.change, message, help, at));
+            }
+        };
+        let help = || "the catalog says what to use instead; nothing new comes of what is deprecated".to_owned();
+        tell("olm.package", "", format!("package {}", sanitize(&package.name)), places.package(), help());
+        for channel in self.channels() {
+            let others = package.channels.keys().filter(|name| package.deprecation("olm.channel", name).is_none());
+            let others = listed(others.map(String::as_str));
+            let help = if others.is_empty() { help() } else { format!("channels that are not deprecated: {others}") };
+            let at = if wanted.channels.is_empty() { places.package() } else { places.channels() };
+            tell("olm.channel", channel, format!("channel {}", sanitize(channel)), at, help);
+        }
+        tell("olm.bundle", &bundle.name, format!("bundle {}", sanitize(&bundle.name)), places.version(), help());
+        found
+    }
+
+    /// The channels that OLM looks at for deprecations: those that are named, or all of the package.
+    fn channels(&self) -> Vec<&str> {
+        let named = &self.asked.extension.wanted.channels;
+        let all = self.resolved.package.channels.keys().map(String::as_str);
+        all.filter(|name| named.is_empty() || named.iter().any(|named| named == name)).collect()
+    }
+
+    fn tied(&self) -> Option<Violation> {
+        let Resolved { tied, bundle, version, catalog, .. } = self.resolved;
+        if tied.is_empty() {
+            return None;
+        }
+        let others = listed(tied.iter().copied());
+        let message = format!(
+            "catalog {catalog} has several bundles of version {version}: {}, {others}; which one OLM installs is chance",
+            sanitize(&bundle.name)
+        );
+        let help = "ask the publisher of the catalog to give one of them another version or release";
+        Some(violation(&TIED_BUNDLES, self.asked.change, message, help.into(), self.asked.extension.places.version()))
+    }
+
+    /// Why OLM v1 does not install the bundle, as far as the catalog tells.
+    fn unsupported(&self, judgement: &Judgement) -> Vec<Violation> {
+        let (bundle, at) = (self.resolved.bundle, self.asked.extension.places.package());
+        let of = |unsupported: &Unsupported| {
+            let message = format!("bundle {}: {}", sanitize(&bundle.name), sanitize(&unsupported.text));
+            let help = "OLM v1 tries no other bundle; versions that it installs: gantry catalog PACKAGE --supported";
+            violation(&UNSUPPORTED_BUNDLE, self.asked.change, message, help.into(), at.clone())
+        };
+        judgement.unsupported.iter().map(of).collect()
+    }
+
+    fn judge(&self, olm: Olm) -> Judgement {
+        let extension = &self.asked.extension;
+        let profile = Profile {
+            olm,
+            install_namespace: &extension.namespace,
+            config: Some(&extension.config).filter(|config| !config.is_null()),
+            ..Profile::default()
+        };
+        // Without anything of a ClusterServiceVersion nothing is told.
+        let nothing = Csv::default();
+        self.resolved.bundle.csv.as_ref().unwrap_or(&nothing).judge(&profile)
+    }
+
+    /// The CRDs that the bundle brings, as far as the catalog tells.
+    fn crds(&self) -> Vec<String> {
+        let whole = self.resolved.bundle.csv.as_ref().and_then(|csv| csv.whole.as_ref());
+        let mut crds: Vec<String> =
+            whole.into_iter().flat_map(|csv| &csv.owned_crds).map(|owned| owned.name.clone()).collect();
+        crds.sort();
+        crds.dedup();
+        crds
+    }
+
+    /// The version that is resolved, and those that OLM goes on to by itself.
+    fn steps(&self, sources: &[Source<'_>]) -> Vec<String> {
+        let mut steps = Vec::new();
+        let wanted = &self.asked.extension.wanted;
+        let mut at = InstalledBundle {
+            name: self.resolved.bundle.name.clone(),
+            version: self.resolved.bundle.version.clone(),
+            release: None,
+        };
+        if !self.asked.installed.as_ref().is_some_and(|installed| self.is_installed(installed)) {
+            steps.push(at.version.clone());
+        }
+        let mut seen = BTreeSet::from([at.name.clone()]);
+        while steps.len() < MOST_STEPS {
+            let Ok(next) = resolve(wanted, Some(&at), sources) else { break };
+            if !seen.insert(next.bundle.name.clone()) {
+                break;
+            }
+            at.name.clone_from(&next.bundle.name);
+            at.version.clone_from(&next.bundle.version);
+            steps.push(at.version.clone());
+        }
+        steps.iter().map(|version| sanitize(version).into_owned()).collect()
+    }
+
+    fn automatic(&self, steps: &[String], leaves_alone: bool) -> Option<Violation> {
+        let then = if leaves_alone { steps } else { steps.get(1..)? };
+        if then.is_empty() {
+            return None;
+        }
+        let wanted = &self.asked.extension.wanted;
+        let package = sanitize(&wanted.package);
+        let message = match leaves_alone {
+            true => format!("OLM updates package {package} by itself: {}", then.join(" -> ")),
+            false => format!("after {}, OLM goes on by itself: {}", steps[0], then.join(" -> ")),
+        };
+        let help =
+            format!("to stay, pin it: version: \"{}\"", if leaves_alone { self.here() } else { steps[0].clone() });
+        let at = if wanted.version.is_empty() {
+            self.asked.extension.places.package()
+        } else {
+            self.asked.extension.places.version()
+        };
+        Some(violation(&AUTOMATIC_UPGRADE, self.asked.change, message, help, at))
+    }
+
+    fn here(&self) -> String {
+        self.asked.installed.as_ref().map_or(String::new(), |installed| sanitize(&installed.version).into_owned())
+    }
+
+    fn entry(&self, path: Vec<String>) -> ExtensionEntry {
+        let Resolved { catalog, package, bundle, .. } = self.resolved;
+        ExtensionEntry {
+            resolved: Some(ResolvedBundle {
+                bundle: bundle.name.clone(),
+                version: bundle.version.clone(),
+                catalog: (*catalog).to_owned(),
+                channels: channels_of(package, bundle, &self.asked.extension.wanted.channels),
+            }),
+            ..entry(self.asked, Ok(()), path)
+        }
+    }
+}
+
+/// The named channels, or all, that have the bundle.
+fn channels_of(package: &Package, bundle: &Bundle, named: &[String]) -> Vec<String> {
+    let all = package.channels_of(&bundle.name).map(|channel| channel.name.clone());
+    all.filter(|name| named.is_empty() || named.contains(name)).collect()
+}
+
+/// The range of what semantic versions call the same line: `^1.2.3`, `^0.2.3`.
+fn line_of(version: &Version) -> String {
+    format!("^{}.{}.{}", version.major, version.minor, version.patch)
+}

@@ -1,0 +1,503 @@
+//! `ExtensionResolution` from the command line: a folder with what is installed, catalogs of files, and a ClusterExtension.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use gantry::finding::Severity;
+use gantry::preflight::extension_resolution::ENTRY;
+use gantry::preflight::rule::Example;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder that represents a cluster, manifests and catalogs.
+struct Stage {
+    folder: TempDir,
+    catalogs: Vec<String>,
+}
+
+impl Stage {
+    /// With the namespace that ClusterExtensions are installed into.
+    fn new() -> Stage {
+        let folder = TempDir::new().expect("a folder");
+        fs::create_dir(folder.path().join("live")).expect("a folder");
+        let stage = Stage { folder, catalogs: Vec::new() };
+        stage.write("live/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: operators}\n");
+        stage
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn catalog(mut self, name: &str, text: &str) -> Stage {
+        self.write(&format!("{name}/catalog.yaml"), text);
+        self.catalogs.push(format!("--catalog={name}={name}"));
+        self
+    }
+
+    /// A ClusterExtension of the package `p`.
+    fn installed(self, version: &str) -> Stage {
+        let bundle = json!({"name": format!("p.v{version}"), "version": version});
+        let mut live = extension(json!({"packageName": "p"}));
+        live["status"] = json!({"install": {"bundle": bundle}});
+        self.write("live/extension.yaml", &live.to_string());
+        self
+    }
+
+    fn desired(self, text: impl ToString) -> Stage {
+        self.write("manifests/extension.yaml", &text.to_string());
+        self
+    }
+
+    fn gantry(&self, args: &[&str]) -> Ran {
+        let home = TempDir::new().expect("a home");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+        command.args(args).args(["-f", "manifests", "--target", "dir:live"]).args(&self.catalogs);
+        command.current_dir(self.path()).env_clear().env("HOME", home.path()).stdin(Stdio::null());
+        let output = command.output().expect("gantry runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Ran {
+            code: output.status.code().expect("an exit code"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    fn check(&self) -> Ran {
+        self.gantry(&["check", "--preflight", ENTRY.name, "-o", "json"])
+    }
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    #[track_caller]
+    fn code(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    fn report(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+
+    /// Rule and message of each finding.
+    fn found(&self) -> Vec<(String, String)> {
+        let report = self.report();
+        let findings = report["checks"][0]["findings"].as_array().expect("findings").clone();
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        findings.iter().map(|finding| (text(&finding["rule"]), text(&finding["message"]))).collect()
+    }
+
+    fn all_rules(&self) -> Vec<String> {
+        self.found().into_iter().map(|(rule, _)| rule).collect()
+    }
+
+    /// Without what opm would say of the catalog.
+    fn rules(&self) -> Vec<String> {
+        self.all_rules().into_iter().filter(|rule| rule != "CatalogInvalid").collect()
+    }
+
+    fn help(&self) -> String {
+        self.report()["checks"][0]["findings"][0]["help"].as_str().expect("help").to_owned()
+    }
+
+    fn unchecked(&self) -> String {
+        self.report()["checks"][0]["unchecked"][0]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn extension(&self) -> Value {
+        self.report()["extensions"][0].clone()
+    }
+}
+
+fn extension(catalog: Value) -> Value {
+    json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "e"},
+        "spec": {"namespace": "operators", "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": catalog}}})
+}
+
+/// A catalog of the package `p`: channels with entries, bundles `p.vVERSION`, and further blobs.
+fn catalog(channels: Value, versions: &[&str], more: &[Value]) -> String {
+    let mut blobs = vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"})];
+    for (name, entries) in channels.as_object().expect("channels") {
+        blobs.push(json!({"schema": "olm.channel", "package": "p", "name": name, "entries": entries}));
+    }
+    for version in versions {
+        let properties = json!([{"type": "olm.package", "value": {"packageName": "p", "version": version}}]);
+        blobs.push(
+            json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"), "properties": properties}),
+        );
+    }
+    blobs.extend_from_slice(more);
+    blobs.iter().map(Value::to_string).collect()
+}
+
+/// The entries of one channel as a chain of `replaces`, the first version first.
+fn chain(versions: &[&str]) -> Value {
+    let entry = |(at, version): (usize, &&str)| match at {
+        0 => json!({"name": format!("p.v{version}")}),
+        _ => json!({"name": format!("p.v{version}"), "replaces": format!("p.v{}", versions[at - 1])}),
+    };
+    versions.iter().enumerate().map(entry).collect()
+}
+
+fn chained(versions: &[&str]) -> String {
+    catalog(json!({"a": chain(versions)}), versions, &[])
+}
+
+/// Entries as `version edges`: `2.0.0 skips=1.0.0`, `2.0.0 range=<2.0.0`.
+fn entries(lines: &[&str]) -> Value {
+    let entry = |line: &&str| {
+        let (version, edge) = line.split_once(' ').unwrap_or((line, ""));
+        let mut entry = json!({"name": format!("p.v{version}")});
+        match edge.split_once('=') {
+            Some(("replaces", of)) => entry["replaces"] = format!("p.v{of}").into(),
+            Some(("skips", of)) => entry["skips"] = of.split(',').map(|of| format!("p.v{of}")).collect(),
+            Some((_, range)) => entry["skipRange"] = range.into(),
+            None => {}
+        }
+        entry
+    };
+    lines.iter().map(entry).collect()
+}
+
+#[test]
+fn each_rule_reports_its_example_and_nothing_else() {
+    for doc in (ENTRY.rules)() {
+        let Example::Extension { live, desired, catalogs } = doc.example else { panic!("{}", doc.name) };
+        let mut stage = Stage::new().desired(desired);
+        stage.write("live/extension.yaml", live);
+        for (name, text) in ["one", "two"].iter().zip(catalogs) {
+            stage = stage.catalog(name, text);
+        }
+        let code = if doc.severity == Severity::Error { 3 } else { 0 };
+        let ran = stage.check().code(code);
+        // Two bundles of one version are a mistake of the catalog, too.
+        let rules = if doc.name == "CatalogInvalid" { ran.all_rules() } else { ran.rules() };
+        assert_eq!(rules, [doc.name], "{}", ran.stdout);
+        assert_eq!(rules.len() == ran.all_rules().len(), doc.name != "TiedBundles", "{}", doc.name);
+        let severity = &ran.report()["checks"][0]["findings"][0]["severity"];
+        assert_eq!(
+            severity.as_str().map(str::to_owned),
+            Some(format!("{:?}", doc.severity).to_lowercase()),
+            "{}",
+            doc.name
+        );
+    }
+}
+
+#[test]
+fn the_way_to_a_version_without_an_edge_is_told() {
+    let edges = entries(&["1.0.0", "2.0.0 range=>=1.0.0 <2.0.0", "3.0.0 skips=2.0.0"]);
+    let stage = || {
+        Stage::new().catalog("c", &catalog(json!({"a": edges}), &["1.0.0", "2.0.0", "3.0.0"], &[])).installed("1.0.0")
+    };
+    let ran = stage().desired(extension(json!({"packageName": "p"}))).check().code(0);
+    assert_eq!(
+        ran.extension(),
+        json!({"name": "e", "package": "p", "installed": "1.0.0", "pinned": false, "path": ["2.0.0", "3.0.0"],
+            "resolved": {"bundle": "p.v2.0.0", "version": "2.0.0", "catalog": "c", "channels": ["a"]}})
+    );
+    let ran = stage().desired(extension(json!({"packageName": "p", "version": "3.0.0"}))).check().code(3);
+    let text = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\" matching version \"3.0.0\"";
+    assert_eq!(ran.found()[0], ("UpgradeEdgeMissing".to_owned(), text.to_owned()));
+    assert!(
+        ran.help().starts_with("1.0.0 can be updated to 2.0.0; the shortest way: 1.0.0 -> 2.0.0 -> 3.0.0"),
+        "{}",
+        ran.help()
+    );
+    assert_eq!(
+        ran.extension(),
+        json!({"name": "e", "package": "p", "installed": "1.0.0", "pinned": true, "path": ["2.0.0", "3.0.0"], "error": text})
+    );
+    // The deploy is held up as the check says, and writes once there is an edge.
+    let blocked = stage().desired(extension(json!({"packageName": "p", "version": "3.0.0"})));
+    blocked.gantry(&["deploy", "--yes", "--preflight", ENTRY.name]).code(3);
+    let planned = stage().desired(extension(json!({"packageName": "p", "version": "2.0.0"})));
+    let ran = planned.gantry(&["deploy", "--yes", "--preflight", ENTRY.name]).code(0);
+    assert!(ran.stdout.contains("extension e: p 1.0.0 -> 2.0.0 (a, c)"), "{}", ran.stdout);
+}
+
+/// What a ClusterExtension resolves to, or the rule and text of why not.
+fn said(ran: &Ran) -> String {
+    match ran.extension()["resolved"]["version"].as_str() {
+        Some(version) => version.to_owned(),
+        None => ran.found().first().map(|(rule, text)| format!("{rule}: {text}")).unwrap_or_default(),
+    }
+}
+
+#[test]
+fn edges_channels_and_policies_decide() {
+    let e2e = catalog(
+        json!({"alpha": entries(&["1.0.0", "1.0.1 replaces=1.0.0", "1.2.0 replaces=1.0.1"]),
+            "beta": entries(&["1.0.0", "1.0.2 range=>=1.0.0 <1.0.2"])}),
+        &["1.0.0", "1.0.1", "1.0.2", "1.2.0"],
+        &[],
+    );
+    let no = |range: &str, tail: &str| {
+        let range = if range.is_empty() { String::new() } else { format!(" matching version \"{range}\"") };
+        format!(
+            "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\"{range}{tail}"
+        )
+    };
+    for (source, expected, rules) in [
+        (json!({"version": "1.2.0"}), format!("UpgradeEdgeMissing: {}", no("1.2.0", "")), &["UpgradeEdgeMissing"][..]),
+        (json!({"version": "1.0.1"}), "1.0.1".into(), &[]),
+        (json!({"version": "1.2.0", "upgradeConstraintPolicy": "SelfCertified"}), "1.2.0".into(), &["ForcedUpgrade"]),
+        // All channels count where none is named, those that are named alone where some are.
+        (json!({}), "1.0.2".into(), &["AutomaticUpgrade"]),
+        (json!({"channels": ["alpha"]}), "1.0.1".into(), &["AutomaticUpgrade"]),
+        (json!({"channels": ["beta"], "version": "1.0.1"}), format!("NoBundleFound: {}", no("1.0.1", " in channels [beta]")), &["NoBundleFound"]),
+        (json!({"channels": ["nightly"]}), format!("NoBundleFound: {}", no("", " in channels [nightly]")), &["NoBundleFound"]),
+        (json!({"packageName": "q"}), "NoBundleFound: error upgrading from currently installed version \"1.0.0\": no bundles found for package \"q\"".into(), &["NoBundleFound"]),
+    ] {
+        let mut catalog = json!({"packageName": "p"});
+        catalog.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        let stage = Stage::new().catalog("c", &e2e).installed("1.0.0").desired(extension(catalog));
+        let ran = stage.check();
+        assert_eq!(said(&ran), expected, "{source}");
+        assert_eq!(ran.rules(), rules, "{source}");
+        ran.code(if expected.contains(' ') { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn both_versions_of_the_api_are_read() {
+    let stage = Stage::new().catalog("c", &chained(&["1.0.0", "1.1.0", "1.2.0"]));
+    let v1alpha1 = |spec: Value| json!({"apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterExtension", "metadata": {"name": "e"}, "spec": spec});
+    let mut live = v1alpha1(json!({"packageName": "p", "installNamespace": "operators"}));
+    live["status"] = json!({"installedBundle": {"name": "p.v1.0.0", "version": "1.0.0"}});
+    stage.write("live/extension.yaml", &live.to_string());
+    let mut spec = json!({"packageName": "p", "installNamespace": "operators", "channel": "a", "version": "1.2.0"});
+    let stage = stage.desired(v1alpha1(spec.clone()));
+    let ran = stage.check().code(3);
+    assert_eq!(ran.rules(), ["UpgradeEdgeMissing"]);
+    assert!(ran.found()[0].1.ends_with("matching version \"1.2.0\" in channels [a]"), "{}", ran.stdout);
+    spec["upgradeConstraintPolicy"] = "Ignore".into();
+    assert_eq!(stage.desired(v1alpha1(spec)).check().code(0).rules(), ["ForcedUpgrade"]);
+}
+
+#[test]
+fn what_is_deprecated_gives_way() {
+    let deprecations = |versions: &[&str]| {
+        let entry = |version: &&str| json!({"reference": {"schema": "olm.bundle", "name": format!("p.v{version}")}, "message": "old"});
+        json!({"schema": "olm.deprecations", "package": "p", "entries": versions.iter().map(entry).collect::<Value>()})
+    };
+    let versions = ["1.0.0", "1.1.0"];
+    let of = |deprecated: &[&str]| catalog(json!({"a": chain(&versions)}), &versions, &[deprecations(deprecated)]);
+    let desired = || extension(json!({"packageName": "p"}));
+    let ran = Stage::new().catalog("c", &of(&["1.1.0"])).desired(desired()).check().code(0);
+    assert_eq!((said(&ran), ran.rules()), ("1.0.0".to_owned(), Vec::new()));
+    let ran = Stage::new().catalog("c", &of(&versions)).desired(desired()).check().code(0);
+    assert_eq!((said(&ran), ran.rules()), ("1.1.0".to_owned(), vec!["Deprecated".to_owned()]));
+    assert_eq!(ran.found()[0].1, "bundle p.v1.1.0 is deprecated: old");
+    // Of several catalogs, too, and whatever their priorities.
+    let ran =
+        Stage::new().catalog("c", &of(&versions)).catalog("d", &chained(&["1.0.0"])).desired(desired()).check().code(0);
+    assert_eq!(ran.extension()["resolved"]["catalog"], "d");
+}
+
+/// ClusterCatalogs as manifests, whose content the flags give.
+fn cluster_catalog(name: &str, spec: Value, labels: Value) -> String {
+    let source = json!({"type": "Image", "image": {"ref": "example.com/catalog:1"}});
+    let mut object = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
+        "metadata": {"name": name, "labels": labels}, "spec": spec});
+    object["spec"]["source"] = source;
+    format!("---\n{object}\n")
+}
+
+#[test]
+fn catalogs_are_selected_and_the_highest_priority_wins() {
+    let stage = |catalogs: &[(&str, i32, &str)], selector: Value| {
+        let mut stage = Stage::new();
+        let mut objects = String::new();
+        for (name, priority, version) in catalogs {
+            stage = stage.catalog(name, &chained(&[version]));
+            objects.push_str(&cluster_catalog(
+                name,
+                json!({"priority": priority}),
+                json!({"tier": format!("t-{name}")}),
+            ));
+        }
+        stage.write("live/catalogs.yaml", &objects);
+        let mut source = json!({"packageName": "p"});
+        if !selector.is_null() {
+            source["selector"] = selector;
+        }
+        stage.desired(extension(source))
+    };
+    let ambiguous = |catalogs: &str| {
+        format!(
+            "AmbiguousCatalogs: found bundles for package \"p\" in multiple catalogs with the same priority [{catalogs}]"
+        )
+    };
+    let by_name = json!({"matchLabels": {"olm.operatorframework.io/metadata.name": "b"}});
+    let not_in = json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["t-b", "t-c"]}]});
+    let (same, three) =
+        ([("a", 0, "1.0.0"), ("b", 0, "2.0.0")], [("a", 1, "1.0.0"), ("b", 1, "2.0.0"), ("c", 0, "3.0.0")]);
+    for (catalogs, selector, expected, code) in [
+        (&same[..], Value::Null, ambiguous("a b"), 3),
+        (&[("a", 1, "1.0.0"), ("b", 0, "2.0.0")], Value::Null, "1.0.0".into(), 0),
+        (&three, Value::Null, ambiguous("a b c"), 3),
+        (&same, by_name, "2.0.0".into(), 0),
+        (&three, not_in, "1.0.0".into(), 0),
+        (
+            &same,
+            json!({"matchLabels": {"tier": "none"}}),
+            "NoBundleFound: no bundles found for package \"p\"".into(),
+            3,
+        ),
+        (
+            &same,
+            json!({"matchExpressions": [{"key": "tier", "operator": "bad", "values": ["x"]}]}),
+            "NoBundleFound: desired catalog selector is invalid: \"bad\" is not a valid label selector operator".into(),
+            3,
+        ),
+    ] {
+        let ran = stage(catalogs, selector.clone()).check().code(code);
+        assert_eq!(said(&ran), expected, "{selector}");
+    }
+    // One that is not available counts for nothing; one that is not served holds up everything.
+    let stage = stage(&same, Value::Null);
+    let unavailable = cluster_catalog("a", json!({"availabilityMode": "Unavailable"}), json!({}));
+    stage.write("live/catalogs.yaml", &unavailable);
+    assert_eq!(said(&stage.check().code(0)), "2.0.0");
+    let mut object: Value =
+        serde_json::from_str(cluster_catalog("z", json!({}), json!({})).trim_start_matches("---")).unwrap();
+    object["status"] = json!({"conditions": [{"type": "Serving", "status": "False", "reason": "Unavailable",
+        "lastTransitionTime": "2026-01-02T03:04:05Z"}]});
+    stage.write("live/catalogs.yaml", &format!("{unavailable}---\n{object}\n"));
+    let ran = stage.check().code(1);
+    assert!(
+        ran.unchecked()
+            .starts_with("CatalogNotServed: catalog \"z\" is not being served since 2026-01-02T03:04:05Z: Unavailable"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn the_rules_of_semantic_versions_limit_updates_where_the_configuration_says_so() {
+    for (from, to, expected, rules) in [
+        ("0.0.1", "0.0.2", None, &["MajorZeroUpgrade"][..]),
+        ("0.1.0", "0.1.2", Some("0.1.2"), &[]),
+        ("0.1.0", "0.2.0", None, &["MajorZeroUpgrade"]),
+        ("2.0.0", "3.0.0", None, &["MajorUpgrade"]),
+        ("2.0.0", "2.1.0", Some("2.1.0"), &[]),
+    ] {
+        for constraints in ["semver", "catalog"] {
+            let versions = [from, to];
+            let stage = Stage::new().catalog("c", &chained(&versions)).installed(from);
+            stage.write(
+                "gantry.yaml",
+                &format!(
+                    "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: ExtensionResolution\n  config: \
+                     {{upgradeConstraints: {constraints}}}\n"
+                ),
+            );
+            let stage = stage.desired(extension(json!({"packageName": "p", "version": to})));
+            let ran = stage.gantry(&["check", "-o", "json"]);
+            let is_resolved = expected.is_some() || constraints == "catalog";
+            assert_eq!(ran.extension()["resolved"]["version"].as_str(), is_resolved.then_some(to), "{from} {to}");
+            assert_eq!(ran.rules(), rules, "{from} {to} {constraints}");
+            ran.code(if is_resolved { 0 } else { 3 });
+        }
+    }
+}
+
+#[test]
+fn releases_are_part_of_what_is_installed() {
+    let edges = json!({"a": [{"name": "p.v2.0.0"}, {"name": "p.v2.0.0+1", "replaces": "p.v2.0.0"},
+        {"name": "p.v2.1.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.2.0", "skips": ["p.v2.0.0+1"]}]});
+    let text = catalog(edges, &["2.0.0", "2.0.0+1", "2.1.0", "2.2.0"], &[]);
+    let stage = Stage::new().catalog("c", &text).installed("2.0.0+1").desired(extension(json!({"packageName": "p"})));
+    assert_eq!(said(&stage.check().code(0)), "2.2.0");
+    let stage = stage.installed("2.0.0");
+    assert_eq!(said(&stage.check().code(0)), "2.1.0");
+}
+
+#[test]
+fn downgrades_take_self_certified() {
+    let versions = ["0.1.0", "1.0.0", "1.0.1"];
+    let deprecated = json!({"schema": "olm.deprecations", "package": "p", "entries": [
+        {"reference": {"schema": "olm.bundle", "name": "p.v1.0.0"}, "message": "x"},
+        {"reference": {"schema": "olm.bundle", "name": "p.v1.0.1"}, "message": "y"}]});
+    let text = catalog(json!({"a": chain(&versions)}), &versions, &[deprecated]);
+    let of = |policy: &str| {
+        let source = json!({"packageName": "p", "version": "<1.0.1", "upgradeConstraintPolicy": policy});
+        Stage::new().catalog("c", &text).installed("1.0.1").desired(extension(source)).check()
+    };
+    let ran = of("SelfCertified").code(0);
+    assert_eq!((said(&ran), ran.rules()), ("0.1.0".to_owned(), vec!["Downgrade".to_owned()]));
+    assert_eq!(of("CatalogProvided").code(3).rules(), ["UpgradeEdgeMissing"]);
+}
+
+#[test]
+fn pre_releases_are_named_where_they_alone_fit() {
+    let versions = ["0.9.0", "0.10.0-mas", "0.11.0-mas"];
+    let stage = |range: &str| {
+        Stage::new().catalog("c", &chained(&versions)).desired(extension(json!({"packageName": "p", "version": range})))
+    };
+    let ran = stage(">=0.10.0").check().code(3);
+    assert!(ran.help().contains("only the pre-releases 0.11.0-mas fit"), "{}", ran.help());
+    assert_eq!(said(&stage(">=0.10.0-0").check().code(0)), "0.11.0-mas");
+}
+
+#[test]
+fn broken_catalogs_are_never_a_pass() {
+    let good = chained(&["1.0.0"]);
+    for (text, code, rules) in [
+        // Of another package than the one that is asked for.
+        (format!("{good}{}", json!({"name": "x", "package": "other"})), 0, &[][..]),
+        (format!("{good}{}", json!({"name": "x", "package": "p"})), 1, &[]),
+        (format!("{good}{}", json!({"name": "x"})), 1, &[]),
+        (format!("{good}{{\"schema\": \"a\", \"Schema\": \"b\"}}"), 1, &[]),
+        (format!("{good}: not yaml: ["), 1, &[]),
+        (
+            catalog(json!({"a": entries(&["1.0.0 replaces=1.1.0", "1.1.0 replaces=1.0.0"])}), &["1.0.0", "1.1.0"], &[]),
+            0,
+            &["CatalogInvalid"],
+        ),
+        (
+            catalog(json!({"a": entries(&["1.0.0", "1.1.0 range=^1.0"])}), &["1.0.0", "1.1.0"], &[]),
+            0,
+            &["CatalogInvalid", "CatalogInvalid"],
+        ),
+    ] {
+        let ran = Stage::new().catalog("c", &text).desired(extension(json!({"packageName": "p"}))).check();
+        assert_eq!(ran.all_rules(), rules, "{text}");
+        let ran = ran.code(code);
+        assert_eq!(code == 1, !ran.unchecked().is_empty(), "{}", ran.stdout);
+    }
+    // Without any catalog nothing can be said.
+    let ran = Stage::new().desired(extension(json!({"packageName": "p"}))).check().code(1);
+    assert_eq!(ran.unchecked(), "there is no catalog to resolve ClusterExtension e from");
+    // A catalog that is not there is wrong usage.
+    let mut stage = Stage::new().desired(extension(json!({"packageName": "p"})));
+    stage.catalogs.push("--catalog=c=nowhere".into());
+    stage.check().code(2);
+}
+
+#[test]
+fn an_extension_that_does_not_change_is_warned_of_and_blocks_nothing() {
+    let stage = Stage::new().catalog("c", &chained(&["1.0.0", "1.1.0", "1.2.0"]));
+    let mut live = extension(json!({"packageName": "p", "version": "1.2.0"}));
+    let desired = live.to_string();
+    live["status"] = json!({"install": {"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}}});
+    stage.write("live/extension.yaml", &live.to_string());
+    let ran = stage.desired(desired).check().code(0);
+    assert_eq!(ran.rules(), ["UpgradeEdgeMissing"]);
+    assert_eq!(ran.report()["checks"][0]["status"], "warned");
+}
