@@ -192,6 +192,7 @@ pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use serde_json::json;
 
@@ -296,17 +297,39 @@ mod tests {
         assert_eq!((of(&odd).priority, of(&odd).url), (0, None));
     }
 
+    const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+        metadata: {name: clustercatalogs.olm.operatorframework.io}\nspec:\n  group: olm.operatorframework.io\n  \
+        scope: Cluster\n  names: {plural: clustercatalogs, kind: ClusterCatalog}\n  versions:\n  \
+        - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+
+    fn catalog(version: &str, name: &str) -> String {
+        format!(
+            "---\napiVersion: olm.operatorframework.io/{version}\nkind: ClusterCatalog\nmetadata: {{name: {name}}}\n"
+        )
+    }
+
+    async fn listed(folder: &Path) -> Option<Vec<ClusterCatalog>> {
+        list(&Target::Dir(DirTarget::open(folder).unwrap())).await.unwrap()
+    }
+
     #[tokio::test]
     async fn a_folder_lists_its_catalogs_by_name() {
         let folder = tempfile::tempdir().unwrap();
-        let listed = async || list(&Target::Dir(DirTarget::open(folder.path()).unwrap())).await.unwrap();
-        assert_eq!(listed().await, Some(Vec::new()));
-        let catalog = |name: &str| {
-            format!("---\napiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {{name: {name}}}\n")
-        };
-        fs::write(folder.path().join("catalogs.yaml"), catalog("b") + &catalog("a")).unwrap();
-        let names: Vec<(String, Serving)> =
-            listed().await.unwrap().into_iter().map(|catalog| (catalog.name, catalog.serving)).collect();
-        assert_eq!(names, [("a".to_owned(), Serving::Unknown), ("b".to_owned(), Serving::Unknown)]);
+        assert_eq!(listed(folder.path()).await, Some(Vec::new()));
+        fs::write(folder.path().join("catalogs.yaml"), catalog("v1", "b") + &catalog("v1", "a")).unwrap();
+        let catalogs = listed(folder.path()).await.unwrap();
+        let names: Vec<(&str, &Serving)> =
+            catalogs.iter().map(|catalog| (catalog.name.as_str(), &catalog.serving)).collect();
+        assert_eq!(names, [("a", &Serving::Unknown), ("b", &Serving::Unknown)]);
+    }
+
+    #[tokio::test]
+    async fn where_there_is_only_v1alpha1_that_is_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("crd.yaml"), CRD.replace("name: v1,", "name: v1alpha1,")).unwrap();
+        let status = "status: {contentURL: 'http://a.b.svc/catalogs/a/all.json'}\n";
+        fs::write(folder.path().join("catalog.yaml"), catalog("v1alpha1", "a") + status).unwrap();
+        let catalogs = listed(folder.path()).await.unwrap();
+        assert_eq!(catalogs[0].url.as_deref(), Some("http://a.b.svc/catalogs/a/all.json"));
     }
 }

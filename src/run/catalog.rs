@@ -1,5 +1,7 @@
 //! `gantry catalog`: what there is to install, and how to get from one version to another. It only reads.
 
+mod live;
+
 use std::io::{self, Write};
 
 use gantry_catalog::graph::{Graph, Installed};
@@ -7,11 +9,12 @@ use gantry_catalog::mistakes::mistakes;
 use gantry_catalog::{Blob, Bundle, Catalog, Channel, Csvs, Keep, Package, Schema, VersionRelease};
 use serde_json::json;
 
+use self::live::Live;
 use super::host::{Exit, Host};
 use super::interrupt::until;
-use super::prepare::{connection, impersonate, loader};
+use super::prepare::loader;
 use crate::catalog;
-use crate::catalog::cluster::{self, ClusterCatalog};
+use crate::catalog::cluster::ClusterCatalog;
 use crate::cli::CatalogArgs;
 use crate::cluster::Target;
 use crate::config::{CatalogSource, Loader, Overrides, Settings};
@@ -71,7 +74,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     // Whoever names catalogs may have no cluster at all.
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
     let live = match asks_cluster {
-        true => until(&host.stop, live(&settings)).await?,
+        true => until(&host.stop, live::find(&settings)).await?,
         false => Live::default(),
     };
     host.notices(&live.notices);
@@ -100,76 +103,6 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
         Err(Error::Failed(problems)) => Err(Error::Failed([live.unread, problems].concat())),
         Err(usage) => Err(usage),
     }
-}
-
-/// The catalogs of a cluster that are to be read.
-#[derive(Default)]
-struct Live {
-    target: Option<Target>,
-    catalogs: Vec<ClusterCatalog>,
-    /// Those that are not served.
-    unread: Vec<Problem>,
-    notices: Vec<Problem>,
-}
-
-const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
-
-/// Finds out which catalogs the cluster has beside those of the configuration.
-async fn live(settings: &Settings) -> Result<Live> {
-    let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
-    let found = async {
-        let target = Target::open(&settings.target, &connection(settings, impersonate(settings)?)).await?;
-        let catalogs = cluster::list(&target).await?;
-        Ok((target, catalogs))
-    };
-    let (target, catalogs) = match found.await {
-        Ok(found) => found,
-        Err(Error::Failed(problems)) if settings.catalogs.is_empty() => {
-            return Err(Error::Failed([vec![none()], problems].concat()));
-        }
-        Err(error) => return Err(error),
-    };
-    let is_served = catalogs.is_some();
-    let is_configured = |catalog: &ClusterCatalog| settings.catalogs.iter().any(|source| source.name == catalog.name);
-    let (available, left_out): (Vec<_>, Vec<_>) = catalogs
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|catalog| !is_configured(catalog))
-        .partition(|catalog| catalog.available);
-    let names = |catalogs: &[ClusterCatalog]| catalogs.iter().map(|catalog| catalog.name.clone()).collect::<Vec<_>>();
-    if let (Target::Dir(_), false) = (&target, available.is_empty()) {
-        let names = names(&available);
-        let problem = format!("a folder has no content of catalogs: {} in {}", names.join(", "), target.describe());
-        return Err(Error::failed(Problem::new(problem).help(format!("name it: --catalog {}=PATH", names[0]))));
-    }
-    if available.is_empty() && settings.catalogs.is_empty() {
-        let why = match (is_served, left_out.is_empty()) {
-            (false, _) => format!("no ClusterCatalogs are served at {}: is OLM v1 installed there?", target.describe()),
-            (true, true) => format!("there is no ClusterCatalog at {}", target.describe()),
-            (true, false) => format!(
-                "no ClusterCatalog is available at {}; Unavailable: {}",
-                target.describe(),
-                names(&left_out).join(", ")
-            ),
-        };
-        return Err(Error::Failed(vec![none(), Problem::new(why)]));
-    }
-    let mut live = Live::default();
-    if !is_served {
-        live.notices.push(Problem::new(format!("no ClusterCatalogs are served at {}", target.describe())));
-    }
-    live.target = Some(target);
-    if !left_out.is_empty() {
-        let names = names(&left_out).join(", ");
-        live.notices.push(Problem::new(format!("left out, as their availabilityMode is Unavailable: {names}")));
-    }
-    for catalog in available {
-        match catalog.service() {
-            Ok(_) => live.catalogs.push(catalog),
-            Err(problem) => live.unread.push(problem),
-        }
-    }
-    Ok(live)
 }
 
 /// A catalog that is read.
