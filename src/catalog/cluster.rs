@@ -22,9 +22,7 @@ pub const PLURAL: &str = "clustercatalogs";
 pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
 /// Where catalogd serves catalogs unless it is installed otherwise.
-pub const NAMESPACE: &str = "olmv1-system";
-/// Its Service, as the service proxy names it: scheme, name and port.
-pub const SERVICE: &str = "https:catalogd-service:443";
+pub const USUAL_BASE: &str = "https://catalogd-service.olmv1-system.svc/catalogs";
 
 /// The versions of the kind, the one to read first.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];

@@ -28,9 +28,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::future::join_all;
+
 use self::rule::RuleDoc;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
+use crate::cluster::service::ServiceUrl;
+use crate::config::CatalogSource;
 use crate::date::Date;
 use crate::finding::{
     Affected, Breaks, Complaint, Coverage, Evidence, ExtensionEntry, ForVersions, Severity, Suppressed, Verdict,
@@ -42,6 +46,9 @@ use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::ui::progress::Stage;
 
+/// What to say where nobody knows all that the checks read.
+pub const UNKNOWN_LOOKUPS: &str = "rights to what checks read may be missing, as not all of that is known";
+
 /// What a check looks at.
 pub struct Context<'a> {
     pub plan: &'a Plan,
@@ -50,6 +57,8 @@ pub struct Context<'a> {
     pub field_manager: &'a str,
     /// What finds out what all checks of this run look up.
     pub lookups: &'a (dyn Fn() -> Vec<FindLookups> + Sync),
+    /// The same where the target has to be asked.
+    pub live_lookups: &'a (dyn Fn() -> Vec<LiveLookups<'a>> + Sync),
     /// Whether the deploy will take fields from other managers.
     pub force_conflicts: bool,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
@@ -69,7 +78,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What all checks of this run look up.
+    /// What all checks of this run look up, as far as this user may know.
     ///
     /// # Errors
     /// The run ends before it is found out.
@@ -77,7 +86,14 @@ impl Context<'_> {
         let work = (self.lookups)();
         let found = apart(move || work.into_iter().flat_map(|find| find()).collect()).await;
         let message = "interrupted while determining what the checks need to read";
-        found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })
+        let mut found: Vec<Lookup> = found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })?;
+        for live in join_all((self.live_lookups)()).await {
+            match live {
+                Ok(live) => found.extend(live),
+                Err(problem) => self.notices.add(format!("{}: {}", UNKNOWN_LOOKUPS, problem.message)),
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -190,6 +206,11 @@ impl Lookup {
         Lookup { change, resource, namespace, name: Some(name), verb: "get" }
     }
 
+    /// What a Service serves, through the API server.
+    pub fn get_content(change: usize, url: &ServiceUrl) -> Self {
+        Lookup::get(change, ServiceUrl::resource(), Some(url.namespace.clone()), url.resource_name())
+    }
+
     /// Every object, in all namespaces.
     pub fn list(change: usize, resource: Resource) -> Self {
         Lookup { change, resource, namespace: None, name: None, verb: "list" }
@@ -292,6 +313,9 @@ pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCh
 /// Finds out what a check will look up; may take a second of processor time and more.
 pub type FindLookups = Box<dyn FnOnce() -> Vec<Lookup> + Send>;
 
+/// Asks the target what a check will look up. The error is why nobody knows.
+pub type LiveLookups<'a> = Pin<Box<dyn Future<Output = Result<Vec<Lookup>, Problem>> + Send + 'a>>;
+
 /// A preflight check with its configuration read.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
@@ -303,8 +327,18 @@ pub trait Check: Send + Sync {
 
     /// What it will look up, so that the right to it can be asked for beforehand. Sends no request. To compare CRDs and to
     /// prove something of them is left to the work that is returned: it is done on a thread of its own.
-    fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>, _catalogs: Catalogs<'_>) -> FindLookups {
+    fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>) -> FindLookups {
         Box::new(Vec::new)
+    }
+
+    /// What else it will look up, where what is live says what that is. Asks the target.
+    fn live_lookups<'a>(
+        &'a self,
+        _plan: &'a Plan,
+        _target: &'a Target,
+        _catalogs: &'a [CatalogSource],
+    ) -> LiveLookups<'a> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Whether it speaks in the words of another tool, which people at a terminal want to see too.

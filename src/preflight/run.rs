@@ -61,7 +61,9 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
-    let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs, catalogs)).collect();
+    let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
+    let live_lookups =
+        || checks.iter().map(|enabled| enabled.check.live_lookups(plan, target, catalogs.sources)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
@@ -70,6 +72,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             target,
             field_manager,
             lookups: &lookups,
+            live_lookups: &live_lookups,
             force_conflicts,
             redact,
             proofs,
@@ -264,7 +267,7 @@ mod tests {
             Box::pin(async move { context.look_ahead().await.map(|_| Answer::checked(Vec::new(), Vec::new())) })
         }
 
-        fn lookups(&self, _: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
+        fn lookups(&self, _: &Plan, _: &Arc<Proofs>) -> FindLookups {
             let other = self.0.lock().unwrap().take().expect("asked once");
             Box::new(move || {
                 other.recv_timeout(Duration::from_secs(60)).expect("the other check is held up");

@@ -5,14 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::app::{App, config_maps};
-use crate::catalog::Catalogs;
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::parallel::apart;
@@ -22,7 +20,7 @@ use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 use crate::cluster::Target;
 use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of, of_waiting};
 use crate::preflight::proofs::Proofs;
-use crate::preflight::{Check, FindLookups, Lookup, registry};
+use crate::preflight::{Check, FindLookups, Lookup, UNKNOWN_LOOKUPS, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::{self, Atom};
 use crate::resource::Live;
@@ -64,10 +62,12 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             keeps_answers: false,
         };
         let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
-        let text = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
-        Ok((text, plan.unread()))
+        let (text, unknown) = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
+        Ok((text, plan.unread(), unknown))
     };
-    let (text, unread) = until(&stop, work).await?;
+    let (text, unread, unknown) = until(&stop, work).await?;
+    let notice = |Problem { message, .. }| Problem::new(format!("{UNKNOWN_LOOKUPS}: {message}"));
+    host.notices(&unknown.into_iter().map(notice).collect::<Vec<_>>());
     if let Some(first) = unread.first() {
         let _ = writeln!(
             host.stderr,
@@ -94,19 +94,28 @@ async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> 
     }
 }
 
+/// Answers also why not all rights are known.
 async fn print(
     args: &PermissionsArgs,
     settings: &Settings,
     plan: &Plan,
     target: &Target,
     subjects: &[Subject],
-) -> std::result::Result<String, Problem> {
+) -> std::result::Result<(String, Vec<Problem>), Problem> {
     let checks = settings.checks.iter().filter_map(|selected| {
         let entry = registry::find(&selected.name)?;
         Some((entry.build)(&selected.config))
     });
     let checks: Vec<Box<dyn Check>> = checks.collect();
-    let mut needs = needs_of(plan, target, &lookups(&checks, plan, settings).await, Occasion::Always).await?;
+    let mut lookups = lookups(&checks, plan).await;
+    let mut unknown = Vec::new();
+    for check in &checks {
+        match check.live_lookups(plan, target, &settings.catalogs).await {
+            Ok(found) => lookups.extend(found),
+            Err(problem) => unknown.push(problem),
+        }
+    }
+    let mut needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
     if let Some(app) = &settings.app {
         let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
         needs.extend(needs_of_app(&app, plan));
@@ -121,7 +130,7 @@ async fn print(
         text::count(plan.changes.len(), "object"),
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
-    Ok(format!("{head}{}{yaml}", unknown_parameters(plan, &needs)))
+    Ok((format!("{head}{}{yaml}", unknown_parameters(plan, &needs)), unknown))
 }
 
 /// What a deploy of an app needs beside the deploy: to find its members, to delete those that leave, and to keep its record.
@@ -167,7 +176,7 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
 }
 
 /// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
-async fn lookups(checks: &[Box<dyn Check>], plan: &Plan, settings: &Settings) -> Vec<Lookup> {
+async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     let with = |action, live: fn(&Change) -> Option<Live>| {
         let changes = plan.changes.iter().map(|change| Change {
             action,
@@ -186,14 +195,8 @@ async fn lookups(checks: &[Box<dyn Check>], plan: &Plan, settings: &Settings) ->
     // What a proof spares today, the next upgrade may need.
     let proofs = Arc::new(Proofs::none());
     let plans = [plan, &before, &after];
-    let catalogs = Catalogs {
-        sources: &settings.catalogs,
-        // Nothing is read.
-        working_directory: Path::new(""),
-        timeout: settings.timeouts.request,
-    };
-    let find = |plan: &&Plan| checks.iter().map(|check| check.lookups(plan, &proofs, catalogs)).collect::<Vec<_>>();
-    let work: Vec<FindLookups> = plans.iter().flat_map(find).collect();
+    let work: Vec<FindLookups> =
+        plans.iter().flat_map(|plan| checks.iter().map(|check| check.lookups(plan, &proofs))).collect();
     let find_all = move || {
         let mut lookups: Vec<Lookup> = Vec::new();
         for lookup in work.into_iter().flat_map(|find| find()) {

@@ -7,7 +7,8 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use crate::support::olm::{NAMESPACE, Olm, SERVICE, package, path_of, served_at};
-use crate::support::{Gantry, closed_port, control_plane};
+use crate::support::rights::{grant, printed_with, replace};
+use crate::support::{Bed, Gantry, closed_port, control_plane};
 
 fn packed(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -219,6 +220,73 @@ fn a_cluster_without_catalogs_says_so() {
     without.code(1).stderr_contains(help).stderr_contains("no ClusterCatalogs are served at kube: test");
     let closed = Gantry::new().kubeconfig(closed_port(olm.control_plane().folder())).arg("catalog").run();
     closed.code(1).stderr_contains(help).stderr_contains("refused the connection");
+}
+
+/// What the check reads is asked for beforehand: the Service that the catalog names, wherever it is.
+#[test]
+fn the_right_to_a_catalog_is_known_before_it_is_read() {
+    let (olm, bed) = (Olm::alone(), Bed::new());
+    let cp = olm.control_plane();
+    olm.serve("a", &json!({}), package("alpha", "1.2.3"));
+    olm.serve("off", &json!({"availabilityMode": "Unavailable"}), "");
+    cp.apply_yaml(&bed.namespace());
+    let extension = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": bed.names.namespace},
+        "spec": {"namespace": bed.names.namespace, "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "alpha"}}}});
+    bed.write("manifests.yaml", &extension.to_string());
+    let both = ["--preflight", "ExtensionResolution,PermissionValidation"];
+    let user = cp.user(&json!([]));
+    let roles = grant(cp, &user, &printed_with(&bed, cp, &user, &both));
+    let check = |flags: &[&str]| {
+        bed.gantry(cp.kubeconfig(&user), &[&["check", "-f", "manifests.yaml"], &both[..], flags].concat()).run()
+    };
+    check(&[]).code(0).stdout_contains("1.2.3");
+
+    let right = rights(&json!([format!("https:{SERVICE}:443")]))[1].clone();
+    let role = roles.iter().find(|role| role["metadata"]["namespace"] == NAMESPACE).expect("a role for the Service");
+    assert_eq!(role["rules"], json!([right]));
+    let mut without = role.clone();
+    without["rules"] = json!([]);
+    replace(cp, &user, &without, &right);
+    let said = format!("not permitted to \"get\" /v1, Resource=services/proxy in namespace \"{NAMESPACE}\"");
+    check(&[]).code(3).stdout_contains(&said).stdout_contains("could not check: the catalog a cannot be read");
+    // A catalog that is given needs no right.
+    bed.write("a.json", &package("alpha", "1.2.3"));
+    check(&["--catalog", "a=a.json"]).code(0);
+
+    // Without the right to list catalogs nobody knows the Service.
+    let printed = bed.gantry(
+        cp.kubeconfig("nobody"),
+        &[&["permissions", "-f", "manifests.yaml", "--as", "somebody"], &both[..]].concat(),
+    );
+    printed.run().code(0).stderr_contains("notice: rights to what checks read may be missing");
+}
+
+#[test]
+fn a_selected_catalog_that_is_not_served_leaves_an_extension_unchecked() {
+    let (olm, bed) = (Olm::alone(), Bed::new());
+    olm.serve("a", &json!({}), package("alpha", "1.2.3"));
+    let conditions = json!([{"type": "Serving", "status": "False", "reason": "Unavailable",
+        "lastTransitionTime": "2026-08-21T10:00:00Z"}]);
+    olm.catalog("b", &json!({}), &json!({"conditions": conditions}));
+    olm.control_plane().apply_yaml(&bed.namespace());
+    let check = |selector: Value| {
+        let catalog = json!({"packageName": "alpha", "selector": selector});
+        let extension = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": bed.names.namespace},
+            "spec": {"namespace": bed.names.namespace, "serviceAccount": {"name": "installer"},
+                "source": {"sourceType": "Catalog", "catalog": catalog}}});
+        bed.write("manifests.yaml", &extension.to_string());
+        let arguments = ["check", "-f", "manifests.yaml", "--preflight", "ExtensionResolution"];
+        bed.gantry(olm.kubeconfig("admin"), &arguments).run()
+    };
+    let output = check(json!({}));
+    let said = output.code(1).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "CatalogNotServed: catalog \"b\" is not being served since 2026-08-21T10:00:00Z: Unavailable";
+    assert!(said.contains(expected), "{output}");
+    let output = check(json!({"matchLabels": {"olm.operatorframework.io/metadata.name": "a"}}));
+    output.code(0).stdout_contains("1.2.3");
 }
 
 /// Far more than a run needs, and far less than the content below.

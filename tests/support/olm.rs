@@ -1,4 +1,4 @@
-//! A cluster with OLM v1, as far as its catalogs go: the CRD of ClusterCatalogs, objects as catalogd writes them, and a server
+//! A cluster with OLM v1, as far as its catalogs go: the CRDs, ClusterCatalogs as catalogd writes them, and a server
 //! behind the Service of catalogd.
 //!
 //! ClusterCatalogs have no namespace, so that only one test at a time has them.
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::{ControlPlane, Gantry};
 
-/// The namespace of catalogd.
-pub const NAMESPACE: &str = "olmv1-system";
+/// The namespace of catalogd: as on OpenShift, so that nobody takes the usual one for granted.
+pub const NAMESPACE: &str = "openshift-catalogd";
 /// Its Service.
 pub const SERVICE: &str = "catalogd-service";
 /// What the API server takes for the address of its Pod.
@@ -144,23 +144,10 @@ pub fn package(name: &str, version: &str) -> String {
 impl Cluster {
     fn start() -> Cluster {
         let control_plane = ControlPlane::start_with_network();
-        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let crd = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "clustercatalogs.olm.operatorframework.io"},
-            "spec": {
-                "group": "olm.operatorframework.io",
-                "scope": "Cluster",
-                "names": {"plural": "clustercatalogs", "singular": "clustercatalog", "kind": "ClusterCatalog"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                        "spec": anything, "status": anything,
-                    }}}}],
-            },
-        });
+        let catalogs = crd("clustercatalogs", "clustercatalog", "ClusterCatalog");
+        let extensions = crd("clusterextensions", "clusterextension", "ClusterExtension");
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        control_plane.apply_yaml(&format!("{namespace}\n---\n{crd}"));
+        control_plane.apply_yaml(&format!("{namespace}\n---\n{catalogs}\n---\n{extensions}"));
         let answers = Answers::default();
         let cluster = Cluster { control_plane, answers, alone: Mutex::new(()) };
         cluster.service(SERVICE, Some(ADDRESS));
@@ -194,6 +181,24 @@ impl Cluster {
                 "ports": [{"name": "https", "port": PORT, "protocol": "TCP"}]}]});
         self.control_plane.apply_yaml(&endpoints.to_string());
     }
+}
+
+/// A CRD of OLM v1 that takes anything.
+fn crd(plural: &str, singular: &str, kind: &str) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.olm.operatorframework.io")},
+        "spec": {
+            "group": "olm.operatorframework.io",
+            "scope": "Cluster",
+            "names": {"plural": plural, "singular": singular, "kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
 }
 
 /// Starts the server of catalogd on loopback. Its thread ends with the test process.

@@ -27,7 +27,6 @@ use self::ask::Asked;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
-use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::finding::redact;
 use crate::plan::Plan;
@@ -74,7 +73,7 @@ impl Check for AdmissionDryRun {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
         let lookups = offline::lookups(plan);
         Box::new(move || lookups)
     }

@@ -25,7 +25,6 @@ use std::sync::Arc;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::{Check, CheckFuture, Context, FindLookups, Found};
-use crate::catalog::Catalogs;
 use crate::plan::Plan;
 
 const NAME: &str = "APIAvailability";
@@ -58,7 +57,7 @@ impl Check for ApiAvailability {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
         let lookups = named_by::lookups(&plan.changes);
         Box::new(move || lookups)
     }

@@ -31,7 +31,6 @@ use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
-use crate::catalog::Catalogs;
 use crate::cluster::{ListRequest, Target};
 use crate::config::ConfigReader;
 use crate::crd::{Crd, ServiceReference, Unreadable, Version, Webhook, steps};
@@ -139,7 +138,7 @@ impl Check for ConversionWebhook {
         })
     }
 
-    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
         let changes = plan.changes.iter().enumerate();
         let crds: Vec<(usize, Change)> =
             changes.filter(|(_, c)| c.desired.object.is_crd()).map(|(index, c)| (index, c.clone())).collect();

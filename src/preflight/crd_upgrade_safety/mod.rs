@@ -37,7 +37,6 @@ use super::pair::{Pair, could_not_compare};
 use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
-use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::config::ConfigReader;
 use crate::crd::{CrdPair, Malformed};
@@ -119,7 +118,7 @@ impl Check for CrdUpgradeSafety {
         Wants { tallied: self.asks_objects(), ..Wants::default() }
     }
 
-    fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
         if !self.asks_objects() {
             return Box::new(Vec::new);
         }

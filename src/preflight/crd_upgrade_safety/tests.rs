@@ -383,6 +383,7 @@ async fn the_check_answers_with_what_was_compared() {
             force_conflicts: false,
             redact: false,
             lookups: &Vec::new,
+            live_lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven, 1)),
             objects: Arc::new(crate::preflight::objects::Objects::new([])),
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
@@ -458,7 +459,7 @@ fn nothing_is_proven_before_the_work_of_finding_lookups_is_done() {
         let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let proofs = Arc::new(Proofs::new(Counting(Arc::clone(&asked)), 1));
         let count = || asked.load(std::sync::atomic::Ordering::SeqCst);
-        let find = check.lookups(&plan, &proofs, Catalogs::none());
+        let find = check.lookups(&plan, &proofs);
         assert_eq!(count(), 0, "{name}");
         let lookups = find();
         assert_eq!((count(), lookups.len()), (1, 1), "{name}: {lookups:?}");

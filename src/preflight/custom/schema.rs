@@ -157,6 +157,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         field_manager: "gantry",
         redact: false,
         lookups: &Vec::new,
+        live_lookups: &Vec::new,
         force_conflicts: false,
         proofs: Arc::new(Proofs::new(Proven, 1)),
         objects: Arc::new(crate::preflight::objects::Objects::new([])),

@@ -26,7 +26,6 @@ use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::Pair;
 use super::proofs::Proofs;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
-use crate::catalog::Catalogs;
 use crate::cluster::selector::Selector;
 use crate::config::ConfigReader;
 use crate::crd::steps;
@@ -168,7 +167,7 @@ impl Check for CustomResourceValidation {
         }
     }
 
-    fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>, _: Catalogs<'_>) -> FindLookups {
+    fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
         let of_manifests = manifests::lookups(&plan.changes, &|_| true);
         let (pairs, proofs) = (Pair::all(&plan.changes), Arc::clone(proofs));
         let namespaces = self.options.namespaces.clone();

@@ -40,17 +40,19 @@ pub enum Where {
 }
 
 /// Every catalog, by name: a ClusterCatalog says what it is, the configuration where its content is.
-pub async fn known(context: &Context<'_>) -> Result<Vec<Known>, CouldNotCheck> {
-    let live = cluster::list(context.target).await.map_err(|error| {
+pub async fn known(
+    plan: &Plan,
+    target: &Target,
+    configured: &[CatalogSource],
+    notice: &(dyn Fn(String) + Sync),
+) -> Result<Vec<Known>, Problem> {
+    let live = cluster::list(target).await.map_err(|error| {
         let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
-        CouldNotCheck {
-            message: format!("the ClusterCatalogs cannot be listed: {}", problem.message),
-            help: problem.help,
-        }
+        Problem { message: format!("the ClusterCatalogs cannot be listed: {}", problem.message), ..problem }
     })?;
     let mut of_objects: BTreeMap<String, (ClusterCatalog, Option<&'static str>)> =
         live.into_iter().flatten().map(|catalog| (catalog.name.clone(), (catalog, None))).collect();
-    for (desired, is_other) in of_manifests(context.plan) {
+    for (desired, is_other) in of_manifests(plan) {
         let found = match of_objects.remove(&desired.name) {
             Some((live, _)) => {
                 // What the manifest does not name stays.
@@ -65,7 +67,7 @@ pub async fn known(context: &Context<'_>) -> Result<Vec<Known>, CouldNotCheck> {
         of_objects.insert(found.0.name.clone(), found);
     }
     let mut sources: BTreeMap<&str, &CatalogSource> =
-        context.catalogs.sources.iter().map(|source| (source.name.as_str(), source)).collect();
+        configured.iter().map(|source| (source.name.as_str(), source)).collect();
     let has_objects = !of_objects.is_empty();
     let mut known: Vec<Known> = of_objects
         .into_values()
@@ -74,7 +76,7 @@ pub async fn known(context: &Context<'_>) -> Result<Vec<Known>, CouldNotCheck> {
                 (Some(source), ..) => Where::Configured(source.clone()),
                 (None, Some(why), _) => Where::Nowhere(why.to_owned()),
                 (None, None, Serving::No { since, why }) => Where::NotServed { since: since.clone(), why: why.clone() },
-                (None, None, Serving::Yes) if matches!(context.target, Target::Kube(_)) => {
+                (None, None, Serving::Yes) if matches!(target, Target::Kube(_)) => {
                     Where::Live(Box::new(catalog.clone()))
                 }
                 (None, None, _) => Where::Nowhere("there is no server here that has its content".to_owned()),
@@ -86,7 +88,7 @@ pub async fn known(context: &Context<'_>) -> Result<Vec<Known>, CouldNotCheck> {
     for source in sources.into_values() {
         if has_objects {
             let name = &source.name;
-            context.notices.add(format!(
+            notice(format!(
                 "the catalog {name} of the configuration is no ClusterCatalog of the target or of the manifests; OLM would not know it"
             ));
         }

@@ -20,19 +20,21 @@ use gantry_catalog::mistakes::mistakes;
 use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, Wanted, range_of, resolve};
 use gantry_catalog::{Package, crd_rule};
 
-use self::catalogs::{Contents, Known};
+use self::catalogs::{Contents, Known, Where};
 use self::owners::Brought;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Violation};
+use crate::catalog::cluster;
 use crate::catalog::extension::{self, Extension, installed};
-use crate::catalog::{Catalogs, cluster};
+use crate::cluster::Target;
 use crate::cluster::selector::Selector;
 use crate::cluster::service::ServiceUrl;
-use crate::config::ConfigReader;
+use crate::config::{CatalogSource, ConfigReader};
 use crate::finding::ExtensionEntry;
 use crate::plan::Plan;
+use crate::problem::Problem;
 use crate::resource::{Resource, Step};
 use crate::text::sanitize;
 
@@ -95,15 +97,23 @@ impl Check for ExtensionResolution {
         Box::pin(check(self.options, context))
     }
 
-    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>, catalogs: Catalogs<'_>) -> FindLookups {
-        let found = lookups(plan, catalogs);
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        let found = lookups(plan);
         Box::new(move || found)
+    }
+
+    fn live_lookups<'a>(
+        &'a self,
+        plan: &'a Plan,
+        target: &'a Target,
+        configured: &'a [CatalogSource],
+    ) -> LiveLookups<'a> {
+        Box::pin(live_lookups(plan, target, configured))
     }
 }
 
-/// What is read. Which catalogs the cluster has is known only once they are listed: without any of the configuration their
-/// content is asked of catalogd's usual Service.
-fn lookups(plan: &Plan, configured: Catalogs<'_>) -> Vec<Lookup> {
+/// What is read whatever catalogs there are.
+fn lookups(plan: &Plan) -> Vec<Lookup> {
     let mut found = Vec::new();
     for asked in asked(plan, Options { constraints: UpgradeConstraints::Catalog, olm: Olm::Current }) {
         if found.is_empty() {
@@ -111,10 +121,6 @@ fn lookups(plan: &Plan, configured: Catalogs<'_>) -> Vec<Lookup> {
             let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
             found.push(Lookup::list(asked.change, catalogs));
             found.push(Lookup::list(asked.change, extension::resource(version)));
-            if configured.sources.is_empty() {
-                let (namespace, service) = (cluster::NAMESPACE.to_owned(), cluster::SERVICE.to_owned());
-                found.push(Lookup::get(asked.change, ServiceUrl::resource(), Some(namespace), service));
-            }
         }
         if !asked.extension.namespace.is_empty() {
             let namespace = asked.extension.namespace.clone();
@@ -122,6 +128,31 @@ fn lookups(plan: &Plan, configured: Catalogs<'_>) -> Vec<Lookup> {
         }
     }
     found
+}
+
+/// The content of the catalogs that are selected, where catalogd serves it. A folder has no catalogd: there it is the usual one.
+async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]) -> Result<Vec<Lookup>, Problem> {
+    let asked = asked(plan, Options { constraints: UpgradeConstraints::Catalog, olm: Olm::Current });
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = catalogs::known(plan, target, configured, &|_| ()).await?;
+    let mut found: Vec<Lookup> = Vec::new();
+    for asked in &asked {
+        for known in selected(asked, &known).unwrap_or_default() {
+            let url = match &known.content {
+                Where::Live(catalog) => catalog.service().ok(),
+                Where::Nowhere(_) if matches!(target, Target::Dir(_)) => ServiceUrl::parse(cluster::USUAL_BASE),
+                _ => None,
+            };
+            let lookup = url.map(|url| Lookup::get_content(asked.change, &url));
+            // One Service serves them all.
+            found.extend(lookup.filter(|new| {
+                !found.iter().any(|known| (&known.namespace, &known.name) == (&new.namespace, &new.name))
+            }));
+        }
+    }
+    Ok(found)
 }
 
 fn cluster_catalogs() -> Resource {
@@ -168,7 +199,9 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
     if asked.is_empty() {
         return Ok(Answer::checked(Vec::new(), Vec::new()));
     }
-    let known = catalogs::known(&context).await?;
+    let notice = |text| context.notices.add(text);
+    let known = catalogs::known(context.plan, context.target, context.catalogs.sources, &notice).await;
+    let known = known.map_err(|Problem { message, help, .. }| CouldNotCheck { message, help })?;
     let mut found = Found::default();
     let mut selections = Vec::new();
     for asked in &asked {

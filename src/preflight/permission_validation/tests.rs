@@ -160,8 +160,7 @@ fn a_request_is_told_in_kapps_words_and_one_cause_once() {
 fn a_subresource_of_one_object_is_granted_by_its_name() {
     let url = "https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all";
     let service = ServiceUrl::parse(url).unwrap();
-    let namespace = Some(service.namespace.clone());
-    let lookup = Lookup::get(0, ServiceUrl::resource(), namespace, service.resource_name());
+    let lookup = Lookup::get_content(0, &service);
     let granted = |rules: Value| {
         let mut violations = Vec::new();
         plan("", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: a}\n", |plan, _| {

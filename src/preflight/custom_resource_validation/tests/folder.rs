@@ -50,6 +50,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             field_manager: "gantry",
             redact: false,
             lookups: &Vec::new,
+            live_lookups: &Vec::new,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             force_conflicts: false,
             proofs,
